@@ -1,0 +1,82 @@
+# Every target does its own set-up: a virtual environment in .venv, filled with exactly what
+# requirements.lock pins (all extras), needing nothing on the machine but Python 3.11 or newer and a
+# package index. It is done once: the stamps in .venv are named by the hash of what was installed.
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.7
+
+hash_of = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
+PINNED := $(VENV)/.pinned-$(call hash_of,requirements.lock)
+INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
+
+# Outside conformance data: what the environment names, else what lies beside the repository.
+export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
+
+.PHONY: help install test demo check format bench lock clean
+
+help:
+	@echo "make test    run the tests"
+	@echo "make demo    run the README's example"
+	@echo "make check   lint (ruff) and check the types (mypy --strict)"
+	@echo "make format  put the sources in ruff's format"
+	@echo "make bench   run the benchmarks"
+	@echo "make lock    resolve pyproject.toml into requirements.lock again"
+	@echo "make clean   remove .venv, caches and build results"
+
+install: $(INSTALLED)
+
+$(PINNED):
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "axlog needs Python 3.11 or newer; none is on the path (or name one: make PYTHON=...)" >&2; \
+		exit 2; fi
+	@echo "== installing what requirements.lock pins into $(VENV) (once; a few minutes)"
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || { \
+		echo "$(PYTHON) cannot make a virtual environment; Debian keeps that part in python3-venv" >&2; \
+		exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--requirement requirements.lock
+	@rm -f $(VENV)/.pinned-* && touch $@
+
+$(INSTALLED): $(PINNED)
+	@echo "== installing axlog itself into $(VENV)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--editable .
+	@rm -f $(VENV)/.installed-* && touch $@
+
+test: install
+	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+demo: install
+	@echo "== the README's example"
+	$(BIN)/python examples/readme.py
+
+check: install
+	@echo "== lint and format"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@echo "== types"
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: install
+	@echo "== benchmarks"
+	$(BIN)/axlog bench
+
+lock:
+	@echo "== resolving pyproject.toml into requirements.lock"
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+		--generate-hashes --no-header --no-emit-index-url --output-file requirements.lock \
+		$(if $(UPGRADE),--upgrade) pyproject.toml
+
+clean:
+	rm -rf $(VENV) .venv-lock build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache \
+		spark-warehouse metastore_db derby.log
