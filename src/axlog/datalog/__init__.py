@@ -1,0 +1,1 @@
+"""Patterns as small non-recursive datalog programs, and what runs a program."""

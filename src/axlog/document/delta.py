@@ -1,0 +1,71 @@
+"""The delta: what one pending update list adds to and removes from each label's relation (P5 3.1).
+
+Subtrees that go and come are given by their roots; a node that is renamed or gets another value keeps
+its handle and id and is listed with what it was. `plus` and `minus` are Δ+ and Δ- per label with the
+handles, worked out when asked. Maintainers see a delta twice: before it is applied, when removed
+subtrees still hang where they were and added ones are built but hang nowhere, and after, when it is
+the other way round. A delta is good until the next update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from axlog.document.tree import TEXT_LABEL, NodeKind, Tree
+
+_IN_RELATIONS = (NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A node whose name or text another takes the place of; its handle and id stay."""
+
+    node: int
+    old: str
+    new: str
+    old_time: int
+    new_time: int
+
+
+@dataclass(slots=True)
+class Delta:
+    """What one update does to a tree."""
+
+    tree: Tree
+    time: int
+    removed: list[int] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.added or self.changed)
+
+    def plus(self) -> dict[str, list[int]]:
+        """Δ+ per label (`a`, `@a`, or `#text`)."""
+        return self._by_label(self.added)
+
+    def minus(self) -> dict[str, list[int]]:
+        """Δ- per label. A renamed node stands in both, under its old and its new label."""
+        return self._by_label(self.removed, old=True)
+
+    def _by_label(self, roots: list[int], old: bool = False) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for label, node in self._labelled(roots, old):
+            found.setdefault(label, []).append(node)
+        return found
+
+    def _labelled(self, roots: list[int], old: bool) -> Iterator[tuple[str, int]]:
+        tree = self.tree
+        for root in roots:
+            for node in tree.subtree(root):
+                kind = tree.kind(node)
+                if kind in _IN_RELATIONS:
+                    yield (TEXT_LABEL if kind is NodeKind.TEXT else tree.label(node)), node
+        for change in self.changed:
+            kind = tree.kind(change.node)
+            if kind in _IN_RELATIONS:
+                named = change.old if old else change.new
+                yield (TEXT_LABEL if kind is NodeKind.TEXT else named), change.node

@@ -1,0 +1,433 @@
+"""The document as columns: a node is an integer handle into growing arrays.
+
+Node 0 is the document node; its children are the root element and the comments and processing
+instructions around it. The chain of an element holds its attributes first, then its children; an
+attribute has one text below. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. Order among
+siblings is a component of `ids`: one integer in a column, or in a side table where insertions needed
+more. Handles of every label stand in one array (a partition), kept exact by position, in no order.
+
+Law (DESIGN 8.6): ids never change; order, parent and ancestor tests on ids equal the tree's.
+
+This module holds and navigates; `xml.py` fills it, `pending.py` changes it. A handle is dead after
+the update that removed it, and is used again by later updates: keep ids, not handles.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from axlog.document import ids
+from axlog.errors import InputError, UpdateError
+
+NONE = -1
+DOCUMENT_NODE = 0
+TEXT_LABEL = "#text"
+CALL_NAMESPACE = "urn:axlog"
+CALL_LABEL = "{urn:axlog}call"
+CALL_GAP = 1 << 24
+"""Components left free before a call when a document is loaded: data arrives there one by one."""
+
+_FAR = -(1 << 31)  # in the order column: the component stands in the side table
+
+
+class NodeKind(IntEnum):
+    """What a node is."""
+
+    FREE = 0
+    DOCUMENT = 1
+    ELEMENT = 2
+    ATTRIBUTE = 3
+    TEXT = 4
+    CALL = 5
+    COMMENT = 6
+    INSTRUCTION = 7
+
+
+ELEMENT, ATTRIBUTE, TEXT, CALL = (
+    int(NodeKind.ELEMENT),
+    int(NodeKind.ATTRIBUTE),
+    int(NodeKind.TEXT),
+    int(NodeKind.CALL),
+)
+_NAMED = (ELEMENT, ATTRIBUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call's attributes declare of its stream."""
+
+    stream: str
+    mode: str = "stream"  # or one-shot
+    most: int | None = None
+    service: str | None = None
+    deletes: str = "no"  # or yes, only
+    late: str = "refuse"  # or clock
+    attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, attributes: Sequence[tuple[str, str]]) -> Call:
+        """The call that these attributes write; anything unknown or ill-valued is refused."""
+        given = dict(attributes)
+        allowed = {
+            "mode": ("stream", "one-shot"),
+            "deletes": ("no", "yes", "only"),
+            "late": ("refuse", "clock"),
+        }
+        unknown = set(given) - {"stream", "most", "service", *allowed}
+        if unknown or not given.get("stream"):
+            what = f"has an unknown attribute {min(unknown)}" if unknown else "names no stream"
+            raise InputError("AX105", f"a call {what}", expected='<ax:call stream="NAME"/>')
+        for name, values in allowed.items():
+            if given.get(name, values[0]) not in values:
+                raise InputError(
+                    "AX105",
+                    f"the call of {given['stream']!r} has {name}={given[name]!r}",
+                    expected=" or ".join(values),
+                )
+        most = given.get("most")
+        if most is not None and not most.isdecimal():
+            raise InputError("AX105", f"the call has most={most!r}", expected="a whole number")
+        return cls(
+            stream=given["stream"],
+            mode=given.get("mode", "stream"),
+            most=None if most is None else int(most),
+            service=given.get("service"),
+            deletes=given.get("deletes", "no"),
+            late=given.get("late", "refuse"),
+            attributes=tuple(attributes),
+        )
+
+
+class Tree:
+    """The columns of one document. Public methods read; names with `_` are for `document/`."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._name_ids: dict[str, int] = {}
+        self._kind = array("b")
+        self._parent = array("i")
+        self._first = array("i")
+        self._last = array("i")
+        self._next = array("i")
+        self._prev = array("i")
+        self._label = array("i")  # a name, or for texts a span of the loaded bytes, or NONE
+        self._order = array("i")
+        self._time = array("q")
+        self._place = array("i")  # where the handle stands in its partition
+        self._far: dict[int, ids.Component] = {}
+        self._spans = array("q", [0])
+        self._bytes = b""
+        self._texts: dict[int, str] = {}
+        self._partitions: dict[str, array[int]] = {}
+        self._calls: dict[str, int] = {}
+        self._call_at: dict[int, Call] = {}
+        self._prefix: dict[int, str | None] = {}  # where scope would choose another prefix
+        self._declared: dict[int, tuple[tuple[str | None, str], ...]] = {}
+        self._free: list[int] = []
+        self._dying: list[int] = []  # removed by the last update, freed by the next
+        self.clock = 0
+        self.ended: set[str] = set()
+        self.brought: dict[str, int] = {}  # trees that each open stream has brought
+        self._new(NodeKind.DOCUMENT, NONE, 0)
+
+    # Reading --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many nodes there are, the document node aside."""
+        return len(self._kind) - len(self._free) - 1
+
+    @property
+    def root(self) -> int:
+        """The root element's handle, NONE in an empty tree."""
+        for node in self.children(DOCUMENT_NODE):
+            if self._kind[node] == ELEMENT:
+                return node
+        return NONE
+
+    def kind(self, node: int) -> NodeKind:
+        return NodeKind(self._kind[node])
+
+    def is_alive(self, node: int) -> bool:
+        """Whether the handle is a node that hangs in the document."""
+        if not 0 <= node < len(self._kind) or self._kind[node] == NodeKind.FREE:
+            return False
+        while node != DOCUMENT_NODE:
+            node = self._parent[node]
+            if node == NONE:
+                return False
+        return True
+
+    def parent(self, node: int) -> int:
+        return self._parent[node]
+
+    def next(self, node: int) -> int:
+        return self._next[node]
+
+    def previous(self, node: int) -> int:
+        return self._prev[node]
+
+    def time(self, node: int) -> int:
+        return self._time[node]
+
+    def label(self, node: int) -> str:
+        """An element's expanded name, `@` and the name of an attribute, a text's string."""
+        kind = self._kind[node]
+        if kind == ELEMENT or kind == ATTRIBUTE:
+            return self.names[self._label[node]]
+        if kind == CALL:
+            return CALL_LABEL
+        return "" if node == DOCUMENT_NODE else self.text(node)
+
+    def text(self, node: int) -> str:
+        """The string of a text or comment; target and data of a processing instruction."""
+        span = self._label[node]
+        if span == NONE:
+            return self._texts[node]
+        return self._bytes[self._spans[span] : self._spans[span + 1]].decode()
+
+    def chain(self, node: int) -> Iterator[int]:
+        """Attributes, then children of every kind."""
+        below = self._first[node]
+        following = self._next
+        while below != NONE:
+            yield below
+            below = following[below]
+
+    def children(self, node: int) -> Iterator[int]:
+        """Children of every kind: elements, texts, calls, comments, instructions."""
+        kinds = self._kind
+        return (below for below in self.chain(node) if kinds[below] != ATTRIBUTE)
+
+    def attributes(self, node: int) -> Iterator[int]:
+        for below in self.chain(node):
+            if self._kind[below] != ATTRIBUTE:
+                return
+            yield below
+
+    def ancestors(self, node: int) -> Iterator[int]:
+        """From the parent up to the document node."""
+        node = self._parent[node]
+        while node != NONE:
+            yield node
+            node = self._parent[node]
+
+    def subtree(self, node: int) -> Iterator[int]:
+        """The node and all below it in document order, attributes and their texts too."""
+        first, following, parent = self._first, self._next, self._parent
+        at = node
+        while True:
+            yield at
+            if first[at] != NONE:
+                at = first[at]
+                continue
+            while at != node and following[at] == NONE:
+                at = parent[at]
+            if at == node:
+                return
+            at = following[at]
+
+    def descendants(self, node: int) -> Iterator[int]:
+        """All below it in document order; attributes and what is below them left out."""
+        kinds = self._kind
+        stack = [self._first[node]]
+        while stack:
+            at = stack.pop()
+            while at != NONE:
+                if kinds[at] == ATTRIBUTE:
+                    at = self._next[at]
+                    continue
+                yield at
+                if self._next[at] != NONE:
+                    stack.append(self._next[at])
+                at = self._first[at]
+
+    def string_value(self, node: int) -> str:
+        """`val`: the texts below in document order, attributes left out; an attribute's value."""
+        kind = self._kind[node]
+        if kind == TEXT:
+            return self.text(node)
+        if kind == ATTRIBUTE:
+            return self.text(self._first[node])
+        kinds = self._kind
+        return "".join(self.text(n) for n in self.descendants(node) if kinds[n] == TEXT)
+
+    def component(self, node: int) -> ids.Component:
+        order = self._order[node]
+        return self._far[node] if order == _FAR else (order,)
+
+    def id(self, node: int) -> ids.Id:
+        """The node's identifier, with the labels on its path."""
+        parts: list[bytes] = []
+        labels: list[str] = []
+        while node != DOCUMENT_NODE and node != NONE:
+            is_attribute = self._kind[node] == ATTRIBUTE
+            parts.append(ids.encode(self.component(node), is_attribute))
+            labels.append(self.label(node) if self._kind[node] in _NAMED else TEXT_LABEL)
+            node = self._parent[node]
+        return ids.Id(b"".join(reversed(parts)), tuple(reversed(labels)))
+
+    def find(self, identifier: ids.Id) -> int:
+        """The node with this id; an update's error if it is gone."""
+        node = DOCUMENT_NODE
+        for component, is_attribute in identifier.components():
+            for below in self.chain(node):
+                if self.component(below) == component and (
+                    (self._kind[below] == ATTRIBUTE) == is_attribute
+                ):
+                    node = below
+                    break
+            else:
+                raise UpdateError(
+                    "AX301",
+                    f"no node has the identifier {identifier}",
+                    advice="ask the view for its present rows; the node was deleted",
+                )
+        return node
+
+    def path(self, node: int) -> str:
+        """Where a node is, for people: /site/people/person[2]/@id."""
+        steps: list[str] = []
+        while node != DOCUMENT_NODE and node != NONE:
+            kind = self._kind[node]
+            label = self.label(node) if kind in _NAMED else f"{self.kind(node).name.lower()}()"
+            parent = self._parent[node]
+            if parent != NONE and kind != ATTRIBUTE:
+                same = [
+                    n
+                    for n in self.chain(parent)
+                    if self._kind[n] == kind and (kind != ELEMENT or self._label[n] == self._label[node])
+                ]
+                label += f"[{same.index(node) + 1}]" if len(same) > 1 else ""
+            steps.append(label)
+            node = parent
+        return "/" + "/".join(reversed(steps))
+
+    def partition(self, label: str) -> array[int]:
+        """The handles of a label (`a`, `@a`, or TEXT_LABEL), in no order; do not change it."""
+        return self._partitions.get(label, _EMPTY)
+
+    def labels(self) -> list[str]:
+        """The labels that some node has."""
+        return [label for label, handles in self._partitions.items() if handles]
+
+    def calls(self) -> dict[str, int]:
+        """The open calls: stream to handle."""
+        return dict(self._calls)
+
+    def call(self, node: int) -> Call:
+        return self._call_at[node]
+
+    def namespaces(self, node: int) -> dict[str | None, str]:
+        """The namespace declarations in scope at a node: prefix to address."""
+        scope: dict[str | None, str] = {}
+        for above in (node, *self.ancestors(node)):
+            for prefix, address in self._declared.get(above, ()):
+                scope.setdefault(prefix, address)
+        return scope
+
+    # Building (for document/ only) ------------------------------------------------------------
+
+    def _name(self, label: str) -> int:
+        known = self._name_ids.get(label)
+        if known is None:
+            known = self._name_ids[label] = len(self.names)
+            self.names.append(label)
+        return known
+
+    def _new(self, kind: int, label: int, time: int) -> int:
+        """A node that hangs nowhere yet."""
+        if self._free:
+            node = self._free.pop()
+            self._kind[node] = kind
+            self._parent[node] = self._first[node] = self._last[node] = NONE
+            self._next[node] = self._prev[node] = self._place[node] = NONE
+            self._label[node], self._order[node], self._time[node] = label, 1, time
+            return node
+        self._kind.append(kind)
+        for column in (self._parent, self._first, self._last, self._next, self._prev, self._place):
+            column.append(NONE)
+        self._label.append(label)
+        self._order.append(1)
+        self._time.append(time)
+        return len(self._kind) - 1
+
+    def _new_named(self, kind: int, label: str, time: int) -> int:
+        return self._new(kind, self._name(label), time)
+
+    def _new_text(self, kind: int, text: str, time: int) -> int:
+        node = self._new(kind, NONE, time)
+        self._texts[node] = text
+        return node
+
+    def _append(self, parent: int, node: int) -> None:
+        """Hang a new node last in the chain of a parent; its component follows the one before."""
+        before = self._last[parent]
+        self._parent[node] = parent
+        self._prev[node] = before
+        self._last[parent] = node
+        if before == NONE:
+            self._first[parent] = node
+        else:
+            self._next[before] = node
+            if (self._kind[before] == ATTRIBUTE) == (self._kind[node] == ATTRIBUTE):
+                self._place_at(node, ids.between(self.component(before), None))
+
+    def _place_at(self, node: int, component: ids.Component) -> None:
+        if len(component) == 1 and _FAR < component[0] < -_FAR:
+            self._order[node] = component[0]
+            self._far.pop(node, None)
+        else:
+            self._order[node] = _FAR
+            self._far[node] = component
+
+    def _partition_of(self, node: int) -> str | None:
+        kind = self._kind[node]
+        if kind in _NAMED:
+            return self.names[self._label[node]]
+        return TEXT_LABEL if kind == TEXT else None
+
+    def _enter(self, node: int) -> None:
+        """Put a node into its label's partition."""
+        label = self._partition_of(node)
+        if label is not None:
+            handles = self._partitions.setdefault(label, array("i"))
+            self._place[node] = len(handles)
+            handles.append(node)
+
+    def _leave(self, node: int) -> None:
+        """Take a node out of its label's partition: the last one fills the hole."""
+        label = self._partition_of(node)
+        if label is not None:
+            handles = self._partitions[label]
+            last = handles.pop()
+            if last != node:
+                handles[self._place[node]] = last
+                self._place[last] = self._place[node]
+
+    def _release(self, node: int) -> None:
+        """Free a subtree's handles; they are used again."""
+        for dead in list(self.subtree(node)):
+            self._kind[dead] = NodeKind.FREE
+            for table in (self._texts, self._far, self._prefix, self._declared, self._call_at):
+                table.pop(dead, None)
+            self._free.append(dead)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the columns, partitions and side tables; the text bytes left out."""
+        columns = (
+            self._kind, self._parent, self._first, self._last, self._next, self._prev,
+            self._label, self._order, self._time, self._place, self._spans,
+            *self._partitions.values(),
+        )  # fmt: skip
+        tables = (self._far, self._texts, self._prefix, self._declared)
+        return sum(column.__sizeof__() for column in columns) + sum(
+            table.__sizeof__() for table in tables
+        )
+
+
+_EMPTY: array[int] = array("i")
+
+

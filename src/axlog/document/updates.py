@@ -1,0 +1,152 @@
+"""Atomic operations on nodes, and what a stream may do, built from them.
+
+One update form for everything: a statement, a message, a patch or a diff becomes a list of these
+operations (a pending update list), which `pending.apply` carries out whole or not at all. Targets are
+handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
+
+Stream operations (P3 2.2): data arrives as siblings just before the call; a delete takes siblings of
+the call that match, whoever brought them; an end takes the call itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from axlog.document.reading import Element
+from axlog.document.tree import NONE, Call, NodeKind, Tree
+from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
+
+
+class Where(Enum):
+    """Where content goes, seen from the target."""
+
+    INTO = "into"
+    FIRST = "first"
+    LAST = "last"
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute to insert: its expanded name and value."""
+
+    name: str
+    value: str
+
+
+Item: TypeAlias = Element | str | Attribute
+Content: TypeAlias = tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Put content beside or into the target; attributes go to the target, or to its parent."""
+
+    where: Where
+    target: int
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Take the target and all below it out of the document."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Give an element, attribute or processing instruction another (expanded) name."""
+
+    target: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceNode:
+    """Put content in the place of the target; nothing in place of it deletes it."""
+
+    target: int
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceValue:
+    """Give a text, attribute, comment or instruction another value; an element one text for all
+    its children."""
+
+    target: int
+    value: str
+
+
+Operation: TypeAlias = Insert | Delete | Rename | ReplaceNode | ReplaceValue
+
+
+# Streams -----------------------------------------------------------------------------------------
+
+
+def call_of(tree: Tree, stream: str) -> tuple[int, Call]:
+    """The open call of a stream, or an error that says why there is none."""
+    node = tree._calls.get(stream, NONE)
+    if node != NONE:
+        return node, tree.call(node)
+    if stream in tree.ended:
+        raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
+    known = ", ".join(sorted(tree._calls)) or "none"
+    raise UnknownStreamError(
+        "AX401", f"there is no stream {stream!r}", expected=f"one of the open streams: {known}"
+    )
+
+
+def time_of_message(tree: Tree, stream: str, time: int | None) -> int:
+    """The time that a message gets: its own, or the clock where it has none or policy says so."""
+    _, call = call_of(tree, stream)
+    if time is None:
+        return tree.clock
+    if time >= tree.clock:
+        return time
+    if call.late == "clock":
+        return tree.clock
+    raise LateError(
+        "AX404",
+        f"a message of {stream!r} has time {time / 1e6:g} s, before the clock at {tree.clock / 1e6:g} s",
+        advice='send messages in time order, or declare late="clock" on the call',
+    )
+
+
+def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[Operation]:
+    """What a message of a stream does: its trees just before the call; a one-shot call ends."""
+    node, call = call_of(tree, stream)
+    if call.deletes == "only":
+        raise StreamError("AX408", f"the stream {stream!r} may only delete")
+    brought = tree.brought.get(stream, 0) + len(forest)
+    if call.most is not None and brought > call.most:
+        raise StreamError(
+            "AX406", f"the stream {stream!r} may bring {call.most} trees and this makes {brought}"
+        )
+    operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest))]
+    if call.mode == "one-shot":
+        operations.append(Delete(node))
+    return operations
+
+
+def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> list[Operation]:
+    """What a delete of a stream does: the siblings of its call, elements or texts, that match."""
+    node, call = call_of(tree, stream)
+    if call.deletes == "no":
+        raise StreamError(
+            "AX405", f"the stream {stream!r} may not delete", advice='declare deletes="yes" on its call'
+        )
+    kinds = (NodeKind.ELEMENT, NodeKind.TEXT)
+    siblings = [n for n in tree.children(tree.parent(node)) if tree.kind(n) in kinds]
+    return [Delete(sibling) for sibling in siblings if matches(sibling)]
+
+
+def end_call(tree: Tree, stream: str) -> list[Operation]:
+    """What the end of a stream does: the call goes."""
+    node, _ = call_of(tree, stream)
+    return [Delete(node)]

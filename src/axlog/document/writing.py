@@ -1,0 +1,157 @@
+"""Columns to XML: the text of a document or of one subtree, with namespaces put right.
+
+Prefixes are those of the declarations in scope; where a node stands in a scope that lacks its
+namespace (a fragment put under another default namespace), a declaration is written. Law: parsing the
+result gives an equal document, by canonical XML.
+"""
+
+from __future__ import annotations
+
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    CALL_LABEL,
+    DOCUMENT_NODE,
+    ELEMENT,
+    NONE,
+    TEXT,
+    NodeKind,
+    Tree,
+)
+
+_XML = "http://www.w3.org/XML/1998/namespace"
+_TEXT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_VALUE_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+)
+Scope = dict[str | None, str]
+
+
+def serialise(tree: Tree, node: int = DOCUMENT_NODE) -> str:
+    """A subtree as XML text; an attribute or text gives its string; the default is everything."""
+    kind = tree.kind(node)
+    if kind is NodeKind.DOCUMENT:
+        parts: list[str] = []
+        for below in tree.children(node):
+            _write(tree, below, {}, parts)
+        return "".join(parts)
+    if kind in (NodeKind.TEXT, NodeKind.ATTRIBUTE):
+        return tree.string_value(node)
+    parts = []
+    _write(tree, node, {}, parts, tree.namespaces(node))
+    return "".join(parts)
+
+
+def _write(
+    tree: Tree, top: int, scope: Scope, parts: list[str], declare: Scope | None = None
+) -> None:
+    """Write one subtree without recursion: open, go down, close on the way up."""
+    kinds, following, parent = tree._kind, tree._next, tree._parent
+    open_elements: list[tuple[str, Scope]] = []
+    node = top
+    while True:
+        kind = kinds[node]
+        if kind == TEXT:
+            parts.append(tree.text(node).translate(_TEXT_ESCAPES))
+        elif kind == ELEMENT or kind == CALL:
+            tag, inner = _open(tree, node, scope, parts, declare if node == top else None)
+            below = _first_child(tree, node)
+            if below != NONE:
+                parts.append(">")
+                open_elements.append((tag, scope))
+                node, scope = below, inner
+                continue
+            parts.append("/>")
+        elif kind == NodeKind.COMMENT:
+            parts.append(f"<!--{tree.text(node)}-->")
+        elif kind == NodeKind.INSTRUCTION:
+            parts.append(f"<?{tree.text(node)}?>")
+        while node != top and following[node] == NONE:
+            node = parent[node]
+            tag, scope = open_elements.pop()
+            parts.append(f"</{tag}>")
+        if node == top:
+            return
+        node = following[node]
+
+
+def _first_child(tree: Tree, node: int) -> int:
+    below = tree._first[node]
+    while below != NONE and tree._kind[below] == ATTRIBUTE:
+        below = tree._next[below]
+    return below
+
+
+def _open(
+    tree: Tree, node: int, scope: Scope, parts: list[str], declare: Scope | None
+) -> tuple[str, Scope]:
+    """Write a start tag up to its end; the tag and the scope inside it."""
+    wanted = dict(tree._declared.get(node, ())) if declare is None else declare
+    written = {prefix: uri for prefix, uri in wanted.items() if scope.get(prefix, "") != uri}
+    inner = {**scope, **written} if written else scope
+    label = CALL_LABEL if tree._kind[node] == CALL else tree.label(node)
+    first = tree._first[node]
+    if not inner and label[0] != "{" and (first == NONE or tree._kind[first] != ATTRIBUTE):
+        parts.append(f"<{label}")
+        return label, inner
+    inner = dict(inner)
+    tag = _qualify(label, tree._prefix.get(node), True, inner, written)
+    attributes = _attributes(tree, node, inner, written)
+    parts.append(f"<{tag}")
+    for prefix, address in sorted(written.items(), key=lambda pair: pair[0] or ""):
+        name = "xmlns" if prefix is None else f"xmlns:{prefix}"
+        parts.append(f' {name}="{address.translate(_VALUE_ESCAPES)}"')
+    parts.extend(attributes)
+    return tag, inner
+
+
+def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str]:
+    pairs: list[tuple[str, str, str | None]]
+    if tree._kind[node] == CALL:
+        pairs = [(name, value, None) for name, value in tree.call(node).attributes]
+    else:
+        pairs = [
+            (tree.label(a)[1:], tree.string_value(a), tree._prefix.get(a))
+            for a in tree.attributes(node)
+        ]
+    return [
+        f' {_qualify(name, prefix, False, inner, written)}="{value.translate(_VALUE_ESCAPES)}"'
+        for name, value, prefix in pairs
+    ]
+
+
+def _qualify(
+    label: str, noted: str | None, is_element: bool, inner: Scope, written: Scope
+) -> str:
+    """The name as written in this scope, declaring what the scope lacks."""
+    address, local = _split(label)
+    if not address:
+        if is_element and inner.get(None):
+            inner[None] = written[None] = ""
+        return local
+    if address == _XML:
+        return f"xml:{local}"
+    prefix = noted if inner.get(noted) == address and (is_element or noted) else None
+    if prefix is None and not (is_element and inner.get(None) == address):
+        prefix = _prefix_for(address, inner, written)
+    return local if prefix is None else f"{prefix}:{local}"
+
+
+def _prefix_for(address: str, inner: Scope, written: Scope) -> str:
+    for prefix, bound in inner.items():
+        if bound == address and prefix is not None:
+            return prefix
+    number = 0
+    while f"ns{number}" in inner:
+        number += 1
+    inner[f"ns{number}"] = written[f"ns{number}"] = address
+    return f"ns{number}"
+
+
+def _split(label: str) -> tuple[str, str]:
+    if label.startswith("{"):
+        address, _, local = label[1:].partition("}")
+        return address, local
+    return "", label
+
+

@@ -1,0 +1,218 @@
+"""Every error axlog raises, as one tree and one table of codes.
+
+    AxlogError
+    ├── InputError (ValueError)            XML that cannot be taken
+    │   ├── MalformedError                 not well-formed
+    │   ├── HostileError                   entity declarations, external entities
+    │   └── LimitError                     too deep, too big, too long
+    ├── QueryError (ValueError)            a query that means nothing
+    │   ├── QuerySyntaxError               it does not parse
+    │   └── UnsupportedError               it parses, but lies outside the supported fragment
+    ├── UpdateError (ValueError)           an update that cannot be applied; nothing was changed
+    ├── StreamError (ValueError)           a message that its stream cannot bring
+    │   ├── UnknownStreamError (LookupError)
+    │   ├── EndedStreamError
+    │   └── LateError
+    ├── UndecidedError                     an analysis that gives no verdict, with the reason
+    ├── WorkloadError (ValueError)         parameters that no generated workload can have
+    └── SetupError (RuntimeError)          something is missing on this machine
+
+An error says what is wrong, where, what was expected and what to try. `code` is stable and listed in
+`CODES`; codes of the W3C recommendations (`XUDY0015`) keep their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CODES: dict[str, str] = {
+    # XML that comes in
+    "AX101": "the XML is not well-formed",
+    "AX102": "the file cannot be read",
+    "AX103": "this kind of object cannot be read as XML",
+    "AX104": "text stands outside any element",
+    "AX105": "the call is not written as a call should be",
+    "AX111": "the document declares entities",
+    "AX112": "the document refers to an entity that is not resolved",
+    "AX113": "the encoding is unknown or the bytes do not fit it",
+    "AX121": "the document is nested too deeply",
+    "AX122": "the document is too big",
+    "AX123": "a text is too long",
+    "AX124": "a name or an attribute is too long",
+    # queries
+    "AX201": "the query does not parse",
+    "AX202": "a name is declared twice",
+    "AX203": "a name is used but never declared",
+    "AX204": "a variable is not bound where it is needed",
+    "AX205": "an output stands inside not(...)",
+    "AX206": "a prefix is not declared",
+    "AX207": "a literal has no value",
+    "AX211": "the query is outside the supported fragment",
+    "AX212": "no maintainer accepts the query",
+    "AX213": "the query is too large",
+    # updates
+    "AX301": "the target of the update is gone",
+    "AX302": "the target of the update cannot take it",
+    "AX303": "the inserted content is not valid there",
+    "AX304": "the update selects nothing",
+    "XUDY0009": "the target of replace has no parent",
+    "XUDY0015": "a node is renamed twice",
+    "XUDY0016": "a node is replaced twice",
+    "XUDY0017": "the value of a node is replaced twice",
+    "XUDY0021": "the result is not a well-formed document",
+    "XUDY0024": "two attributes or prefixes of the result conflict",
+    # streams and time
+    "AX401": "there is no such stream",
+    "AX402": "the stream has ended",
+    "AX403": "the stream already has a call",
+    "AX404": "time goes back",
+    "AX405": "the stream may not delete",
+    "AX406": "the stream has brought all the trees it may bring",
+    "AX407": "the message is refused",
+    "AX408": "the stream may only delete",
+    "AX409": "this is not a time",
+    # analyses
+    "AX501": "the question is undecidable for this kind of query",
+    "AX502": "undecided within the search limit",
+    # workloads
+    "AX601": "no workload has these parameters",
+    # the machine
+    "AX901": "an optional part is not installed",
+    "AX902": "no usable Java was found",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a text: 1-based line and column, and the text's name when it has one."""
+
+    line: int
+    column: int
+    text: str | None = None
+    source: str | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}"
+        return f"{self.source}: {where}" if self.source else where
+
+    def caret(self) -> str:
+        """The line at fault with a caret under the column, or nothing when the text is unknown."""
+        if self.text is None:
+            return ""
+        lines = self.text.splitlines() or [""]
+        if not 1 <= self.line <= len(lines):
+            return ""
+        line = lines[self.line - 1]
+        start = max(0, self.column - 60)
+        return f"    {line[start : start + 100]}\n    {' ' * (self.column - 1 - start)}^"
+
+
+class AxlogError(Exception):
+    """What every error of axlog is; its fields say what went wrong and what to try."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        place: Place | None = None,
+        expected: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        if code not in CODES:
+            raise KeyError(f"{code} is not in the table of error codes")
+        self.code = code
+        self.message = message
+        self.place = place
+        self.expected = expected
+        self.advice = advice
+        super().__init__(self.describe())
+
+    def describe(self) -> str:
+        """The error in full, one fact a line."""
+        head = f"{self.code}: {self.message}"
+        if self.place is not None:
+            head += f" ({self.place})"
+        lines = [head]
+        if self.place is not None and self.place.caret():
+            lines.append(self.place.caret())
+        if self.expected:
+            lines.append(f"expected: {self.expected}")
+        if self.advice:
+            lines.append(f"try: {self.advice}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_restore, (type(self), self.code, self.message, self.place, self.expected, self.advice))
+
+
+def _restore(
+    kind: type[AxlogError],
+    code: str,
+    message: str,
+    place: Place | None,
+    expected: str | None,
+    advice: str | None,
+) -> AxlogError:
+    """Rebuild an error that crossed a process boundary."""
+    return kind(code, message, place=place, expected=expected, advice=advice)
+
+
+class InputError(AxlogError, ValueError):
+    """XML that cannot be taken."""
+
+
+class MalformedError(InputError):
+    """XML that is not well-formed."""
+
+
+class HostileError(InputError):
+    """XML that declares or refers to entities."""
+
+
+class LimitError(InputError):
+    """XML beyond a limit; the user can raise limits."""
+
+
+class QueryError(AxlogError, ValueError):
+    """A query that means nothing."""
+
+
+class QuerySyntaxError(QueryError):
+    """A query text that does not parse."""
+
+
+class UnsupportedError(QueryError):
+    """A query outside the supported fragment; refused, never answered approximately."""
+
+
+class UpdateError(AxlogError, ValueError):
+    """An update that cannot be applied; the document is as it was."""
+
+
+class StreamError(AxlogError, ValueError):
+    """A message that its stream cannot bring; the document is as it was."""
+
+
+class UnknownStreamError(StreamError, LookupError):
+    """A message for a stream that has no call."""
+
+
+class EndedStreamError(StreamError):
+    """A message for a stream that has ended."""
+
+
+class LateError(StreamError):
+    """A message whose time lies before its stream's clock."""
+
+
+class UndecidedError(AxlogError):
+    """An analysis that gives no verdict; the message is the reason."""
+
+
+class WorkloadError(AxlogError, ValueError):
+    """Parameters that no generated workload can have."""
+
+
+class SetupError(AxlogError, RuntimeError):
+    """Something is missing on this machine."""

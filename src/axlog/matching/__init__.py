@@ -1,0 +1,1 @@
+"""Matching: a program evaluated on trees and on messages, interpreted or as generated code."""
