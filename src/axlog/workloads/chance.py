@@ -1,0 +1,55 @@
+"""Seeded draws that come out the same on every Python.
+
+Only `Random.random` keeps its sequence across versions for one seed (so the standard library
+promises); `choice`, `sample` and `shuffle` do not. Everything a generator draws is therefore built
+on it here.
+
+A `Chance` is named: `Chance(7, "pattern")` and `Chance(7, "updates")` do not share a sequence, so
+adding a draw to one part of a workload leaves the other parts as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import log
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Chance:
+    """A named, seeded sequence of draws.
+
+    >>> Chance(7, "pattern").choose("abc") == Chance(7, "pattern").choose("abc")
+    True
+    """
+
+    __slots__ = ("random",)
+
+    def __init__(self, seed: int, *names: str | int) -> None:
+        self.random: Callable[[], float] = Random(":".join(map(str, (seed, *names)))).random
+
+    def below(self, bound: int) -> int:
+        """An integer from 0 up to, not including, `bound`."""
+        return int(self.random() * bound)
+
+    def happens(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.random() < probability
+
+    def exponential(self, mean: float) -> float:
+        """A waiting time: at least 0, with this mean."""
+        return -mean * log(1.0 - self.random())
+
+    def choose(self, things: Sequence[T]) -> T:
+        """One of `things`, each as likely as another."""
+        return things[int(self.random() * len(things))]
+
+    def sample(self, things: Sequence[T], count: int) -> list[T]:
+        """`count` different positions of `things`, in random order."""
+        pool = list(things)
+        for i in range(count):
+            j = i + self.below(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+        return pool[:count]
