@@ -33,7 +33,7 @@ $(PINNED):
 		echo "axlog needs Python 3.11 or newer; none is on the path (or name one: make PYTHON=...)" >&2; \
 		exit 2; fi
 	@echo "== installing what requirements.lock pins into $(VENV) (once; a few minutes)"
-	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || { \
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { \
 		echo "$(PYTHON) cannot make a virtual environment; Debian keeps that part in python3-venv" >&2; \
 		exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,19 @@ def test_modules_say_what_they_are_and_stay_short(repository: Path) -> None:
         if not ast.get_docstring(ast.parse(text)):
             wrong.append(f"{path.name}: no docstring")
     assert not wrong, "\n".join(wrong)
+
+
+def test_conformance_data_is_skipped_without_ci_and_missed_with_it(
+    conformance: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "part").mkdir()
+    monkeypatch.setenv("AXLOG_CONFORMANCE", str(tmp_path))
+    assert conformance("part") == tmp_path / "part"
+    for root in ("", str(tmp_path)):
+        monkeypatch.setenv("AXLOG_CONFORMANCE", root)
+        monkeypatch.delenv("CI", raising=False)
+        with pytest.raises(pytest.skip.Exception, match="other"):
+            conformance("other")
+        monkeypatch.setenv("CI", "true")
+        with pytest.raises(pytest.fail.Exception, match="other"):
+            conformance("other")
