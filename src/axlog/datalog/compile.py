@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from axlog.datalog.hoist import Token, hoist, mentions
 from axlog.language.normal import normalise
@@ -131,7 +130,6 @@ class Program:
     refusal: str | None = None  # why an engine that evaluates bottom-up must decline it
 
 
-@lru_cache(maxsize=1024)
 def compile_pattern(pattern: Pattern) -> Program:
     """The program of a pattern."""
     rewritten = pattern
@@ -142,6 +140,30 @@ def compile_pattern(pattern: Pattern) -> Program:
     return Program(
         pattern, root, tuple(root.walk()), tuple(compiler.gathers), compiler.refusal
     )
+
+
+def share(relation: Relation, known: dict[tuple[object, ...], Relation]) -> Relation:
+    """The relation, or an equal one met before: equal sub-patterns of many views become one."""
+    relation.edges = tuple(Edge(e.axis, share(e.relation, known)) for e in relation.edges)
+    for choice in relation.choices:
+        choice.alternatives = tuple(share(a, known) for a in choice.alternatives)
+    for absence in relation.absences:
+        absence.body = share(absence.body, known)
+    node = relation.node
+    key = (
+        None if node is None else (node.test, node.comparisons, _ATTRIBUTES.get(node.axis)),
+        relation.own,
+        tuple((edge.axis, edge.relation) for edge in relation.edges),
+        tuple((choice.alternatives, choice.columns) for choice in relation.choices),
+        tuple((absence.body, absence.tests) for absence in relation.absences),
+        relation.tests,
+        relation.columns,
+    )
+    return known.setdefault(key, relation)
+
+
+_ATTRIBUTES = {Axis.ATTRIBUTE: "attribute", Axis.SELF: "any"}
+"""Axes under which a name can be an attribute's: relations of other axes are of elements."""
 
 
 class _Scope:
@@ -168,7 +190,12 @@ class _Compiler:
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
         self.refusal: str | None = None
-        self.gathers = list(_gathers(pattern.branches, None))
+        shown = {output.of for output in pattern.outputs if output.kind is not Kind.VARIABLE}
+        self.gathers = [
+            gather
+            for gather in _gathers(pattern.branches, None)
+            if any(node.name in shown for node in nodes_of(gather.node))
+        ]
         self._numbers: dict[str, int] = {}
 
     def root(self) -> Relation:
@@ -207,6 +234,10 @@ class _Compiler:
         choices: list[Choice] = []
         for branch, others in zip(branches, _all_but_one(each), strict=True):
             elsewhere = scope.needed.union(own_columns, *others)
+            if isinstance(branch, Collect) and any(
+                column.startswith("$") for column in _columns(mentions(branch)) & elsewhere
+            ):
+                self._refuse("a collected path mentions a variable of the rest")
             if isinstance(branch, PatternNode):
                 edges.append(Edge(branch.axis, self._node(branch, scope.inside(elsewhere))))
             elif isinstance(branch, Or):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from axlog.datalog.compile import Relation
-from axlog.datalog.joins import UNIT, Bag, JoinPlan, Row, Tables, add_all
+from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, add_all
 from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, Tree
 from axlog.language.pattern import (
     AnyNode,
@@ -31,6 +31,8 @@ from axlog.language.pattern import (
 from axlog.language.values import comparison
 
 Bags = dict[Relation, Bag]
+Keep = Callable[[int, "Gathered", Bags], None]
+"""Called for each node, children first, with what has risen to it and its own rows."""
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
@@ -75,6 +77,7 @@ class Interpreter:
                 self._dispatch(relation, relation.node)
         self._order = {relation: number for number, relation in enumerate(self.relations)}
         self._cache: dict[tuple[int, str], list[Relation]] = {}
+        self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
 
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
         """File a relation under what its test can be true of."""
@@ -99,6 +102,10 @@ class Interpreter:
                 if isinstance(node.test, AnyNode) and node.axis is Axis.SELF:
                     self._any_attribute.append(relation)
 
+    def depends_on_value(self, relation: Relation) -> bool:
+        """Whether a change below a node can change what the relation says of the node itself."""
+        return bool(self._values[relation]) or any(s == "value" for _, s in relation.own)
+
     def candidates(self, tree: Tree, node: int) -> list[Relation]:
         """The relations whose test the node passes, in evaluation order; values aside."""
         kind = tree._kind[node]
@@ -121,20 +128,23 @@ class Interpreter:
         self,
         tree: Tree,
         top: int,
-        keep: Callable[[int, Gathered], None] | None = None,
+        keep: Keep | None = None,
     ) -> Rising:
         """The rows of a subtree; `keep` is shown each node with what has risen to it."""
         gathered: dict[int, Gathered] = {}
         parent = tree._parent
         nodes = list(tree.subtree(top))
+        self.visited += len(nodes)
         for node in reversed(nodes):  # children before parents
             below = gathered.pop(node, None)
             relations = self.candidates(tree, node)
+            here = self.at_node(tree, node, relations, below or _NOTHING) if relations else {}
             if keep is not None:
                 below = below or Gathered()
-                keep(node, below)
-            here = self.at_node(tree, node, relations, below or _NOTHING) if relations else {}
+                keep(node, below, here)
             everywhere = self._everywhere(here, below)
+            if tree._kind[node] == ATTRIBUTE:  # descent never enters attributes
+                everywhere = {}
             if node == top:
                 return Rising(here, everywhere, len(nodes))
             if here or everywhere or keep is not None:
@@ -203,8 +213,7 @@ class Interpreter:
     def _own(tree: Tree, node: int, source: str, value: str | None) -> str | int:
         match source:
             case "label":
-                label = tree.label(node)
-                return label[1:] if tree._kind[node] == ATTRIBUTE else label
+                return tree.label(node)
             case "value":
                 return tree.string_value(node) if value is None else value
             case "time":
@@ -236,7 +245,7 @@ class Interpreter:
 
 
 def merge(into: Bags, more: Bags) -> None:
-    """Add bags to bags. A bag that comes first is shared, not copied, until another joins it."""
+    """Add bags to bags."""
     for relation, bag in more.items():
         known = into.get(relation)
         if known is None:
@@ -269,4 +278,3 @@ def _comparisons(node: PatternNode | None) -> list[Callable[[str], bool]]:
 
 _EMPTY: Bag = {}
 _NOTHING = Gathered()
-__all__ = ["UNIT", "Bags", "Gathered", "Interpreter", "Rising"]

@@ -1,0 +1,1 @@
+"""Views: rows kept exact by maintainers, and the changes they emit."""

@@ -1,0 +1,222 @@
+"""The counting engine: one for a document, shared by its views.
+
+The document is cut in two. Nodes with much below them, or with an open call below, are sites: they
+keep the bags that deltas join with. Everything else is in blocks, the small subtrees that hang on
+sites, of which nothing is kept: a block is evaluated when an update touches it, before and after, and
+the difference rises through the sites above it. So an insertion costs its own nodes, an update inside a
+block at most `BLOCK` nodes, and both the sites on the path to the root times the rows that change;
+never the document's or the view's size. Loading is one pass.
+
+A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
+its string value and something below it changed: then its rows cannot be had from deltas.
+"""
+
+from __future__ import annotations
+
+from axlog.datalog.compile import Program, Relation, share
+from axlog.datalog.joins import Bag, add_all
+from axlog.document.delta import Delta
+from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
+from axlog.matching.interpreter import Bags, Gathered, Interpreter, Rising, merge
+from axlog.views.counting.sites import Seeds, Site, State
+
+BLOCK = 64
+"""Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
+
+
+class CountingEngine:
+    """Keeps the root relations of any number of programs over one tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._programs: dict[Relation, int] = {}
+        self._known: dict[tuple[object, ...], Relation] = {}
+        self._seeds: dict[Relation, Seeds] = {}
+        self._sites: dict[int, Site] = {}
+        self._roots: dict[Relation, State] = {}
+        self._first_rows: dict[Relation, Bag] = {}
+        self._interpreter = Interpreter(())
+        self._before: dict[int, tuple[int, Rising]] = {}
+        self._fresh: list[int] = []
+        self._delta: Delta | None = None
+        self._answered: Delta | None = None
+        self._answer: dict[Relation, Bag] = {}
+
+    @property
+    def visited(self) -> int:
+        """Nodes evaluated since the start."""
+        return self._interpreter.visited
+
+    # Programs -------------------------------------------------------------------------------------
+
+    def add(self, program: Program) -> tuple[Relation, Bag]:
+        """Take a program in; its root relation and the rows it has now."""
+        root = share(program.root, self._known)
+        self._programs[root] = self._programs.get(root, 0) + 1
+        if root not in self._roots:
+            self._rebuild()
+        return root, self._first_rows[root]
+
+    def drop(self, root: Relation) -> None:
+        """Let a program go."""
+        self._programs[root] -= 1
+        if not self._programs[root]:
+            del self._programs[root]
+            self._known = {k: r for k, r in self._known.items() if self._is_used(r)}
+            self._seeds = {r: s for r, s in self._seeds.items() if self._is_used(r)}
+            self._rebuild()
+
+    def _is_used(self, relation: Relation) -> bool:
+        return any(relation is r for root in self._programs for r in root.walk())
+
+    def _rebuild(self) -> None:
+        """Evaluate everything in one pass and set the sites up."""
+        relations = [relation for root in self._programs for relation in root.walk()]
+        visited = self._interpreter.visited
+        self._interpreter = Interpreter(relations)
+        self._interpreter.visited = visited
+        self._sites = {}
+        self._evaluate(DOCUMENT_NODE)
+
+    # An update --------------------------------------------------------------------------------------
+
+    def before(self, delta: Delta) -> None:
+        """Evaluate the blocks that the update touches, as they are. Every view may ask: done once."""
+        if self._delta is delta:
+            return
+        self._delta = delta
+        blocks, fresh = self._touched(delta)
+        parent = self.tree._parent
+        evaluate = self._interpreter.evaluate
+        self._before = {block: (parent[block], evaluate(self.tree, block)) for block in blocks}
+        self._fresh = fresh
+
+    def after(self, delta: Delta) -> dict[Relation, Bag]:
+        """Evaluate them again and let the differences rise; the deltas of the root relations."""
+        if self._answered is delta:
+            return self._answer
+        self._answered = delta
+        gone = set(delta.removed)
+        rising: dict[int, Gathered] = {}
+        for block, (parent, old) in self._before.items():
+            for node in self.tree.subtree(block):
+                self._sites.pop(node, None)
+            new = Rising() if block in gone else self._evaluate(block)
+            self._rise(rising, parent, old, new)
+        for block in self._fresh:
+            self._rise(rising, self.tree._parent[block], Rising(), self._evaluate(block))
+        self._before, self._fresh = {}, []
+        self._answer = self.propagate(rising)
+        return self._answer
+
+    def propagate(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
+        """Carry deltas from sites to the document node, the deepest first."""
+        parent = self.tree._parent
+        descending = self._interpreter.descending
+        while rising:
+            node = max(rising, key=self._depth) if len(rising) > 1 else next(iter(rising))
+            below = rising.pop(node)
+            if node == DOCUMENT_NODE:
+                return self._answers(below)
+            here = self._sites[node].update(below)
+            everywhere = dict(below.descendants)
+            for relation, bag in here.items():
+                if relation in descending:
+                    everywhere[relation] = dict(everywhere.get(relation, {}))
+                    add_all(everywhere[relation], bag)
+            if here or any(everywhere.values()):
+                above = rising.setdefault(parent[node], Gathered())
+                merge(above.children, here)
+                merge(above.descendants, everywhere)
+        return {}
+
+    def _answers(self, below: Gathered) -> dict[Relation, Bag]:
+        found = {root: state.update(below, {}) for root, state in self._roots.items()}
+        return {root: bag for root, bag in found.items() if bag}
+
+    # Blocks and sites -------------------------------------------------------------------------------
+
+    def _touched(self, delta: Delta) -> tuple[list[int], list[int]]:
+        """The blocks that exist and change, and the new subtrees that hang on sites."""
+        blocks: dict[int, None] = {}
+        fresh: list[int] = []
+        for root in delta.removed:
+            blocks[self._block(root) or root] = None
+        for change in delta.changed:
+            blocks[self._block(change.node, is_changed=True) or change.node] = None
+        for root in delta.added:
+            block = self._block(self.tree._parent[root])
+            if block is None:
+                fresh.append(root)
+            else:
+                blocks[block] = None
+        outermost = [b for b in blocks if not any(a in blocks for a in self.tree.ancestors(b))]
+        kept = set(outermost)
+        new = [r for r in fresh if not any(a in kept for a in self.tree.ancestors(r))]
+        return outermost, new
+
+    def _block(self, node: int, is_changed: bool = False) -> int | None:
+        """The subtree to evaluate for a change at or below a node; None if a site takes it as is."""
+        sites, parent = self._sites, self.tree._parent
+        block = node if is_changed and node in sites else None
+        while node != DOCUMENT_NODE:
+            above = parent[node]
+            site = sites.get(node)
+            if (site is None and above in sites) or (site is not None and site.is_value_sensitive):
+                block = node
+            node = above
+        return block
+
+    def _evaluate(self, top: int) -> Rising:
+        """Evaluate a subtree and set up the sites in it."""
+        tree, interpreter = self.tree, self._interpreter
+        with_call: set[int] = set()
+
+        def keep(node: int, below: Gathered, here: Bags) -> None:
+            if tree._kind[node] == CALL or node in with_call:
+                with_call.add(tree._parent[node])
+            if node == DOCUMENT_NODE:
+                self._sites[node] = Site((), False)
+                self._roots = {r: State(r, self._seeds, (), below, {}) for r in self._programs}
+                self._first_rows = {r: s.all_rows(below, {}) for r, s in self._roots.items()}
+            elif tree._kind[node] == ELEMENT and (
+                node in with_call or below.size > BLOCK or tree._parent[node] == DOCUMENT_NODE
+            ):
+                self._sites[node] = self._make_site(node, below, here)
+
+        return interpreter.evaluate(tree, top, keep)
+
+    def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:
+        interpreter = self._interpreter
+        relations = interpreter.candidates(self.tree, node)
+        sensitive = any(interpreter.depends_on_value(relation) for relation in relations)
+        states = []
+        for relation in relations:
+            own = interpreter.own_row(self.tree, node, relation)
+            states.append(State(relation, self._seeds, own, below, here))
+        return Site(states, sensitive)
+
+    def _rise(self, rising: dict[int, Gathered], parent: int, old: Rising, new: Rising) -> None:
+        if parent == NONE:
+            return
+        at = rising.setdefault(parent, Gathered())
+        for into, after, before in (
+            (at.children, new.here, old.here),
+            (at.descendants, new.everywhere, old.everywhere),
+        ):
+            merge(into, after)
+            for relation, bag in before.items():
+                add_all(into.setdefault(relation, {}), bag, -1)
+        at.children = _without_empty(at.children)
+        at.descendants = _without_empty(at.descendants)
+        if not at.children and not at.descendants:
+            del rising[parent]
+
+    def _depth(self, node: int) -> int:
+        return sum(1 for _ in self.tree.ancestors(node))
+
+
+def _without_empty(bags: Bags) -> Bags:
+    return {relation: bag for relation, bag in bags.items() if bag}
+
+

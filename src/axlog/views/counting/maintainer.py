@@ -1,0 +1,197 @@
+"""The counting maintainer: a view's rows from the deltas of its root relation.
+
+A row is known by its binding (strings, times, node handles); ids, values and contents are read when it
+is shown. A reverse index from nodes to rows finds the rows that a change below a node modifies, so an
+`update` costs the ancestors of what changed and the rows that show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from axlog.datalog.compile import Gather, Program, compile_pattern
+from axlog.datalog.joins import Bag
+from axlog.datalog.joins import Row as Binding
+from axlog.document.delta import Delta
+from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
+from axlog.document.writing import serialise
+from axlog.language.pattern import Kind, Output, Pattern, nodes_of
+from axlog.reference import gather
+from axlog.views.change import Change, Row, Values
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.maintainer import Maintainer
+
+_READ = (Kind.VAL, Kind.CONT)
+_OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
+
+
+class Counting(Maintainer):
+    """Keeps rows by derivation counts; the engine is shared by the views of one tree."""
+
+    name = "counting"
+
+    def __init__(self, tree: Tree, pattern: Pattern, engine: CountingEngine | None = None) -> None:
+        super().__init__(tree, pattern)
+        program = compile_pattern(pattern)
+        self.engine = engine if engine is not None else CountingEngine(tree)
+        self._show = Showing(tree, program)
+        self._root, first = self.engine.add(program)
+        self._counts: Bag = {}
+        self._values: dict[Binding, Values] = {}
+        self._shown_by: dict[int, set[Binding]] = {}
+        self._touched: set[int] = set()
+        for binding, count in first.items():
+            self._counts[binding] = count
+            self._enter(binding)
+
+    @staticmethod
+    def refusal(pattern: Pattern) -> str | None:
+        return compile_pattern(pattern).refusal
+
+    def rows(self) -> Iterable[Row]:
+        columns = self.pattern.columns
+        return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
+
+    def before(self, delta: Delta) -> None:
+        self.engine.before(delta)
+        self._touched = set(self._above(delta)) if self._show.reads else set()
+
+    def after(self, delta: Delta) -> list[Change]:
+        changes = self.take(self.engine.after(delta).get(self._root, {}))
+        if self._show.reads:
+            changes += self._reread(self._touched.union(self._above(delta)))
+        return changes
+
+    def close(self) -> None:
+        self.engine.drop(self._root)
+
+    def take(self, moved: Bag) -> list[Change]:
+        """Move counts; rows that come from zero or go to it are changes."""
+        changes: list[Change] = []
+        columns, counts = self.pattern.columns, self._counts
+        for binding, count in moved.items():
+            old = counts.get(binding, 0)
+            new = old + count
+            if new:
+                counts[binding] = new
+            if not old:
+                self._enter(binding)
+                changes.append(Change("insert", Row(columns, self._values[binding], new)))
+            elif not new:
+                del counts[binding]
+                values = self._leave(binding)
+                changes.append(Change("delete", Row(columns, values, old)))
+        return changes
+
+    def _enter(self, binding: Binding) -> None:
+        self._values[binding] = self._show.values(binding)
+        for node in self._show.nodes_read(binding):
+            self._shown_by.setdefault(node, set()).add(binding)
+
+    def _leave(self, binding: Binding) -> Values:
+        for node in self._show.nodes_read(binding):
+            rows = self._shown_by.get(node)
+            if rows is not None:
+                rows.discard(binding)
+                if not rows:
+                    del self._shown_by[node]
+        return self._values.pop(binding)
+
+    def _reread(self, touched: Iterable[int]) -> list[Change]:
+        """The rows that show the value or content of a node that something changed below."""
+        bindings = {b for node in touched for b in self._shown_by.get(node, ())}
+        changes: list[Change] = []
+        columns = self.pattern.columns
+        for binding in bindings:
+            before, after = self._values[binding], self._show.values(binding)
+            if before != after:
+                self._values[binding] = after
+                count = self._counts[binding]
+                changes.append(
+                    Change("update", Row(columns, after, count), Row(columns, before, count))
+                )
+        return changes
+
+    def _above(self, delta: Delta) -> Iterator[int]:
+        """The nodes whose value or content the update may change."""
+        tree = self.tree
+        places = [tree.parent(root) for root in (*delta.removed, *delta.added)]
+        places += [change.node for change in delta.changed]
+        seen: set[int] = set()
+        for node in places:
+            while node != NONE and node not in seen:
+                seen.add(node)
+                yield node
+                node = tree.parent(node)
+
+
+class Showing:
+    """How bindings become rows: which column each output is read from, and what is read when."""
+
+    def __init__(self, tree: Tree, program: Program) -> None:
+        self.tree = tree
+        columns = program.root.columns
+        self._gathers: list[tuple[Gather, int | None]] = [
+            (gather, None if gather.anchor is None else columns.index(gather.anchor))
+            for gather in program.gathers
+        ]
+        self._collected = {
+            node.name: number
+            for number, (gather, _) in enumerate(self._gathers)
+            for node in nodes_of(gather.node)
+            if node.name is not None
+        }
+        self._outputs: list[tuple[Output, int]] = []
+        self._read_at: list[int] = []
+        for output in program.pattern.outputs:
+            at = -1 if output.of in self._collected else columns.index(_column(output))
+            self._outputs.append((output, at))
+            if output.kind in _READ and at >= 0:
+                self._read_at.append(at)
+        self.reads = bool(self._read_at or self._gathers)
+
+    def nodes_read(self, binding: Binding) -> Iterator[int]:
+        """The nodes whose value, content or collected paths the row shows."""
+        for at in self._read_at:
+            yield int(binding[at])
+        for _, anchor in self._gathers:
+            yield DOCUMENT_NODE if anchor is None else int(binding[anchor])
+
+    def values(self, binding: Binding) -> Values:
+        found = [
+            gather(self.tree, each.node, DOCUMENT_NODE if at is None else int(binding[at]))
+            for each, at in self._gathers
+        ]
+        shown: list[Any] = []
+        for output, at in self._outputs:
+            if at >= 0:
+                shown.append(self._value(output.kind, binding[at]))
+            else:
+                nodes = found[self._collected[output.of]].get(output.of, ())
+                shown.append(tuple(self._of_node(output.kind, node) for node in nodes))
+        return tuple(shown)
+
+    def _value(self, kind: Kind, value: str | int) -> Any:
+        """An output of a binding: strings and times stand there, the rest is read from its node."""
+        return self._of_node(kind, int(value)) if kind in _OF_NODES else value
+
+    def _of_node(self, kind: Kind, node: int) -> Any:
+        match kind:
+            case Kind.ID:
+                return self.tree.id(node)
+            case Kind.VAL:
+                return self.tree.string_value(node)
+            case Kind.CONT:
+                return serialise(self.tree, node)
+            case Kind.TIME:
+                return self.tree.time(node)
+            case _:
+                return self.tree.label(node)
+
+
+def _column(output: Output) -> str:
+    if output.kind is Kind.VARIABLE:
+        return f"${output.of}"
+    source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")
+    return f"{output.of}.{source}"

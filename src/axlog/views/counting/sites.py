@@ -1,0 +1,291 @@
+"""Sites: the nodes at which deltas are joined, and the rows kept there.
+
+A site is a document node with much below it (or an open call). It keeps, for every relation p that
+may hold at it and has something to join, the bag L_e of each edge e = (p, c), indexed on the columns
+that joins look up. A delta that rises to the site is joined with what the other edges have:
+
+    ΔR = Σ_i  L'_1 ⋈ ... ⋈ L'_(i-1) ⋈ ΔL_i ⋈ L_(i+1) ⋈ ... ⋈ L_k         (primes: already updated)
+
+then absences are settled: a body's row that comes or goes turns the joined rows that agree with it.
+A relation with one edge keeps nothing: deltas pass through. Cost: rows that change, never rows kept.
+Where alternatives of an `or` are tied to other branches by different variables, the site's rows of
+that relation are joined anew; that costs what it keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from axlog.datalog.compile import Column, Relation
+from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all, picker
+from axlog.matching.interpreter import Bags, Gathered, Interpreter, distinct
+
+
+class Table:
+    """A bag with hash indexes on the keys that joins look up."""
+
+    __slots__ = ("indexes", "rows")
+
+    def __init__(self, rows: Bag) -> None:
+        self.rows = dict(rows)
+        self.indexes: dict[tuple[int, ...], dict[Row, Bag]] = {}
+
+    def matching(self, positions: tuple[int, ...], key: Row) -> Bag:
+        """The rows with this key at these positions."""
+        if not positions:
+            return self.rows
+        index = self.indexes.get(positions)
+        if index is None:
+            index = self._build(positions)
+        return index.get(key, _NOTHING)
+
+    def _build(self, positions: tuple[int, ...]) -> dict[Row, Bag]:
+        index: dict[Row, Bag] = {}
+        pick = picker(positions)
+        for row, count in self.rows.items():
+            index.setdefault(pick(row), {})[row] = count
+        self.indexes[positions] = index
+        return index
+
+    def update(self, delta: Bag) -> None:
+        add_all(self.rows, delta)
+        for positions, index in self.indexes.items():
+            pick = picker(positions)
+            for row, count in delta.items():
+                key = pick(row)
+                bag = index.setdefault(key, {})
+                add(bag, row, count)
+                if not bag:
+                    del index[key]
+
+
+class Seed:
+    """A join that starts from rows of one part, or from the key of an absence."""
+
+    def __init__(self, relation: Relation, columns: tuple[Column, ...], without: int | None) -> None:
+        plan = JoinPlan(relation)
+        layout = list(columns)
+        self.own = Meeting(layout, list(dict.fromkeys(plan.own)))
+        layout += self.own.added_columns
+        self.steps: list[tuple[int, Meeting]] = []
+        waiting = [number for number in range(len(plan.parts)) if number != without]
+        while waiting:  # the part that shares most with what is there comes first
+            shared = [len(set(plan.parts[number]) & set(layout)) for number in waiting]
+            number = waiting.pop(shared.index(max(shared)))
+            meeting = Meeting(layout, plan.parts[number])
+            self.steps.append((number, meeting))
+            layout += meeting.added_columns
+        self.finish = Finish(relation, layout)
+
+    def join(self, row: Row, own: Row, tables: list[Table]) -> Iterator[tuple[Row, int]]:
+        """The joined rows that one seed row gives, with their counts."""
+        meeting = self.own
+        if meeting.key(row) != meeting.part_key(own):
+            return
+        found = [(row + meeting.added(own), 1)]
+        for number, meeting in self.steps:
+            table, key, added = tables[number], meeting.key, meeting.added
+            found = [
+                (left + added(right), count * more)
+                for left, count in found
+                for right, more in table.matching(meeting.positions, key(left)).items()
+            ]
+        yield from found
+
+
+class Seeds:
+    """Every way a relation's join can start; made once per relation."""
+
+    def __init__(self, relation: Relation) -> None:
+        plan = JoinPlan(relation)
+        self.plan = plan
+        self.parts = [Seed(relation, columns, n) for n, columns in enumerate(plan.parts)]
+        checks = plan.finish.absences
+        self.absences = []
+        for check in checks:
+            key = tuple(check.columns[i] for i in check.positions)
+            self.absences.append(Seed(relation, key, None))
+        self.is_passing = (
+            len(relation.edges) == 1 and not relation.choices and not relation.absences
+        )
+        self.is_correlated = any(choice.is_correlated for choice in relation.choices)
+
+
+class State:
+    """What one relation keeps at one site."""
+
+    def __init__(
+        self, relation: Relation, seeds: dict[Relation, Seeds], own: Row, below: Gathered, here: Bags
+    ) -> None:
+        self.relation = relation
+        known = seeds.get(relation)
+        if known is None:
+            known = seeds[relation] = Seeds(relation)
+        self.seeds = known
+        unified = known.plan.unify(own)
+        self.is_dead = unified is None  # its own columns contradict each other
+        self.own = unified or ()
+        self.alternatives = [
+            [State(a, seeds, (), below, here) for a in choice.alternatives]
+            for choice in relation.choices
+        ]
+        self.bodies = [State(a.body, seeds, (), below, here) for a in relation.absences]
+        self.tables: list[Table] = []
+        self.choice_rows: list[list[Table]] = []
+        self.body_rows: list[Table] = []
+        if not known.is_passing:
+            self._load(below, here)
+
+    def _load(self, below: Gathered, here: Bags) -> None:
+        relation = self.relation
+        for edge in relation.edges:
+            self.tables.append(Table(Interpreter.part(edge.axis, edge.relation, below, here)))
+        for choice, states in zip(relation.choices, self.alternatives, strict=True):
+            rows = [Table(state.all_rows(below, here)) for state in states]
+            self.choice_rows.append(rows)
+            bags = [table.rows for table in rows]
+            self.tables.append(Table(distinct(choice.columns, choice.alternatives, bags)))
+        for state in self.bodies:
+            self.body_rows.append(Table(state.all_rows(below, here)))
+
+    def all_rows(self, below: Gathered, here: Bags) -> Bag:
+        """All rows, from what has risen to the site: a relation that keeps none passes it on."""
+        if not self.seeds.is_passing:
+            return self.rows()
+        (edge,) = self.relation.edges
+        return self._join_delta(0, Interpreter.part(edge.axis, edge.relation, below, here))
+
+    def rows(self) -> Bag:
+        """All rows, joined anew from what is kept."""
+        if self.is_dead:
+            return {}
+        plan = self.seeds.plan
+        return plan.join(self.own, [table.rows for table in self.tables], self._lookups())
+
+    def _lookups(self) -> Tables:
+        return Tables(
+            [[table.rows for table in tables] for tables in self.choice_rows],
+            [table.rows for table in self.body_rows],
+        )
+
+    def update(self, below: Gathered, here: Bags) -> Bag:
+        """ΔR from the deltas that have risen; what is kept moves along."""
+        if self.is_dead:
+            return {}
+        relation = self.relation
+        deltas = [Interpreter.part(e.axis, e.relation, below, here) for e in relation.edges]
+        if self.seeds.is_passing:
+            return self._join_delta(0, deltas[0]) if deltas[0] else {}
+        turned = [[state.update(below, here) for state in states] for states in self.alternatives]
+        bodies = [state.update(below, here) for state in self.bodies]
+        if not (any(deltas) or any(map(any, turned)) or any(bodies)):
+            return {}
+        if self.seeds.is_correlated:
+            return self._rejoin(deltas, turned, bodies)
+        result: Bag = {}
+        for number, delta in enumerate(deltas):
+            self._settle(result, number, delta)
+        for number, moved in enumerate(turned):
+            delta = self._turn_choice(number, moved)
+            self._settle(result, len(deltas) + number, delta)
+        for number, delta in enumerate(bodies):
+            if delta:
+                self._turn_absence(result, number, delta)
+        return result
+
+    def _settle(self, result: Bag, number: int, delta: Bag) -> None:
+        if delta:
+            add_all(result, self._join_delta(number, delta))
+            self.tables[number].update(delta)
+
+    def _join_delta(self, number: int, delta: Bag) -> Bag:
+        seed, lookups = self.seeds.parts[number], self._lookups()
+        result: Bag = {}
+        finish = seed.finish
+        for row, count in delta.items():
+            for joined, more in seed.join(row, self.own, self.tables):
+                if finish.is_plain or self._holds(finish, joined, lookups):
+                    add(result, finish.output(joined), count * more)
+        return result
+
+    def _holds(self, finish: Finish, joined: Row, lookups: Tables, but: int | None = None) -> bool:
+        """Whether a joined row passes tests and absences, one absence left out."""
+        if not all(check(joined) for check in finish.checks):
+            return False
+        for number, check in enumerate(finish.absences):
+            if number == but:
+                continue
+            table = self.body_rows[number]
+            if check.blocks(joined, table.matching(check.positions, check.key(joined))):
+                return False
+        return True
+
+    def _turn_choice(self, number: int, moved: list[Bag]) -> Bag:
+        """The rows over all alternatives that came to be, or ceased to be, given by some."""
+        choice = self.relation.choices[number]
+        tables = self.choice_rows[number]
+        touched = distinct(choice.columns, choice.alternatives, moved)
+        places = [tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives]
+        for table, delta in zip(tables, moved, strict=True):
+            table.update(delta)
+        kept = self.tables[len(self.relation.edges) + number].rows
+        delta: Bag = {}
+        for row in touched:
+            now = any(t.matching(at, row) for t, at in zip(tables, places, strict=True))
+            if now != (row in kept):
+                delta[row] = 1 if now else -1
+        return delta
+
+    def _turn_absence(self, result: Bag, number: int, delta: Bag) -> None:
+        """Joined rows that a body's rows blocked and no longer do, or the other way round."""
+        seed, table = self.seeds.absences[number], self.body_rows[number]
+        check = seed.finish.absences[number]
+        by_key: dict[Row, None] = {}
+        for row in delta:
+            by_key[check.body_key(row)] = None
+        before = {key: list(table.matching(check.positions, key)) for key in by_key}
+        table.update(delta)
+        lookups = self._lookups()
+        for key in by_key:
+            after = list(table.matching(check.positions, key))
+            if check.is_exact and not check.checks and bool(before[key]) == bool(after):
+                continue
+            for joined, count in seed.join(key, self.own, self.tables):
+                was, now = check.blocks(joined, before[key]), check.blocks(joined, after)
+                if was != now and self._holds(seed.finish, joined, lookups, but=number):
+                    add(result, seed.finish.output(joined), -count if now else count)
+
+    def _rejoin(self, deltas: list[Bag], turned: list[list[Bag]], bodies: list[Bag]) -> Bag:
+        result: Bag = {}
+        add_all(result, self.rows(), -1)
+        for number, delta in enumerate(deltas):
+            self.tables[number].update(delta)
+        for number, moved in enumerate(turned):
+            delta = self._turn_choice(number, moved)
+            self.tables[len(deltas) + number].update(delta)
+        for table, delta in zip(self.body_rows, bodies, strict=True):
+            table.update(delta)
+        add_all(result, self.rows())
+        return result
+
+
+class Site:
+    """One document node at which deltas are joined."""
+
+    __slots__ = ("is_value_sensitive", "states")
+
+    def __init__(self, states: Iterable[State], is_value_sensitive: bool) -> None:
+        self.states = list(states)
+        self.is_value_sensitive = is_value_sensitive
+
+    def update(self, below: Gathered) -> Bags:
+        """ΔM of every relation at the site, from the deltas that have risen to it."""
+        here: Bags = {}
+        for state in self.states:
+            delta = state.update(below, here)
+            if delta:
+                here[state.relation] = delta
+        return here
+
+
+_NOTHING: Bag = {}

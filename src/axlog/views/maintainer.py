@@ -1,0 +1,47 @@
+"""What an algorithm must do to keep a view: see a delta before and after it is applied.
+
+    changes = maintainer.after(delta)   with   rows() == reference.rows(tree, pattern), counts included
+
+is the law of every maintainer (DESIGN 8.1). `before` runs when removed subtrees still hang in place;
+it must not fail for reasons of the delta, and must leave no trace if the update is abandoned.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.language.pattern import Pattern
+from axlog.views.change import Change, Row
+
+
+class Maintainer(ABC):
+    """Keeps the rows of one pattern over one tree."""
+
+    name: str
+    """What the user calls it by."""
+
+    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+        self.tree = tree
+        self.pattern = pattern
+
+    @staticmethod
+    def refusal(pattern: Pattern) -> str | None:
+        """Why this algorithm cannot keep the pattern, or None if it can."""
+        return None
+
+    @abstractmethod
+    def rows(self) -> Iterable[Row]:
+        """The present rows, in no order."""
+
+    def before(self, delta: Delta) -> None:
+        """Look at a delta that is about to be applied."""
+
+    @abstractmethod
+    def after(self, delta: Delta) -> list[Change]:
+        """The changes that an applied delta makes."""
+
+    def close(self) -> None:
+        """Let go of what is shared with other views."""

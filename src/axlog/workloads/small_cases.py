@@ -1,0 +1,263 @@
+"""Small random cases for the laws: documents, patterns and updates that meet each other often.
+
+A few labels and values, so that joins, nots and deletions have something to do. Everything follows
+from one seed; `fuzzing.py` and the tests run the same cases, by thousands or by millions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.document.updates import (
+    Attribute,
+    Content,
+    Delete,
+    Insert,
+    Operation,
+    Rename,
+    ReplaceNode,
+    ReplaceValue,
+    Where,
+)
+from axlog.document.xml import read_forest
+from axlog.errors import QueryError
+from axlog.language.normal import check
+from axlog.language.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Constraint,
+    Kind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Output,
+    Pattern,
+    PatternNode,
+    Test,
+    TimeConstraint,
+    ValueConstraint,
+    Variable,
+    Wildcard,
+    nodes_of,
+)
+
+LABELS = ("a", "b", "c")
+VALUES = ("1", "2", "a")
+KEYS = ("k", "m")
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What random patterns may hold."""
+
+    siblings: bool = False
+    reverse: bool = False
+    connectives: bool = True
+    times: bool = True
+    values: bool = True
+    collects: bool = True
+    outputs: tuple[Kind, ...] = field(default=tuple(Kind))
+    size: int = 7
+
+
+DOWNWARD = Features()
+
+
+# Documents -----------------------------------------------------------------------------------------
+
+
+def fragment(random: Random, size: int) -> str:
+    """One random element with about this many nodes."""
+    label = random.choice(LABELS)
+    attributes = "".join(
+        f' {key}="{random.choice(VALUES)}"' for key in KEYS if random.random() < 0.15
+    )
+    inside = []
+    left = size - 1
+    while left > 0:
+        if random.random() < 0.35:
+            inside.append(random.choice(VALUES))
+            left -= 1
+        else:
+            part = random.randint(1, left)
+            inside.append(fragment(random, part))
+            left -= part
+    return f"<{label}{attributes}>{''.join(inside)}</{label}>"
+
+
+def document(random: Random, size: int = 14, streams: int = 0) -> str:
+    """A random document; open calls stand at random places when asked for."""
+    text = fragment(random, size)
+    for number in range(streams):
+        ends = [i for i in range(len(text)) if text.startswith("</", i)]
+        at = random.choice(ends)
+        text = f'{text[:at]}<ax:call xmlns:ax="urn:axlog" stream="s{number}"/>{text[at:]}'
+    return text
+
+
+# Patterns --------------------------------------------------------------------------------------------
+
+
+def pattern(random: Random, features: Features = DOWNWARD) -> Pattern:
+    """A random valid pattern."""
+    while True:
+        made = _Maker(random, features).pattern()
+        try:
+            check(made)
+        except QueryError:
+            continue
+        return made
+
+
+class _Maker:
+    def __init__(self, random: Random, features: Features) -> None:
+        self.random = random
+        self.features = features
+        self.left = random.randint(1, features.size)
+        self.names = 0
+
+    def pattern(self) -> Pattern:
+        random = self.random
+        branches = tuple(self.branch(top=True) for _ in range(1 if random.random() < 0.9 else 2))
+        nodes = [node for branch in branches for node in nodes_of(branch)]
+        variables = sorted({n.test.name for n in nodes if isinstance(n.test, Variable)})
+        named = [node.name for node in nodes if node.name is not None]
+        outputs: list[Output] = []
+        for name in named:
+            kinds = [kind for kind in self.features.outputs if kind is not Kind.VARIABLE]
+            if kinds and random.random() < 0.6:
+                outputs.append(Output(random.choice(kinds), name))
+        if Kind.VARIABLE in self.features.outputs:
+            outputs += [Output(Kind.VARIABLE, v) for v in variables if random.random() < 0.5]
+        return Pattern(branches, self.constraints(named, variables), tuple(outputs))
+
+    def constraints(self, named: list[str], variables: list[str]) -> tuple[Constraint, ...]:
+        random = self.random
+        found: list[Constraint] = []
+        if self.features.times and named and random.random() < 0.3:
+            first, second = random.choice(named), random.choice(named)
+            operator = random.choice(("<=", ">=", "<", ">", "=", "!="))
+            terms = ((1, first),) if first == second else ((1, first), (-1, second))
+            found.append(TimeConstraint(terms, operator, random.choice((0, 1, 2, -1))))
+        if self.features.values and variables and random.random() < 0.2:
+            left = Variable(random.choice(variables))
+            right = random.choice((Variable(random.choice(variables)), "1", 2.0))
+            found.append(ValueConstraint(left, random.choice(("!=", "<", "=")), right))
+        return tuple(found)
+
+    def branch(self, top: bool = False) -> Branch:
+        random, features = self.random, self.features
+        if features.connectives and not top and self.left > 1:
+            pick = random.random()
+            if pick < 0.12:
+                return Not(self.conjunction())
+            if pick < 0.24:
+                return Or((self.conjunction(), self.conjunction()))
+            if pick < 0.27 and features.collects:
+                inside = replace(self.node(), name=self.name())
+                return Collect(replace(inside, branches=()))
+        return self.node(top)
+
+    def conjunction(self) -> tuple[Branch, ...]:
+        return tuple(self.branch() for _ in range(1 if self.random.random() < 0.8 else 2))
+
+    def node(self, top: bool = False) -> PatternNode:
+        random = self.random
+        self.left -= 1
+        axis = self.axis(top)
+        test = self.test(axis)
+        comparisons: tuple[Comparison, ...] = ()
+        if self.features.values and random.random() < 0.15:
+            operand = random.choice((random.choice(VALUES), 1.0, Variable(random.choice("xy"))))
+            comparisons = (Comparison(random.choice(("=", "=", "!=", "<", ">=")), operand),)
+        branches: list[Branch] = []
+        below = not isinstance(test, Literal | AnyText)
+        while below and self.left > 0 and random.random() < 0.6:
+            branches.append(self.branch())
+        name = self.name() if random.random() < 0.3 else None
+        return PatternNode(axis, test, name, comparisons, tuple(branches))
+
+    def axis(self, top: bool) -> Axis:
+        random, features = self.random, self.features
+        choices = [Axis.CHILD] * 5 + [Axis.DESCENDANT] * 3
+        if not top:
+            choices += [Axis.ATTRIBUTE, Axis.SELF, Axis.DESCENDANT_OR_SELF]
+            if features.siblings:
+                choices += [Axis.NEXT_SIBLING, Axis.FOLLOWING_SIBLING] * 2
+            if features.reverse:
+                choices += [
+                    Axis.PARENT, Axis.ANCESTOR, Axis.ANCESTOR_OR_SELF,
+                    Axis.PREVIOUS_SIBLING, Axis.PRECEDING_SIBLING,
+                ]  # fmt: skip
+        return random.choice(choices)
+
+    def test(self, axis: Axis) -> Test:
+        random = self.random
+        if axis is Axis.ATTRIBUTE:
+            return Name(random.choice(KEYS)) if random.random() < 0.8 else Wildcard()
+        pick = random.random()
+        if pick < 0.6:
+            return Name(random.choice(LABELS))
+        if pick < 0.7:
+            return Wildcard()
+        if pick < 0.85:
+            return Variable(random.choice("xy"))
+        return random.choice((Literal(random.choice(VALUES)), AnyText(), AnyNode()))
+
+    def name(self) -> str:
+        self.names += 1
+        return f"t{self.names}"
+
+
+# Updates -----------------------------------------------------------------------------------------------
+
+
+def operations(random: Random, tree: Tree, most: int = 3) -> list[Operation]:
+    """A random pending update list on a tree; it may be refused."""
+    nodes = [n for n in tree.subtree(DOCUMENT_NODE) if n != DOCUMENT_NODE]
+    return [
+        operation
+        for _ in range(random.randint(1, most))
+        if (operation := _operation(random, tree, random.choice(nodes))) is not None
+    ]
+
+
+def _operation(random: Random, tree: Tree, node: int) -> Operation | None:
+    kind = tree._kind[node]
+    pick = random.random()
+    if kind == ELEMENT and pick < 0.5:
+        where = random.choice(list(Where)) if node != tree.root else Where.LAST
+        return Insert(where, node, content(random))
+    if kind in (ELEMENT, ATTRIBUTE) and pick < 0.6:
+        names = LABELS if kind == ELEMENT else KEYS
+        return Rename(node, random.choice(names))
+    if kind != CALL and pick < 0.75 and not _holds_value(tree, node):
+        return ReplaceValue(node, random.choice((*VALUES, "")))
+    if node == tree.root or _holds_value(tree, node):
+        return None
+    if pick < 0.85 and kind == ELEMENT:
+        return ReplaceNode(node, content(random, attributes=False))
+    return Delete(node)
+
+
+def _holds_value(tree: Tree, node: int) -> bool:
+    """Whether the node is the text of an attribute, which goes only with it."""
+    return tree._kind[node] == TEXT and tree._kind[tree.parent(node)] == ATTRIBUTE
+
+
+def content(random: Random, attributes: bool = True) -> Content:
+    """Random content for an insertion."""
+    pick = random.random()
+    if pick < 0.15:
+        return (random.choice(VALUES),)
+    if attributes and pick < 0.25:
+        return (Attribute(random.choice(KEYS), random.choice(VALUES)),)
+    forest = [fragment(random, random.randint(1, 5)) for _ in range(random.choice((1, 1, 2)))]
+    return tuple(tree for text in forest for tree in read_forest(text))
