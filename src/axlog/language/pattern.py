@@ -306,9 +306,10 @@ def branches_of(branch: Branch) -> Iterator[Branch]:
 
 # Printing ---------------------------------------------------------------------------------------
 #
-# The canonical native text. A node's last branch continues its path when it can, the others stand
-# in predicates. What a `not` holds as `where` is printed at the end of the query, where the text
-# has it. Fresh variables of the normal form (`x~1`) are printed as they are and do not parse.
+# The canonical native text. A node's last branch continues its path when it can, the others and
+# comparisons stand in predicates. What a `not` holds as `where` is printed at the end of the query,
+# where the text has it. Fresh variables of the normal form (`x~1`) are printed as they are and do
+# not parse.
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _TAILS = frozenset({Axis.CHILD, Axis.DESCENDANT, Axis.ATTRIBUTE})
@@ -356,19 +357,30 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
         at_start = False
         if node.name is not None:
             text += f"#{node.name}"
-        if len(node.comparisons) == 1 and not node.branches and _compares_plainly(node.test):
+        if _is_comparison(node):
             return f"{text} {node.comparisons[0]}"
         for comparison in node.comparisons:
             text += f"[. {comparison}]"
         tail = node.branches[-1] if node.branches else None
-        continues = isinstance(tail, PatternNode) and (
-            tail.axis in _TAILS or _attribute_anywhere(tail) is not None
-        )
-        for branch in node.branches[:-1] if continues else node.branches:
+        following = tail if isinstance(tail, PatternNode) and _continues(tail) else None
+        # a loop here: functions and comprehensions would cost deep patterns their stack
+        for branch in node.branches if following is None else node.branches[:-1]:
             text += f"[{_branch_text(branch)}]"
-        if not continues or not isinstance(tail, PatternNode):
+        if following is None:
             return text
-        node = tail
+        node = following
+
+
+def _continues(node: PatternNode) -> bool:
+    """Whether a node reads as the next step of its parent's path: `/b`, not `[b = 5]`."""
+    found = _attribute_anywhere(node) or node
+    return found.axis in _TAILS and not _is_comparison(found)
+
+
+def _is_comparison(node: PatternNode) -> bool:
+    """Whether a node is printed as `test = v`; `$x = v` would read as the variable's value."""
+    is_operand = isinstance(node.test, Variable | Literal)
+    return len(node.comparisons) == 1 and not node.branches and not is_operand
 
 
 def _attribute_anywhere(node: PatternNode) -> PatternNode | None:
@@ -413,11 +425,6 @@ def _test_text(test: Test) -> str:
             return "node()"
         case Variable(name=name):
             return f"${name}"
-
-
-def _compares_plainly(test: Test) -> bool:
-    """Whether `test = v` can only mean the node's value: `$x = v` would read as the variable's."""
-    return not isinstance(test, Variable | Literal)
 
 
 def _operand_text(operand: Constant | Variable) -> str:
