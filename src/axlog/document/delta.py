@@ -1,10 +1,11 @@
 """The delta: what one pending update list adds to and removes from each label's relation (P5 3.1).
 
-Subtrees that go and come are given by their roots; a node that is renamed or gets another value keeps
-its handle and id and is listed with what it was. `plus` and `minus` are Δ+ and Δ- per label with the
-handles, worked out when asked. Maintainers see a delta twice: before it is applied, when removed
-subtrees still hang where they were and added ones are built but hang nowhere, and after, when it is
-the other way round. A delta is good until the next update.
+Subtrees that go and come are given by their roots; a node that is renamed or gets another value
+keeps its handle and id and is listed with what it was. `plus` and `minus` are Δ+ and Δ- per label
+with the handles, worked out when asked. Maintainers see a delta twice: before it is applied, when
+removed subtrees still hang where they were and added ones are built and know their parents but
+hang in no chain, and after, when it is the other way round. A delta is good until the next update
+is carried out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _IN_RELATIONS = (NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A node whose name or text another takes the place of; its handle and id stay."""
+    """A node whose name or text another takes the place of; its handle and id stay.
+
+    A text that is replaced by the same text changes its time alone.
+    """
 
     node: int
     old: str

@@ -12,9 +12,9 @@ insertions cost bytes linear in their number, as in every scheme that never rela
 and Milo, PODS 2002).
 
 Laws: ids never change; `a < b` is document order; parent, ancestor and sibling follow from two ids;
-an id has its ancestors' ids, and their labels when it was asked from a document. The byte form sorts
-in document order, an ancestor's being a prefix of its descendants'. Labels ride along and take no
-part in equality: a rename keeps the id.
+an id has its ancestors' ids, and their labels when it was asked from a document. The byte form
+sorts in document order, an ancestor's being a prefix of its descendants'. Labels ride along and
+take no part in equality: a rename keeps the id.
 
 Attributes come before children: their component is marked. Not handled: moving a node keeps no id.
 """
@@ -189,15 +189,16 @@ class Id:
 
     def is_sibling_of(self, other: Id) -> bool:
         """Whether both are children (or both attributes) of one parent, and differ."""
-        mine, theirs = self.parent, other.parent
-        kinds = (self.components()[-1][1], other.components()[-1][1])
-        return self != other and mine == theirs and kinds[0] == kinds[1]
+        if self == other or not self.key or not other.key:
+            return False
+        mine, theirs = self.components(), other.components()
+        return mine[:-1] == theirs[:-1] and mine[-1][1] == theirs[-1][1]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Id) and self.key == other.key
 
-    def __lt__(self, other: Id) -> bool:
-        return self.key < other.key
+    def __lt__(self, other: object) -> bool:
+        return self.key < other.key if isinstance(other, Id) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -5,7 +5,7 @@ resolved or fetched, and depth, size, text and name length have limits that the 
 attack has its own code. The parser is only ever given UTF-8: other encodings are decoded first, so
 that nothing is hidden from the scan for entities by the way it is written.
 
-Nothing here builds a document, or knows its depth and texts; `xml.py` does, and checks those limits.
+Nothing here builds a document or knows its depth and texts: `xml.py` does, and checks those limits.
 Not handled: EBCDIC, UTF-7 and other encodings outside `ENCODINGS`; defaults that a DTD gives to
 attributes are not added, except namespace declarations.
 """
@@ -51,6 +51,7 @@ ENCODINGS = re.compile(
 """The encodings that are read, `_` written as `-`."""
 
 _DECLARED = re.compile(rb"""^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+_POSITION = re.compile(r"\s*, line \d+, column \d+$")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -178,8 +179,9 @@ def _read_file(file: Any, limits: Limits) -> Parsed:
 class _Nothing(etree.Resolver):
     """Answers every request for something outside with nothing: the disk is not touched."""
 
-    def resolve(self, system_url: str, public_id: str, context: Any) -> Any:
-        return self.resolve_empty(context)  # type: ignore[attr-defined]  # not in lxml-stubs
+    def resolve(self, *request: Any) -> Any:
+        untyped: Any = self  # lxml-stubs do not know resolve_empty
+        return untyped.resolve_empty(request[-1])
 
 
 def make_parser() -> etree.XMLParser:
@@ -255,14 +257,14 @@ def _encoding_of(content: bytes) -> str:
             raise _unknown_encoding("EBCDIC")
         return "utf-8"
     encoding = declared[1].decode().lower().replace("_", "-")
-    if not ENCODINGS.fullmatch(encoding) or encoding.startswith(("utf-16", "utf-32", "utf16")):
-        # That one of the wide encodings is declared can be read only where it is not used.
+    if not ENCODINGS.fullmatch(encoding) or re.match("utf-?(16|32)", encoding):
+        # A declaration in single bytes that says the document is in wide characters is wrong.
         raise _unknown_encoding(encoding)
     try:
         encoding = codecs.lookup(encoding).name
     except LookupError:  # iso-8859-99
         raise _unknown_encoding(encoding) from None
-    return "utf-8" if encoding in ("utf-8", "ascii") and content.isascii() else encoding
+    return "utf-8" if encoding == "ascii" and content.isascii() else encoding
 
 
 def _unknown_encoding(encoding: str) -> MalformedError:
@@ -323,25 +325,24 @@ def _unresolved(message: str, place: Place) -> HostileError:
 def _syntax_error(
     error: etree.XMLSyntaxError, content: bytes, name: str | None, limits: Limits
 ) -> InputError:
-    message = str(error.msg or "not well-formed").strip()
+    """Told apart by the parser's code: its message repeats names from the input."""
+    message = _POSITION.sub("", str(error.msg or "not well-formed")).strip()
     line, column = error.position
+    code = getattr(error, "code", None)
     text = content.decode(errors="replace") if len(content) < 1_000_000 else None
     place = Place(max(line or 1, 1), max(column or 1, 1), text, name)
     kinds = etree.ErrorTypes
-    if error.code == kinds.ERR_UNDECLARED_ENTITY:
+    if code == kinds.ERR_UNDECLARED_ENTITY:
         return _unresolved(message, place)
-    if error.code in (kinds.ERR_ENTITY_LOOP, kinds.ERR_ENTITY_PROCESSING):
+    if code in (kinds.ERR_ENTITY_LOOP, kinds.ERR_ENTITY_PROCESSING):
         return HostileError("AX111", message, place=place)
-    if error.code in (kinds.ERR_INVALID_ENCODING, kinds.ERR_UNSUPPORTED_ENCODING):
+    if code in (kinds.ERR_INVALID_ENCODING, kinds.ERR_UNSUPPORTED_ENCODING):
         return MalformedError("AX113", message, place=place, advice="check the declared encoding")
-    if error.code == kinds.ERR_NAME_TOO_LONG:
+    if code == kinds.ERR_NAME_TOO_LONG:
         return LimitError("AX124", message, place=place)
-    if error.code == _RESOURCE_LIMIT:
+    if code == kinds.ERR_RESOURCE_LIMIT:
         return _resource_error(message, place, limits)
     return MalformedError("AX101", message, place=place)
-
-
-_RESOURCE_LIMIT = 114  # XML_ERR_RESOURCE_LIMIT, which lxml does not name yet
 
 
 def _resource_error(message: str, place: Place, limits: Limits) -> InputError:

@@ -2,18 +2,21 @@
 
 Node 0 is the document node; its children are the root element and the comments and processing
 instructions around it. The chain of an element holds its attributes first, then its children; an
-attribute has one text below. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. Order among
-siblings is a component of `ids`: one integer in a column, or in a side table where insertions needed
-more. Handles of every label stand in one array (a partition), kept exact by position, in no order.
+attribute has one text below. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. Order
+among siblings is a component of `ids`: one integer in a column, or in a side table where insertions
+needed more; attributes and children are counted apart. Handles of every label stand in one array (a
+partition), kept exact by position, in no order.
 
 Law (DESIGN 8.6): ids never change; order, parent and ancestor tests on ids equal the tree's.
 
 This module holds and navigates; `xml.py` fills it, `pending.py` changes it. A handle is dead after
-the update that removed it, and is used again by later updates: keep ids, not handles.
+the update that removed it, readable until the next update, and used again by later ones: keep ids,
+not handles. An id is given again only after its node is gone.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +56,12 @@ ELEMENT, ATTRIBUTE, TEXT, CALL = (
     int(NodeKind.CALL),
 )
 _NAMED = (ELEMENT, ATTRIBUTE)
+_LABELS_IN_IDS = {
+    TEXT: TEXT_LABEL,
+    CALL: CALL_LABEL,
+    int(NodeKind.COMMENT): "#comment",
+    int(NodeKind.INSTRUCTION): "#instruction",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class Call:
                     expected=" or ".join(values),
                 )
         most = given.get("most")
-        if most is not None and not most.isdecimal():
+        if most is not None and not re.fullmatch("[0-9]{1,18}", most):
             raise InputError("AX105", f"the call has most={most!r}", expected="a whole number")
         return cls(
             stream=given["stream"],
@@ -128,6 +137,7 @@ class Tree:
         self._declared: dict[int, tuple[tuple[str | None, str], ...]] = {}
         self._free: list[int] = []
         self._dying: list[int] = []  # removed by the last update, freed by the next
+        self._size = 0  # nodes that hang in the document, the document node aside
         self.clock = 0
         self.ended: set[str] = set()
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
@@ -137,7 +147,7 @@ class Tree:
 
     def __len__(self) -> int:
         """How many nodes there are, the document node aside."""
-        return len(self._kind) - len(self._free) - 1
+        return self._size
 
     @property
     def root(self) -> int:
@@ -247,10 +257,12 @@ class Tree:
     def string_value(self, node: int) -> str:
         """`val`: the texts below in document order, attributes left out; an attribute's value."""
         kind = self._kind[node]
-        if kind == TEXT:
+        if kind == TEXT or kind == NodeKind.COMMENT:
             return self.text(node)
         if kind == ATTRIBUTE:
             return self.text(self._first[node])
+        if kind == NodeKind.INSTRUCTION:
+            return self.text(node).partition(" ")[2]
         kinds = self._kind
         return "".join(self.text(n) for n in self.descendants(node) if kinds[n] == TEXT)
 
@@ -265,9 +277,13 @@ class Tree:
         while node != DOCUMENT_NODE and node != NONE:
             is_attribute = self._kind[node] == ATTRIBUTE
             parts.append(ids.encode(self.component(node), is_attribute))
-            labels.append(self.label(node) if self._kind[node] in _NAMED else TEXT_LABEL)
+            labels.append(self._label_in_id(node))
             node = self._parent[node]
         return ids.Id(b"".join(reversed(parts)), tuple(reversed(labels)))
+
+    def _label_in_id(self, node: int) -> str:
+        kind = self._kind[node]
+        return self.names[self._label[node]] if kind in _NAMED else _LABELS_IN_IDS[kind]
 
     def find(self, identifier: ids.Id) -> int:
         """The node with this id; an update's error if it is gone."""
@@ -298,7 +314,8 @@ class Tree:
                 same = [
                     n
                     for n in self.chain(parent)
-                    if self._kind[n] == kind and (kind != ELEMENT or self._label[n] == self._label[node])
+                    if self._kind[n] == kind
+                    and (kind != ELEMENT or self._label[n] == self._label[node])
                 ]
                 label += f"[{same.index(node) + 1}]" if len(same) > 1 else ""
             steps.append(label)
@@ -429,5 +446,3 @@ class Tree:
 
 
 _EMPTY: array[int] = array("i")
-
-

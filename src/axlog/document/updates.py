@@ -1,11 +1,11 @@
 """Atomic operations on nodes, and what a stream may do, built from them.
 
 One update form for everything: a statement, a message, a patch or a diff becomes a list of these
-operations (a pending update list), which `pending.apply` carries out whole or not at all. Targets are
-handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
+operations (a pending update list), which `pending.apply` carries out whole or not at all. Targets
+are handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
 
-Stream operations (P3 2.2): data arrives as siblings just before the call; a delete takes siblings of
-the call that match, whoever brought them; an end takes the call itself.
+Stream operations (P3 2.2): data arrives as siblings just before the call; a delete takes siblings
+of the call that match, whoever brought them; an end takes the call itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from axlog.document.reading import Element
-from axlog.document.tree import NONE, Call, NodeKind, Tree
+from axlog.document.tree import CALL_LABEL, NONE, Call, NodeKind, Tree
 from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
 
 
@@ -44,11 +44,15 @@ Content: TypeAlias = tuple[Item, ...]
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Put content beside or into the target; attributes go to the target, or to its parent."""
+    """Put content beside or into the target; attributes go to the target, or to its parent.
+
+    `stream` is the one whose message this is, None where a person writes.
+    """
 
     where: Where
     target: int
     content: Content
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,15 @@ def time_of_message(tree: Tree, stream: str, time: int | None) -> int:
         return tree.clock
     raise LateError(
         "AX404",
-        f"a message of {stream!r} has time {time / 1e6:g} s, before the clock at {tree.clock / 1e6:g} s",
+        f"a message of {stream!r} has time {in_seconds(time)}, before the clock"
+        f" at {in_seconds(tree.clock)}",
         advice='send messages in time order, or declare late="clock" on the call',
     )
+
+
+def in_seconds(time: int) -> str:
+    """A time for people, to the microsecond."""
+    return f"{time / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[Operation]:
@@ -123,12 +133,12 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
     node, call = call_of(tree, stream)
     if call.deletes == "only":
         raise StreamError("AX408", f"the stream {stream!r} may only delete")
-    brought = tree.brought.get(stream, 0) + len(forest)
+    brought = tree.brought.get(stream, 0) + trees_in(forest)
     if call.most is not None and brought > call.most:
         raise StreamError(
             "AX406", f"the stream {stream!r} may bring {call.most} trees and this makes {brought}"
         )
-    operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest))]
+    operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream)]
     if call.mode == "one-shot":
         operations.append(Delete(node))
     return operations
@@ -139,11 +149,19 @@ def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> l
     node, call = call_of(tree, stream)
     if call.deletes == "no":
         raise StreamError(
-            "AX405", f"the stream {stream!r} may not delete", advice='declare deletes="yes" on its call'
+            "AX405",
+            f"the stream {stream!r} may not delete",
+            advice='declare deletes="yes" on its call',
         )
     kinds = (NodeKind.ELEMENT, NodeKind.TEXT)
     siblings = [n for n in tree.children(tree.parent(node)) if tree.kind(n) in kinds]
     return [Delete(sibling) for sibling in siblings if matches(sibling)]
+
+
+def trees_in(forest: Sequence[Element]) -> int:
+    """How many trees a message brings: its elements, not its comments or calls."""
+    tags: list[object] = [tree.tag for tree in forest]  # of a comment, a function
+    return sum(isinstance(tag, str) and tag != CALL_LABEL for tag in tags)
 
 
 def end_call(tree: Tree, stream: str) -> list[Operation]:

@@ -1,8 +1,8 @@
 """Columns to XML: the text of a document or of one subtree, with namespaces put right.
 
 Prefixes are those of the declarations in scope; where a node stands in a scope that lacks its
-namespace (a fragment put under another default namespace), a declaration is written. Law: parsing the
-result gives an equal document, by canonical XML.
+namespace (a fragment put under another default namespace), a declaration is written. Law: parsing
+the result gives an equal document, by canonical XML.
 """
 
 from __future__ import annotations
@@ -120,9 +120,7 @@ def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str
     ]
 
 
-def _qualify(
-    label: str, noted: str | None, is_element: bool, inner: Scope, written: Scope
-) -> str:
+def _qualify(label: str, noted: str | None, is_element: bool, inner: Scope, written: Scope) -> str:
     """The name as written in this scope, declaring what the scope lacks."""
     address, local = _split(label)
     if not address:
@@ -153,5 +151,3 @@ def _split(label: str) -> tuple[str, str]:
         address, _, local = label[1:].partition("}")
         return address, local
     return "", label
-
-

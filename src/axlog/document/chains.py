@@ -1,0 +1,147 @@
+"""The chains of a tree as a plan would leave them: changed links only, beside the columns.
+
+A chain is what hangs below one node: attributes, then children. Linking gives the new node a
+component between its neighbours (`ids.between`); no other node's component is ever touched, which
+is the law that ids never change. A node that goes keeps its links, so that one can still ask what
+stood beside it. Nothing is written into the columns before `write`, except the parent of a node
+that hangs nowhere yet.
+"""
+
+from __future__ import annotations
+
+from axlog.document import ids
+from axlog.document.tree import ATTRIBUTE, NONE, Tree
+
+
+class _Chain:
+    """Links of one parent's chain that differ from the columns."""
+
+    __slots__ = ("first", "last", "next", "prev")
+
+    def __init__(self, tree: Tree, parent: int) -> None:
+        self.first = tree._first[parent]
+        self.last = tree._last[parent]
+        self.next: dict[int, int] = {}
+        self.prev: dict[int, int] = {}
+
+
+class Chains:
+    """All chains that a plan changes, the nodes that go, and the components of those that come."""
+
+    __slots__ = ("_chains", "_tree", "components", "gone")
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._chains: dict[int, _Chain] = {}
+        self.gone: set[int] = set()
+        self.components: dict[int, ids.Component] = {}
+
+    def parents(self) -> list[int]:
+        """The nodes whose chains change."""
+        return list(self._chains)
+
+    def changes(self, parent: int) -> bool:
+        return parent in self._chains
+
+    def forget(self, parent: int) -> None:
+        """The chain stays as the columns have it."""
+        del self._chains[parent]
+
+    def _chain(self, parent: int) -> _Chain:
+        chain = self._chains.get(parent)
+        if chain is None:
+            chain = self._chains[parent] = _Chain(self._tree, parent)
+        return chain
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def following(self, parent: int, node: int) -> int:
+        """What follows a node; after NONE comes the first."""
+        chain = self._chains.get(parent)
+        if chain is None:
+            return self._tree._first[parent] if node == NONE else self._tree._next[node]
+        return chain.first if node == NONE else chain.next.get(node, self._tree._next[node])
+
+    def previous(self, parent: int, node: int) -> int:
+        """What precedes a node; before NONE comes the last."""
+        chain = self._chains.get(parent)
+        if chain is None:
+            return self._tree._last[parent] if node == NONE else self._tree._prev[node]
+        return chain.last if node == NONE else chain.prev.get(node, self._tree._prev[node])
+
+    def last_attribute(self, parent: int) -> int:
+        after, at = NONE, self.following(parent, NONE)
+        while at != NONE and self._tree._kind[at] == ATTRIBUTE:
+            after, at = at, self.following(parent, at)
+        return after
+
+    def planned(self, parent: int) -> list[int]:
+        """The whole chain, in order."""
+        found = []
+        at = self.following(parent, NONE)
+        while at != NONE:
+            found.append(at)
+            at = self.following(parent, at)
+        return found
+
+    def touched(self, parent: int) -> list[int]:
+        """Nodes of a chain, also ones that go; of two that become neighbours, at least one."""
+        chain = self._chains[parent]
+        return [node for node in (chain.first, *chain.next) if node != NONE]
+
+    # Changing -----------------------------------------------------------------------------------
+
+    def link(self, parent: int, node: int, after: int) -> None:
+        """Hang a new node behind another (NONE: first), with a component of its own."""
+        chain = self._chain(parent)
+        following = self.following(parent, after)
+        self._tree._parent[node] = parent
+        self.components[node] = self._component_between(node, after, following)
+        _join(chain, after, node)
+        _join(chain, node, following)
+
+    def _component_between(self, node: int, after: int, following: int) -> ids.Component:
+        """Attributes and children are counted apart: one sort is no neighbour of the other."""
+        is_attribute = self._tree._kind[node] == ATTRIBUTE
+        low, high = (
+            None
+            if other == NONE or (self._tree._kind[other] == ATTRIBUTE) != is_attribute
+            else self.components.get(other) or self._tree.component(other)
+            for other in (after, following)
+        )
+        return ids.between(low, high)
+
+    def detach(self, node: int) -> None:
+        """Take a node out of its chain."""
+        if node in self.gone:
+            return
+        self.gone.add(node)
+        parent = self._tree._parent[node]
+        chain = self._chain(parent)
+        left, right = self.previous(parent, node), self.following(parent, node)
+        _join(chain, left, right)
+        chain.next.setdefault(node, right)
+        chain.prev.setdefault(node, left)
+
+    def write(self) -> None:
+        """Put the links into the columns; nodes that go keep theirs."""
+        tree, gone = self._tree, self.gone
+        for parent, chain in self._chains.items():
+            tree._first[parent], tree._last[parent] = chain.first, chain.last
+            for node, following in chain.next.items():
+                if node not in gone:
+                    tree._next[node] = following
+            for node, previous in chain.prev.items():
+                if node not in gone:
+                    tree._prev[node] = previous
+
+
+def _join(chain: _Chain, left: int, right: int) -> None:
+    if left == NONE:
+        chain.first = right
+    else:
+        chain.next[left] = right
+    if right == NONE:
+        chain.last = left
+    else:
+        chain.prev[right] = left
