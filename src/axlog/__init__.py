@@ -1,0 +1,36 @@
+"""axlog: exact, continuous answers over living XML.
+
+    import axlog
+    doc = axlog.parse("<orders/>")
+    late = doc.watch("match /orders/order[@late]/oid/$x return $x", name="late")
+
+Importing this imports neither pyspark nor the server. Everything public is in `__all__`.
+"""
+
+from importlib.metadata import version as _version
+from logging import NullHandler as _NullHandler
+from logging import getLogger as _get_logger
+
+from axlog.document.ids import Id
+from axlog.document.reading import Limits
+from axlog.errors import AxlogError
+from axlog.views.change import Change, Row
+from axlog.views.view import View
+from axlog.widgets.document import Document, parse
+from axlog.widgets.widget import Widget
+
+__version__ = _version("axlog")
+__all__ = [
+    "AxlogError",
+    "Change",
+    "Document",
+    "Id",
+    "Limits",
+    "Row",
+    "View",
+    "Widget",
+    "__version__",
+    "parse",
+]
+
+_get_logger(__name__).addHandler(_NullHandler())

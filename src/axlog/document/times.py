@@ -1,0 +1,55 @@
+"""Times as the user writes them, as integer microseconds.
+
+Seconds as numbers, `timedelta`s, dates and times (aware or taken as UTC), ISO texts. DESIGN section 3.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
+from typing import TypeAlias
+
+from axlog.errors import StreamError
+
+Time: TypeAlias = "int | float | Fraction | timedelta | datetime | date | str"
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(given: Time) -> int:
+    """A time as microseconds.
+
+    >>> microseconds(12.5), microseconds("1970-01-01T00:00:01Z"), microseconds(timedelta(minutes=1))
+    (12500000, 1000000, 60000000)
+    """
+    if isinstance(given, str):
+        given = _from_text(given)
+    if isinstance(given, datetime):
+        aware = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MICROSECOND
+    if isinstance(given, date):
+        return (datetime.combine(given, time(), UTC) - _EPOCH) // _MICROSECOND
+    if isinstance(given, timedelta):
+        return given // _MICROSECOND
+    if isinstance(given, bool) or given != given:
+        raise _no_time(given)
+    return round(Fraction(given) * 1_000_000)
+
+
+def _from_text(text: str) -> datetime | Fraction:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise _no_time(text) from None
+
+
+def _no_time(given: object) -> StreamError:
+    return StreamError(
+        "AX409",
+        f"{given!r} is not a time",
+        expected="seconds as a number, a timedelta, a datetime, or an ISO date and time",
+    )

@@ -1,0 +1,54 @@
+"""Which maintainer keeps a view: from the pattern's features, unless the user names one.
+
+Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where they
+stand; re-evaluation keeps the rest. `choice` says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axlog.document.tree import Tree
+from axlog.errors import QueryError
+from axlog.language.pattern import Pattern
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.maintainer import Counting
+from axlog.views.maintainer import Maintainer
+from axlog.views.reevaluate import Reevaluate
+
+MAINTAINERS: dict[str, type[Maintainer]] = {kind.name: kind for kind in (Counting, Reevaluate)}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A maintainer's name, and why it was taken."""
+
+    name: str
+    reason: str
+
+
+def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
+    """The maintainer for a pattern, or an error that says why the wanted one declines."""
+    if wanted is not None:
+        kind = MAINTAINERS.get(wanted)
+        if kind is None:
+            raise QueryError(
+                "AX212", f"there is no maintainer {wanted!r}", expected=" or ".join(MAINTAINERS)
+            )
+        refusal = kind.refusal(pattern)
+        if refusal is not None:
+            raise QueryError(
+                "AX212", f"{wanted} declines the query: {refusal}", advice="leave the choice to axlog"
+            )
+        return Chosen(wanted, "asked for")
+    refusal = Counting.refusal(pattern)
+    if refusal is None:
+        return Chosen(Counting.name, "its cost does not grow with the document")
+    return Chosen(Reevaluate.name, f"counting declines it: {refusal}")
+
+
+def make(tree: Tree, pattern: Pattern, name: str, engine: CountingEngine) -> Maintainer:
+    """The maintainer of this name for a view of the tree."""
+    if name == Counting.name:
+        return Counting(tree, pattern, engine)
+    return MAINTAINERS[name](tree, pattern)

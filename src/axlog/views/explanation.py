@@ -1,0 +1,47 @@
+"""How a view is kept, as data that prints: the query, its program, its maintainer and the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axlog.datalog.compile import compile_pattern
+from axlog.language.query import Query
+from axlog.views.choose import Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `explain` says of a view."""
+
+    query: str
+    language: str
+    pattern: str
+    columns: tuple[str, ...]
+    relations: tuple[tuple[str, tuple[str, ...]], ...]  # each with the columns that go up from it
+    program: tuple[str, ...]
+    maintainer: str
+    reason: str
+
+    def __str__(self) -> str:
+        lines = [f"query       {self.query}"]
+        if self.pattern != self.query:
+            lines.append(f"pattern     {self.pattern}")
+        lines.append(f"maintainer  {self.maintainer}: {self.reason}")
+        lines.append("program")
+        lines += [f"  {rule}" for rule in self.program]
+        return "\n".join(lines)
+
+
+def explain(query: Query, chosen: Chosen) -> Explanation:
+    """Explain how a query is kept."""
+    program = compile_pattern(query.pattern)
+    return Explanation(
+        query=query.text,
+        language=query.language,
+        pattern=str(query.pattern),
+        columns=query.pattern.columns,
+        relations=tuple((relation.name, relation.columns) for relation in program.relations),
+        program=(),
+        maintainer=chosen.name,
+        reason=chosen.reason,
+    )

@@ -1,0 +1,157 @@
+"""A view: a query, its rows kept exact, and the changes it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from axlog.document.delta import Delta
+from axlog.document.ids import Id
+from axlog.errors import QueryError, SetupError
+from axlog.language.query import Query
+from axlog.views.change import Change, Row
+from axlog.views.choose import Chosen
+from axlog.views.explanation import Explanation, explain
+from axlog.views.maintainer import Maintainer
+from axlog.views.why import Derivation, derivations
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Listener = Callable[[Change], None]
+
+
+class View:
+    """Rows of a query over a document that changes. Made by `watch`; read by anyone, any time.
+
+    Readers see the rows before or after an update, never in between (one lock with the writer).
+    """
+
+    def __init__(
+        self, name: str, query: Query, maintainer: Maintainer, chosen: Chosen, lock: RLock
+    ) -> None:
+        self.name = name
+        self.query = query
+        self.maintainer = maintainer
+        self.chosen = chosen
+        self.sequence = 0
+        self._lock = lock
+        self._listeners: list[Listener] = []
+
+    @property
+    def pattern(self) -> Any:
+        return self.query.pattern
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.query.pattern.columns
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def rows(self) -> list[Row]:
+        """The present rows: ids in document order, strings by code point."""
+        with self._lock:
+            return sorted(self.maintainer.rows(), key=_by_values)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(1 for _ in self.maintainer.rows())
+
+    def holds(self) -> bool:
+        """Whether there is a row: the answer of a Boolean view."""
+        return len(self) > 0
+
+    def why(self, row: Mapping[str, Any]) -> list[Derivation]:
+        """The row's derivations: what document node every pattern node matched."""
+        with self._lock:
+            return derivations(self.maintainer.tree, self.query.pattern, row)
+
+    def explain(self) -> Explanation:
+        """How the view is kept: the program, the maintainer and why it was chosen."""
+        return explain(self.query, self.chosen)
+
+    def xml(self, row: Mapping[str, Any]) -> str:
+        """The row in the shape of the query's constructor."""
+        template = self.query.template
+        if template is None:
+            raise QueryError(
+                "AX211",
+                f"the view {self.name!r} has no constructor",
+                advice="write the view in XQuery with `return <element>...</element>`",
+            )
+        return template.render(row)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The rows and their counts as an Arrow table (with the `arrow` extra)."""
+        try:
+            import pyarrow
+        except ImportError:
+            raise SetupError(
+                "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
+            ) from None
+        rows = self.rows()
+        data = {c: [_cell(row[c]) for row in rows] for c in self.columns}
+        return pyarrow.table({**data, "count": [row.count for row in rows]})
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(str(_cell(v)))}</td>" for v in (*row.values(), row.count))
+            + "</tr>"
+            for row in self.rows()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __repr__(self) -> str:
+        return f"View({self.name!r}, {len(self)} rows, {self.chosen.name})"
+
+    # Changing -----------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call a function with every change, in order; the returned function stops it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def before(self, delta: Delta) -> None:
+        self.maintainer.before(delta)
+
+    def after(self, delta: Delta) -> list[Change]:
+        """The changes of an applied delta, numbered; nobody is told yet."""
+        return self.number(self.maintainer.after(delta), delta.time)
+
+    def number(self, changes: list[Change], time: int) -> list[Change]:
+        """Changes in the order of their rows, deletions first, each with the next number."""
+        ordered = sorted(changes, key=_in_order)
+        numbered = [
+            change.numbered(self.name, time, self.sequence + 1 + at)
+            for at, change in enumerate(ordered)
+        ]
+        self.sequence += len(numbered)
+        return numbered
+
+    def tell(self, changes: list[Change]) -> None:
+        for change in changes:
+            for listener in tuple(self._listeners):
+                listener(change)
+
+
+_OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
+
+
+def _by_values(row: Row) -> tuple[Any, ...]:
+    return row.values_
+
+
+def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
+    return _OPS[change.op], change.row.values_
+
+
+def _cell(value: Any) -> Any:
+    return str(value) if isinstance(value, Id) else value

@@ -1,0 +1,73 @@
+"""Why a row is there: its derivations, worked out when asked.
+
+A derivation names, for every pattern node, the document node that it matched: its id, path, time, and
+where it came from. Nothing is kept for it; asking evaluates the definition once more, with the row's
+values fixed, so it costs as much as the reference on what they leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axlog.document.ids import Id
+from axlog.document.tree import Tree
+from axlog.language.pattern import Pattern
+from axlog.reference import row_of, valuations
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """One pattern node with the document node that it matched."""
+
+    pattern: str
+    id: Id
+    path: str
+    time: int
+    origin: str | None = None  # the stream and message that brought it
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """One reason for a row."""
+
+    matched: tuple[Matched, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{m.pattern:<24} {m.path}  ({m.id})" + (f"  from {m.origin}" if m.origin else "")
+            for m in self.matched
+        )
+
+
+def derivations(
+    tree: Tree, pattern: Pattern, row: Mapping[str, Any], origins: Mapping[int, str] | None = None
+) -> list[Derivation]:
+    """Every derivation of a row; none if the row does not hold."""
+    wanted = [_text(row[column]) for column in pattern.columns]
+    steps = [str(node.test) if hasattr(node.test, "__str__") else "" for node in pattern.nodes()]
+    found = []
+    for valuation in valuations(tree, pattern):
+        _, values = row_of(tree, pattern, valuation)
+        if [_text(value) for value in values] != wanted:
+            continue
+        found.append(
+            Derivation(
+                tuple(
+                    Matched(
+                        steps[number],
+                        tree.id(node),
+                        tree.path(node),
+                        tree.time(node),
+                        (origins or {}).get(node),
+                    )
+                    for number, node in sorted(valuation.nodes.items())
+                )
+            )
+        )
+    return found
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, Id) else value

@@ -1,0 +1,1 @@
+"""The faces: documents with views, and widgets that streams feed."""

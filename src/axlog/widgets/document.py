@@ -1,0 +1,200 @@
+"""The document face: `parse`, `watch`, and updates that tell every view.
+
+One writer at a time; readers see the views before or after an update, never in between. An update that
+cannot be applied raises and changes nothing. A listener that raises does so after the update is done:
+the document and all views are consistent, later listeners were still told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import RLock
+
+from axlog.document import pending
+from axlog.document.delta import Delta
+from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
+from axlog.document.times import Time, microseconds
+from axlog.document.tree import Tree
+from axlog.document.updates import Content, Delete, Insert, Operation, Where
+from axlog.document.writing import serialise
+from axlog.document.xml import load, read_forest
+from axlog.errors import QueryError, UpdateError
+from axlog.language.query import Query, parse_query
+from axlog.matching.answers import selected
+from axlog.views.change import Change
+from axlog.views.choose import choice, make
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.view import View
+from axlog.widgets.netting import net
+
+
+def parse(
+    source: Source,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    keep_whitespace: bool = False,
+    namespaces: Mapping[str, str] | None = None,
+) -> Document:
+    """A document from XML: text, bytes, a path, a file, or an lxml or ElementTree element.
+
+    >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
+    >>> ids = doc.watch("match //order/oid/$x return $x")
+    >>> doc.insert("match /orders#o return o.id", "<order><oid>18</oid></order>")
+    [Change('insert', Row(x='18'))]
+    """
+    tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
+    return Document(tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces)
+
+
+class Document:
+    """A document with views over it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        keep_whitespace: bool = False,
+        namespaces: Mapping[str, str] | None = None,
+    ) -> None:
+        self.tree = tree
+        self.limits = limits
+        self.keep_whitespace = keep_whitespace
+        self.namespaces = dict(namespaces or {})
+        self.views: dict[str, View] = {}
+        self._engine = CountingEngine(tree)
+        self._lock = RLock()
+        self._held: list[tuple[View, list[Change]]] | None = None
+
+    # Views --------------------------------------------------------------------------------------------
+
+    def watch(
+        self,
+        query: str | Query,
+        name: str | None = None,
+        *,
+        language: str | None = None,
+        maintainer: str | None = None,
+    ) -> View:
+        """Keep the rows of a query from now on."""
+        asked = self._parse(query, language)
+        name = name if name is not None else self._new_name()
+        if name in self.views:
+            raise QueryError("AX202", f"there is already a view {name!r}")
+        chosen = choice(asked.pattern, maintainer)
+        with self._lock:
+            kept = make(self.tree, asked.pattern, chosen.name, self._engine)
+            view = self.views[name] = View(name, asked, kept, chosen, self._lock)
+        return view
+
+    def forget(self, name: str) -> None:
+        """Stop keeping a view."""
+        with self._lock:
+            self.views.pop(name).maintainer.close()
+
+    def _parse(self, query: str | Query, language: str | None = None) -> Query:
+        if isinstance(query, Query):
+            return query
+        return parse_query(query, self.namespaces, language)
+
+    def _new_name(self) -> str:
+        number = len(self.views) + 1
+        while f"view{number}" in self.views:
+            number += 1
+        return f"view{number}"
+
+    # Updates ------------------------------------------------------------------------------------------
+
+    def insert(
+        self, target: str, content: str | bytes, where: str = "last", at: Time | None = None
+    ) -> list[Change]:
+        """Insert XML at every node that a pattern selects: first, last, before or after it."""
+        try:
+            place = Where(where)
+        except ValueError:
+            expected = ", ".join(one.value for one in Where)
+            raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
+        forest: Content = tuple(read_forest(content, self.limits))
+        nodes = selected(self.tree, self._parse(target).pattern)
+        return self.apply([Insert(place, node, forest) for node in nodes], at)
+
+    def delete(self, target: str, at: Time | None = None) -> list[Change]:
+        """Delete every node that a pattern selects."""
+        nodes = selected(self.tree, self._parse(target).pattern)
+        return self.apply([Delete(node) for node in nodes], at)
+
+    def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
+        """Carry out a pending update list, and return the changes of all views."""
+        return self._apply(operations, None if at is None else microseconds(at))
+
+    def _apply(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
+        with self._lock:
+            plan = pending.Plan(
+                self.tree,
+                operations,
+                time,
+                limits=self.limits,
+                keep_whitespace=self.keep_whitespace,
+            )
+            with self._told(plan.delta, plan) as changes:
+                plan.commit()
+            return changes
+
+    @contextmanager
+    def _told(self, delta: Delta, plan: pending.Plan) -> Iterator[list[Change]]:
+        """Show the views a delta before and after the body applies it; then tell their listeners."""
+        views = list(self.views.values())
+        try:
+            for view in views:
+                view.before(delta)
+        except BaseException:
+            plan.abandon()
+            raise
+        changes: list[Change] = []
+        yield changes
+        each = [(view, view.after(delta)) for view in views]
+        for _, told in each:
+            changes += told
+        if self._held is None:
+            for view, told in each:
+                view.tell(told)
+        else:
+            self._held += each
+
+    @contextmanager
+    def told_at_the_end(self) -> Iterator[None]:
+        """Tell the views' listeners only what the updates inside come to, each view once."""
+        with self._lock:
+            if self._held is not None:  # an outer batch tells
+                yield
+                return
+            self._held = []
+            try:
+                yield
+            finally:
+                held, self._held = self._held, None
+                for view in dict.fromkeys(view for view, _ in held):
+                    view.tell(net(c for v, told in held if v is view for c in told))
+
+    # Reading ------------------------------------------------------------------------------------------
+
+    def xml(self) -> str:
+        """The document as XML text."""
+        with self._lock:
+            return serialise(self.tree)
+
+    @property
+    def clock(self) -> int:
+        """The latest time seen, in microseconds."""
+        return self.tree.clock
+
+    def __len__(self) -> int:
+        """How many nodes the document has."""
+        return len(self.tree)
+
+    def __str__(self) -> str:
+        return self.xml()
+
+    def __repr__(self) -> str:
+        return f"Document({len(self)} nodes, {len(self.views)} views)"

@@ -1,0 +1,70 @@
+"""Changes as they come: a feed that can be iterated, waited for, or read in one go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from threading import Lock
+
+from axlog.views.change import Change
+
+
+class ChangeFeed:
+    """The changes of a view from the moment the feed was made.
+
+    `for change in feed` takes what is there and stops; `async for change in feed` waits for more
+    until the feed is closed. The writer may be another thread.
+    """
+
+    def __init__(self, subscribe: Callable[[Callable[[Change], None]], Callable[[], None]]) -> None:
+        self._waiting: deque[Change] = deque()
+        self._lock = Lock()
+        self._wake: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._closed = False
+        self._stop = subscribe(self._receive)
+
+    def _receive(self, change: Change) -> None:
+        with self._lock:
+            self._waiting.append(change)
+            waking = list(self._wake)
+        for loop, event in waking:
+            loop.call_soon_threadsafe(event.set)
+
+    def take(self) -> list[Change]:
+        """Everything that has come since the last time."""
+        with self._lock:
+            taken = list(self._waiting)
+            self._waiting.clear()
+        return taken
+
+    def __iter__(self) -> Iterator[Change]:
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        event = asyncio.Event()
+        entry = (asyncio.get_running_loop(), event)
+        with self._lock:
+            self._wake.append(entry)
+        try:
+            while True:
+                while self._waiting:
+                    yield self._waiting.popleft()
+                if self._closed:
+                    return
+                event.clear()
+                if not self._waiting and not self._closed:
+                    await event.wait()
+        finally:
+            with self._lock:
+                self._wake.remove(entry)
+
+    def close(self) -> None:
+        """Take no more changes; what is there can still be read."""
+        self._stop()
+        self._closed = True
+        with self._lock:
+            waking = list(self._wake)
+        for loop, event in waking:
+            loop.call_soon_threadsafe(event.set)

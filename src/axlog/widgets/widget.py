@@ -1,0 +1,193 @@
+"""The widget: a document with calls, its views, and the streams that feed it (P3 2.1).
+
+`feed`, `delete` and `end` are what a stream may bring; each is applied at once, in the order of
+arrival, and its changes are told before the call returns. A message that cannot be taken changes
+nothing and raises with its stream, its number and the place; with `on_error="dead-letter"` it is kept
+in `dead_letters` instead. Inside `with widget.batch():` views are told the net changes at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
+from axlog.document.times import Time, microseconds
+from axlog.document.updates import (
+    Operation,
+    call_of,
+    delete_at_call,
+    end_call,
+    insert_at_call,
+    time_of_message,
+)
+from axlog.document.xml import load, read_forest
+from axlog.errors import AxlogError, QueryError
+from axlog.language.query import Query
+from axlog.matching.answers import holds
+from axlog.views.change import Change
+from axlog.views.view import View
+from axlog.widgets.document import Document
+from axlog.widgets.feeds import ChangeFeed
+
+Message = str | bytes | Element
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that could not be taken, with the reason."""
+
+    stream: str
+    sequence: int
+    message: Message
+    error: AxlogError
+
+
+@dataclass(slots=True)
+class StreamStatus:
+    """What has come over one stream."""
+
+    stream: str
+    messages: int = 0
+    refused: int = 0
+    ended: bool = False
+    last: int | None = None  # time of the last message, in microseconds
+
+
+class Widget:
+    """A document that streams change, and the views kept over it.
+
+    >>> widget = Widget(
+    ...     '<orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>',
+    ...     views={"ids": "match /orders/order/oid/$x return $x"},
+    ... )
+    >>> widget.feed("orders", "<order><oid>17</oid></order>", at=12.5)
+    [Change('insert', Row(x='17'))]
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        views: Mapping[str, str | Query] | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        keep_whitespace: bool = False,
+        namespaces: Mapping[str, str] | None = None,
+        on_error: str = "raise",
+    ) -> None:
+        if on_error not in ("raise", "dead-letter"):
+            raise QueryError("AX211", f"on_error={on_error!r}", expected="raise or dead-letter")
+        tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
+        self.document = Document(
+            tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces
+        )
+        self.on_error = on_error
+        self.dead_letters: list[DeadLetter] = []
+        self._streams: dict[str, StreamStatus] = {s: StreamStatus(s) for s in tree.calls()}
+        self._batched: list[Change] | None = None
+        for name, query in (views or {}).items():
+            self.document.watch(query, name)
+
+    # What streams bring -----------------------------------------------------------------------------
+
+    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
+        """Take one message: its trees arrive just before the stream's call."""
+
+        def operations() -> list[Operation]:
+            forest = read_forest(message, self.document.limits)
+            return insert_at_call(self.document.tree, stream, forest)
+
+        return self._take(stream, message, at, operations)
+
+    def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
+        """Take a deletion: the siblings of the stream's call that match, each as a document."""
+
+        def operations() -> list[Operation]:
+            tree = self.document.tree
+            wanted = self.document._parse(pattern).pattern
+            return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
+
+        return self._take(stream, pattern, at, operations)
+
+    def end(self, stream: str, at: Time | None = None) -> list[Change]:
+        """Take the end of a stream: its call goes, nothing more can come."""
+        return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+
+    def _take(
+        self,
+        stream: str,
+        message: Message,
+        at: Time | None,
+        operations: Callable[[], list[Operation]],
+    ) -> list[Change]:
+        status = self._streams.setdefault(stream, StreamStatus(stream))
+        status.messages += 1
+        document = self.document
+        with document._lock:
+            try:
+                call_of(document.tree, stream)
+                time = time_of_message(
+                    document.tree, stream, None if at is None else microseconds(at)
+                )
+                changes = self._applied(operations(), time)
+            except AxlogError as error:
+                status.refused += 1
+                return self._refuse(stream, status.messages, message, error)
+        status.last = time
+        status.ended = stream not in document.tree._calls
+        return changes
+
+    def _applied(self, operations: list[Operation], time: int) -> list[Change]:
+        return self.document._apply(operations, time)
+
+    def _refuse(
+        self, stream: str, sequence: int, message: Message, error: AxlogError
+    ) -> list[Change]:
+        error.add_note(f"message {sequence} of stream {stream!r}")
+        if self.on_error == "raise":
+            raise error
+        self.dead_letters.append(DeadLetter(stream, sequence, message, error))
+        return []
+
+    # Views --------------------------------------------------------------------------------------------
+
+    def view(self, name: str) -> View:
+        """The view of this name."""
+        try:
+            return self.document.views[name]
+        except KeyError:
+            known = ", ".join(sorted(self.document.views)) or "none"
+            raise QueryError("AX203", f"there is no view {name!r}", expected=known) from None
+
+    @property
+    def views(self) -> dict[str, View]:
+        return dict(self.document.views)
+
+    def watch(self, query: str | Query, name: str | None = None, **options: str | None) -> View:
+        """Add a view; it has the rows of what is there now."""
+        return self.document.watch(query, name, **options)
+
+    def changes(self, name: str) -> ChangeFeed:
+        """The changes of a view from now on, to iterate over, `async for` included."""
+        return ChangeFeed(self.view(name).listen)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Tell listeners and feeds only what the updates inside come to, when it ends."""
+        return self.document.told_at_the_end()
+
+    def streams(self) -> dict[str, StreamStatus]:
+        """Each stream with what has come over it."""
+        for stream in self.document.tree.calls():
+            self._streams.setdefault(stream, StreamStatus(stream))
+        return dict(self._streams)
+
+    @property
+    def clock(self) -> int:
+        return self.document.clock
+
+    def xml(self) -> str:
+        return self.document.xml()
+
+    def __repr__(self) -> str:
+        return f"Widget({len(self.document)} nodes, {len(self._streams)} streams, {len(self.views)} views)"
