@@ -74,6 +74,7 @@ CODES: dict[str, str] = {
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
+    "AX503": "the question is not covered for this kind of query or document",
     # workloads
     "AX601": "no workload has these parameters",
     # the machine
