@@ -34,6 +34,7 @@ from axlog.language.pattern import (
     Variable,
     nodes_of,
 )
+from axlog.language.scopes import exported_variables
 
 Column = str
 SOURCES = ("node", "time", "label")
@@ -286,8 +287,13 @@ class _Compiler:
         return tuple(own)
 
     def _choice(self, branch: Or, scope: _Scope, elsewhere: frozenset[Column]) -> Choice:
-        """A constraint over what the alternatives bind is tested above them, on the choice."""
-        needed = elsewhere | scope.wanted()
+        """A constraint over what the alternatives bind is tested above them, on the choice.
+
+        What all alternatives bind goes up to the choice even if nobody else needs it: an `or`
+        counts once for every distinct binding of it.
+        """
+        counted = frozenset(f"${name}" for name in exported_variables(branch))
+        needed = elsewhere | scope.wanted() | counted
         alternatives = tuple(
             self._relation(self._name("or"), None, alternative, _Scope([], needed))
             for alternative in branch.alternatives
