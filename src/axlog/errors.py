@@ -17,8 +17,8 @@
     ├── WorkloadError (ValueError)         parameters that no generated workload can have
     └── SetupError (RuntimeError)          something is missing on this machine
 
-An error says what is wrong, where, what was expected and what to try. `code` is stable and listed in
-`CODES`; codes of the W3C recommendations (`XUDY0015`) keep their names.
+An error says what is wrong, where, what was expected and what to try. `code` is stable and listed
+in `CODES`; codes of the W3C recommendations (`XUDY0015`) keep their names.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ CODES: dict[str, str] = {
     "AX407": "the message is refused",
     "AX408": "the stream may only delete",
     "AX409": "this is not a time",
+    "AX410": "the line is not an update",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
@@ -127,7 +128,14 @@ class AxlogError(Exception):
         self.place = place
         self.expected = expected
         self.advice = advice
+        self.context: str | None = None
         super().__init__(self.describe())
+
+    def within(self, context: str) -> AxlogError:
+        """The same error, saying what it happened in: a message, a line, a file."""
+        self.context = f"{self.context}, {context}" if self.context else context
+        self.args = (self.describe(),)
+        return self
 
     def describe(self) -> str:
         """The error in full, one fact a line."""
@@ -137,6 +145,8 @@ class AxlogError(Exception):
         lines = [head]
         if self.place is not None and self.place.caret():
             lines.append(self.place.caret())
+        if self.context:
+            lines.append(f"in: {self.context}")
         if self.expected:
             lines.append(f"expected: {self.expected}")
         if self.advice:
@@ -144,7 +154,8 @@ class AxlogError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_restore, (type(self), self.code, self.message, self.place, self.expected, self.advice))
+        given = (type(self), self.code, self.message, self.place, self.expected, self.advice)
+        return (_restore, (*given, self.context))
 
 
 def _restore(
@@ -154,9 +165,11 @@ def _restore(
     place: Place | None,
     expected: str | None,
     advice: str | None,
+    context: str | None,
 ) -> AxlogError:
     """Rebuild an error that crossed a process boundary."""
-    return kind(code, message, place=place, expected=expected, advice=advice)
+    error = kind(code, message, place=place, expected=expected, advice=advice)
+    return error.within(context) if context else error
 
 
 class InputError(AxlogError, ValueError):

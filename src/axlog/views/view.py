@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
 from axlog.document.ids import Id
+from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
 from axlog.language.query import Query
 from axlog.views.change import Change, Row
@@ -30,7 +31,13 @@ class View:
     """
 
     def __init__(
-        self, name: str, query: Query, maintainer: Maintainer, chosen: Chosen, lock: RLock
+        self,
+        name: str,
+        query: Query,
+        maintainer: Maintainer,
+        chosen: Chosen,
+        lock: RLock,
+        nodes: Callable[[], Tree],
     ) -> None:
         self.name = name
         self.query = query
@@ -38,6 +45,7 @@ class View:
         self.chosen = chosen
         self.sequence = 0
         self._lock = lock
+        self._nodes = nodes
         self._listeners: list[Listener] = []
 
     @property
@@ -48,7 +56,7 @@ class View:
     def columns(self) -> tuple[str, ...]:
         return self.query.pattern.columns
 
-    # Reading ----------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
         """The present rows: ids in document order, strings by code point."""
@@ -69,7 +77,7 @@ class View:
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations: what document node every pattern node matched."""
         with self._lock:
-            return derivations(self.maintainer.tree, self.query.pattern, row)
+            return derivations(self._nodes(), self.query.pattern, row)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the maintainer and why it was chosen."""
@@ -112,7 +120,7 @@ class View:
     def __repr__(self) -> str:
         return f"View({self.name!r}, {len(self)} rows, {self.chosen.name})"
 
-    # Changing -----------------------------------------------------------------------------------------
+    # Changing -------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call a function with every change, in order; the returned function stops it."""
@@ -136,10 +144,16 @@ class View:
         self.sequence += len(numbered)
         return numbered
 
-    def tell(self, changes: list[Change]) -> None:
+    def tell(self, changes: list[Change]) -> list[Exception]:
+        """Tell every listener every change; what listeners raised stops nobody, and is returned."""
+        raised: list[Exception] = []
         for change in changes:
             for listener in tuple(self._listeners):
-                listener(change)
+                try:
+                    listener(change)
+                except Exception as error:
+                    raised.append(error)
+        return raised
 
 
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from threading import RLock
 
 from axlog.document import pending
-from axlog.document.delta import Delta
 from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import Tree
@@ -27,6 +26,9 @@ from axlog.views.choose import choice, make
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.view import View
 from axlog.widgets.netting import net
+
+Told = list[tuple[View, list[Change]]]
+"""Each view with the changes that one update made to it."""
 
 
 def parse(
@@ -63,11 +65,11 @@ class Document:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self._engine = CountingEngine(tree)
+        self.engine = CountingEngine(tree)
         self._lock = RLock()
-        self._held: list[tuple[View, list[Change]]] | None = None
+        self._held: Told | None = None
 
-    # Views --------------------------------------------------------------------------------------------
+    # Views ----------------------------------------------------------------------------------------
 
     def watch(
         self,
@@ -84,8 +86,9 @@ class Document:
             raise QueryError("AX202", f"there is already a view {name!r}")
         chosen = choice(asked.pattern, maintainer)
         with self._lock:
-            kept = make(self.tree, asked.pattern, chosen.name, self._engine)
-            view = self.views[name] = View(name, asked, kept, chosen, self._lock)
+            self.settle()
+            kept = make(self.tree, asked.pattern, chosen.name, self.engine)
+            view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
         return view
 
     def forget(self, name: str) -> None:
@@ -104,7 +107,7 @@ class Document:
             number += 1
         return f"view{number}"
 
-    # Updates ------------------------------------------------------------------------------------------
+    # Updates --------------------------------------------------------------------------------------
 
     def insert(
         self, target: str, content: str | bytes, where: str = "last", at: Time | None = None
@@ -116,12 +119,12 @@ class Document:
             expected = ", ".join(one.value for one in Where)
             raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
         forest: Content = tuple(read_forest(content, self.limits))
-        nodes = selected(self.tree, self._parse(target).pattern)
+        nodes = selected(self.nodes(), self._parse(target).pattern)
         return self.apply([Insert(place, node, forest) for node in nodes], at)
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
-        nodes = selected(self.tree, self._parse(target).pattern)
+        nodes = selected(self.nodes(), self._parse(target).pattern)
         return self.apply([Delete(node) for node in nodes], at)
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
@@ -130,37 +133,30 @@ class Document:
 
     def _apply(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
         with self._lock:
-            plan = pending.Plan(
-                self.tree,
-                operations,
-                time,
-                limits=self.limits,
-                keep_whitespace=self.keep_whitespace,
-            )
-            with self._told(plan.delta, plan) as changes:
-                plan.commit()
-            return changes
+            return self._announce(self._carry_out(operations, time))
 
-    @contextmanager
-    def _told(self, delta: Delta, plan: pending.Plan) -> Iterator[list[Change]]:
-        """Show the views a delta before and after the body applies it; then tell their listeners."""
+    def _carry_out(self, operations: Sequence[Operation], time: int | None) -> Told:
+        """Apply a pending update list, or raise and change nothing; no listener is told yet."""
+        plan = pending.Plan(
+            self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
+        )
         views = list(self.views.values())
         try:
             for view in views:
-                view.before(delta)
+                view.before(plan.delta)
         except BaseException:
             plan.abandon()
             raise
-        changes: list[Change] = []
-        yield changes
-        each = [(view, view.after(delta)) for view in views]
-        for _, told in each:
-            changes += told
+        plan.commit()
+        return [(view, view.after(plan.delta)) for view in views]
+
+    def _announce(self, each: Told) -> list[Change]:
+        """Tell the listeners of every view, or keep it for the end of the batch; all changes."""
         if self._held is None:
-            for view, told in each:
-                view.tell(told)
+            _tell(each)
         else:
             self._held += each
+        return [change for _, told in each for change in told]
 
     @contextmanager
     def told_at_the_end(self) -> Iterator[None]:
@@ -174,15 +170,23 @@ class Document:
                 yield
             finally:
                 held, self._held = self._held, None
-                for view in dict.fromkeys(view for view, _ in held):
-                    view.tell(net(c for v, told in held if v is view for c in told))
+                by_view: dict[View, list[Change]] = {}
+                for view, told in held:
+                    by_view.setdefault(view, []).extend(told)
+                _tell([(view, net(told)) for view, told in by_view.items()])
 
-    # Reading ------------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def xml(self) -> str:
         """The document as XML text."""
         with self._lock:
-            return serialise(self.tree)
+            return serialise(self.nodes())
+
+    def nodes(self) -> Tree:
+        """The tree with everything in it that has arrived."""
+        with self._lock:
+            self.settle()
+        return self.tree
 
     @property
     def clock(self) -> int:
@@ -191,10 +195,23 @@ class Document:
 
     def __len__(self) -> int:
         """How many nodes the document has."""
-        return len(self.tree)
+        return len(self.nodes())
 
     def __str__(self) -> str:
         return self.xml()
 
     def __repr__(self) -> str:
         return f"Document({len(self)} nodes, {len(self.views)} views)"
+
+
+def _tell(each: Told) -> None:
+    """Tell the listeners of every view; what the first of them raised is raised when all know."""
+    raised: list[Exception] = []
+    for view, changes in each:
+        raised += view.tell(changes)
+    if raised:
+        raise raised[0]
+
+
+def _nothing() -> None:
+    """Nothing was put aside."""

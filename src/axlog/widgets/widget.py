@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from axlog.datalog.compile import Relation
+from axlog.datalog.joins import Bag
+from axlog.document.pending import Plan
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import (
@@ -22,14 +25,16 @@ from axlog.document.updates import (
     insert_at_call,
     time_of_message,
 )
-from axlog.document.xml import load, read_forest
+from axlog.document.xml import load, read_forest, with_surroundings
 from axlog.errors import AxlogError, QueryError
 from axlog.language.query import Query
 from axlog.matching.answers import holds
 from axlog.views.change import Change
+from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
+from axlog.widgets.streaming import ShortWay, short_way
 
 Message = str | bytes | Element
 
@@ -53,6 +58,7 @@ class StreamStatus:
     refused: int = 0
     ended: bool = False
     last: int | None = None  # time of the last message, in microseconds
+    unwanted: int = 0  # messages that their raw bytes ruled out
 
 
 class Widget:
@@ -75,24 +81,30 @@ class Widget:
         keep_whitespace: bool = False,
         namespaces: Mapping[str, str] | None = None,
         on_error: str = "raise",
+        keep: str = "all",
+        validate: str = "all",
     ) -> None:
-        if on_error not in ("raise", "dead-letter"):
-            raise QueryError("AX211", f"on_error={on_error!r}", expected="raise or dead-letter")
+        _check_option("on_error", on_error, "raise", "dead-letter")
+        _check_option("keep", keep, "all", "needed")
+        _check_option("validate", validate, "all", "wanted")
         tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
         self.document = Document(
             tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces
         )
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
-        self._streams: dict[str, StreamStatus] = {s: StreamStatus(s) for s in tree.calls()}
-        self._batched: list[Change] | None = None
+        self._streams: dict[str, StreamStatus] = {}
         for name, query in (views or {}).items():
             self.document.watch(query, name)
 
-    # What streams bring -----------------------------------------------------------------------------
+    # What streams bring ---------------------------------------------------------------------------
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
+        if not isinstance(message, Element):
+            changes = self._feed_shortly(stream, message, at)
+            if changes is not None:
+                return changes
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
@@ -114,6 +126,83 @@ class Widget:
         """Take the end of a stream: its call goes, nothing more can come."""
         return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
 
+    def _feed_shortly(
+        self, stream: str, message: str | bytes, at: Time | None
+    ) -> list[Change] | None:
+        """Take a message without making nodes; None if it must go the long way."""
+        document = self.document
+        tree = document.tree
+        with document._lock:
+            way = self._short_ways.get(stream)
+            if way is None or not way.is_good(document.engine):
+                way = self._find_short_way(stream)
+                if way is None:
+                    return None
+            time = tree.clock if at is None else microseconds(at)
+            if time < tree.clock:
+                return None
+            status = self._streams[stream]
+            if way.wanted is not None:
+                content = message.encode() if isinstance(message, str) else message
+                if not way.may_want(content):
+                    tree.clock = status.last = time
+                    status.messages += 1
+                    status.unwanted += 1
+                    return []
+            root = way.parse(message)
+            if root is None:
+                return None
+            tree.clock = status.last = time
+            status.messages += 1
+            if self.keep == "all":
+                self._aside.append((stream, root, time))
+            answers = way.route.run(way.run(root, time))
+            if not answers:
+                return []
+            return self._tell(answers, time)
+
+    def _tell(self, answers: dict[Relation, Bag], time: int) -> list[Change]:
+        """Move the views' rows and tell what changed."""
+        each: list[tuple[View, list[Change]]] = []
+        for view in self.document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Counting) and maintainer.root in answers:
+                told = view.number(maintainer.take(answers[maintainer.root]), time)
+                if told:
+                    each.append((view, told))
+        self.document.tell(each)
+        return [change for _, told in each for change in told]
+
+    def _find_short_way(self, stream: str) -> ShortWay | None:
+        document = self.document
+        if stream not in document.tree._calls or not document.views:
+            return None
+        if stream in self._short_ways and self._short_ways[stream] is None:
+            if self._ways_version == document.engine.version:
+                return None
+        views = list(document.views.values())
+        way = short_way(
+            document.tree, document.engine, views, stream, document.limits, self.validate
+        )
+        if document.keep_whitespace:
+            way = None
+        self._short_ways[stream] = way
+        self._ways_version = document.engine.version
+        return way
+
+    def _settle(self) -> None:
+        """Make nodes of the messages that were put aside; views know them already."""
+        if not self._aside:
+            return
+        aside, self._aside = self._aside, []
+        tree, document = self.document.tree, self.document
+        clock = tree.clock
+        for stream, root, time in aside:
+            tree.clock = time
+            operations = insert_at_call(tree, stream, with_surroundings(root))
+            Plan(tree, operations, time, limits=document.limits).commit()
+        tree.clock = clock
+
     def _take(
         self,
         stream: str,
@@ -121,36 +210,33 @@ class Widget:
         at: Time | None,
         operations: Callable[[], list[Operation]],
     ) -> list[Change]:
-        status = self._streams.setdefault(stream, StreamStatus(stream))
-        status.messages += 1
         document = self.document
         with document._lock:
+            status = self._streams.setdefault(stream, StreamStatus(stream))
+            status.messages += 1
             try:
                 call_of(document.tree, stream)
                 time = time_of_message(
                     document.tree, stream, None if at is None else microseconds(at)
                 )
-                changes = self._applied(operations(), time)
+                told = document._carry_out(operations(), time)
             except AxlogError as error:
                 status.refused += 1
                 return self._refuse(stream, status.messages, message, error)
-        status.last = time
-        status.ended = stream not in document.tree._calls
-        return changes
-
-    def _applied(self, operations: list[Operation], time: int) -> list[Change]:
-        return self.document._apply(operations, time)
+            status.last = time
+            # Outside of the try: what a listener raises is no fault of the message.
+            return document._announce(told)
 
     def _refuse(
         self, stream: str, sequence: int, message: Message, error: AxlogError
     ) -> list[Change]:
-        error.add_note(f"message {sequence} of stream {stream!r}")
+        error.within(f"message {sequence} of stream {stream!r}")
         if self.on_error == "raise":
             raise error
         self.dead_letters.append(DeadLetter(stream, sequence, message, error))
         return []
 
-    # Views --------------------------------------------------------------------------------------------
+    # Views ----------------------------------------------------------------------------------------
 
     def view(self, name: str) -> View:
         """The view of this name."""
@@ -177,10 +263,16 @@ class Widget:
         return self.document.told_at_the_end()
 
     def streams(self) -> dict[str, StreamStatus]:
-        """Each stream with what has come over it."""
-        for stream in self.document.tree.calls():
-            self._streams.setdefault(stream, StreamStatus(stream))
-        return dict(self._streams)
+        """Each stream that has, or had, a call, with what has come over it."""
+        with self.document._lock:
+            tree = self.document.tree
+            known = sorted({*tree.calls(), *tree.ended})
+            return {
+                stream: replace(
+                    self._streams.get(stream, StreamStatus(stream)), ended=stream in tree.ended
+                )
+                for stream in known
+            }
 
     @property
     def clock(self) -> int:
@@ -190,4 +282,12 @@ class Widget:
         return self.document.xml()
 
     def __repr__(self) -> str:
-        return f"Widget({len(self.document)} nodes, {len(self._streams)} streams, {len(self.views)} views)"
+        streams = len(self.document.tree.calls())
+        return (
+            f"Widget({len(self.document)} nodes, {streams} open streams, {len(self.views)} views)"
+        )
+
+
+def _check_option(name: str, value: str, *allowed: str) -> None:
+    if value not in allowed:
+        raise QueryError("AX211", f"{name}={value!r}", expected=" or ".join(allowed))
