@@ -45,7 +45,7 @@ def between(low: Component | None, high: Component | None) -> Component:
     ((5, 0), (5, 1), (5, -1), (0,))
     """
     if low is None:
-        return (1,) if high is None else (high[0] - 1,)
+        return (1,) if high is None or high[0] > 1 else (high[0] - 1,)
     if high is None:
         return (low[0] + 1,)
     at = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
+from math import isfinite
 from typing import TypeAlias
 
 from axlog.errors import StreamError
@@ -22,6 +23,10 @@ def microseconds(given: Time) -> int:
     >>> microseconds(12.5), microseconds("1970-01-01T00:00:01Z"), microseconds(timedelta(minutes=1))
     (12500000, 1000000, 60000000)
     """
+    if type(given) is int:
+        return given * 1_000_000
+    if type(given) is float and isfinite(given):
+        return round(given * 1_000_000)
     if isinstance(given, str):
         given = _from_text(given)
     if isinstance(given, datetime):
@@ -31,9 +36,9 @@ def microseconds(given: Time) -> int:
         return (datetime.combine(given, time(), UTC) - _EPOCH) // _MICROSECOND
     if isinstance(given, timedelta):
         return given // _MICROSECOND
-    if isinstance(given, bool) or given != given:
-        raise _no_time(given)
-    return round(Fraction(given) * 1_000_000)
+    if isinstance(given, Fraction):
+        return round(given * 1_000_000)
+    raise _no_time(given)
 
 
 def _from_text(text: str) -> datetime | Fraction:

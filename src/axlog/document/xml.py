@@ -17,7 +17,7 @@ import numpy as np
 from lxml import etree
 
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source, parse, read
-from axlog.document.recording import Recorder
+from axlog.document.recording import SPACES, Recorder
 from axlog.document.tree import (
     ATTRIBUTE,
     CALL,
@@ -46,7 +46,7 @@ def load(
     gc.disable()  # hundreds of thousands of fresh objects, none of them garbage
     try:
         root, may_declare = read(source, limits)
-        recorder.record(_with_surroundings(root), may_declare)
+        recorder.record(with_surroundings(root), may_declare)
         _fill(recorder, time)
     finally:
         if collecting:
@@ -60,7 +60,7 @@ def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS)
     if isinstance(message, etree._Element):
         return [message]
     try:
-        return _with_surroundings(parse(message, limits).root)
+        return with_surroundings(parse(message, limits).root)
     except MalformedError as error:
         if error.code != "AX101":
             raise
@@ -76,7 +76,8 @@ def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) 
         if not single.message.startswith("Extra content"):
             raise single from None
         raise _shifted(error, len("<_>")) from None
-    if (forest.text or "").strip() or any((tree.tail or "").strip() for tree in forest):
+    outside = [forest.text, *(tree.tail for tree in forest)]
+    if any(text and text.strip(SPACES) for text in outside):
         raise StreamError(
             "AX104", "the message has text outside any element", advice="wrap it in an element"
         )
@@ -124,7 +125,7 @@ def graft(
     return roots
 
 
-def _with_surroundings(root: Element) -> list[Element]:
+def with_surroundings(root: Element) -> list[Element]:
     """The root with the comments and instructions beside it, if it is a document's root."""
     if root.getparent() is not None:
         return [root]

@@ -2,7 +2,7 @@
 
 A comparison with a number reads the string as XPath 1.0's number() does; what is no number compares
 as NaN (only `!=` holds). A comparison with a moment reads an ISO date or dateTime; what is no date
-only `!=`s. Two variables compare as strings.
+passes none, `!=` included. Two variables compare as strings.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ def comparison(symbol: str, operand: Constant) -> Callable[[str], bool]:
         return lambda text: holds(text, operand)
     if isinstance(operand, Moment):
         bound = operand.microseconds
-        unequal = symbol == "!="
 
         def compare_moment(text: str) -> bool:
             value = moment(text)
-            return unequal if value is None else holds(value, bound)
+            return value is not None and holds(value, bound)
 
         return compare_moment
     return lambda text: holds(number(text), operand)

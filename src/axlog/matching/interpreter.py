@@ -85,13 +85,9 @@ class Interpreter:
             case Name(label=label):
                 key = f"@{label}" if node.axis is Axis.ATTRIBUTE else label
                 self._by_name.setdefault(key, []).append(relation)
-                if node.axis is Axis.SELF:  # its node may be an attribute
-                    self._by_name.setdefault(f"@{label}", []).append(relation)
             case Wildcard():
-                if node.axis in (Axis.ATTRIBUTE, Axis.SELF):
-                    self._any_attribute.append(relation)
-                if node.axis is not Axis.ATTRIBUTE:
-                    self._any_element.append(relation)
+                is_attribute = node.axis is Axis.ATTRIBUTE
+                (self._any_attribute if is_attribute else self._any_element).append(relation)
             case Literal(text=text):
                 self._by_text.setdefault(text, []).append(relation)
             case AnyText():

@@ -38,7 +38,9 @@ def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
         refusal = kind.refusal(pattern)
         if refusal is not None:
             raise QueryError(
-                "AX212", f"{wanted} declines the query: {refusal}", advice="leave the choice to axlog"
+                "AX212",
+                f"{wanted} declines the query: {refusal}",
+                advice="leave the choice to axlog",
             )
         return Chosen(wanted, "asked for")
     refusal = Counting.refusal(pattern)

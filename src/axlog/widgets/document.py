@@ -7,7 +7,7 @@ the document and all views are consistent, later listeners were still told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -68,6 +68,8 @@ class Document:
         self.engine = CountingEngine(tree)
         self._lock = RLock()
         self._held: Told | None = None
+        self.settle: Callable[[], None] = _nothing
+        """Called before the document's own nodes are needed: what was put aside becomes nodes."""
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -137,6 +139,7 @@ class Document:
 
     def _carry_out(self, operations: Sequence[Operation], time: int | None) -> Told:
         """Apply a pending update list, or raise and change nothing; no listener is told yet."""
+        self.settle()
         plan = pending.Plan(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
         )
@@ -211,6 +214,10 @@ def _tell(each: Told) -> None:
         raised += view.tell(changes)
     if raised:
         raise raised[0]
+
+
+def _nothing() -> None:
+    """Nothing was put aside."""
 
 
 def _nothing() -> None:

@@ -14,24 +14,25 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
+from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
-from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, make_parser
-from axlog.document.tree import Call, Tree
+from axlog.document.pending import Plan
+from axlog.document.reading import Element, Limits, make_parser
+from axlog.document.times import Time, microseconds
+from axlog.document.updates import insert_at_call
+from axlog.document.xml import with_surroundings
 from axlog.language.pattern import Kind
 from axlog.matching.generate import Matcher, can_match, generate, names_needed
-from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Route
 from axlog.views.view import View
-
-_OTHER_WAY = (b"<!DOCTYPE", b"urn:axlog", b"xml:space")
+from axlog.widgets.document import Document, Told
 
 
 @dataclass(slots=True)
 class ShortWay:
     """How one stream's messages are taken without storing them."""
 
-    call: Call
     route: Route
     matcher: Matcher
     limits: Limits
@@ -39,24 +40,25 @@ class ShortWay:
     parser: etree.XMLParser = field(repr=False)
     run: Callable[[Element, int], tuple[Bag, ...]] = field(repr=False)
 
-    def is_good(self, engine: CountingEngine) -> bool:
-        """Whether the sites that the route was made for are still the same."""
-        return self.route.version == engine.version
-
     def may_want(self, message: bytes) -> bool:
         """Whether the raw bytes leave it open that some view wants the message."""
-        if self.wanted is None:
+        if self.wanted is None or not message.startswith(b"<") or message.startswith(b"<?"):
             return True
         return any(all(name in message for name in names) for names in self.wanted)
 
-    def parse(self, message: str | bytes) -> Element | None:
+    def parse(self, content: bytes) -> Element | None:
         """The message's one tree, or None if it must go the other way."""
-        content = message.encode() if isinstance(message, str) else message
+        limits, size = self.limits, len(content)
         if (
-            len(content) > self.limits.size
-            or not content.startswith(b"<")
-            or content.startswith(b"<?")
-            or any(mark in content for mark in _OTHER_WAY)
+            size > limits.size
+            or size > limits.text
+            or size > limits.name
+            or content.count(b"</") >= limits.depth  # it might be too deep: let the long way see
+            or content[:1] != b"<"
+            or content[1:2] == b"?"
+            or b"<!DOCTYPE" in content
+            or b"urn:axlog" in content
+            or b"xml:space" in content
         ):
             return None
         try:
@@ -65,34 +67,109 @@ class ShortWay:
             return None
 
 
-def short_way(
-    tree: Tree,
-    engine: CountingEngine,
-    views: list[View],
-    stream: str,
-    limits: Limits,
-    validate: str,
-) -> ShortWay | None:
-    """The short way of a stream, if its messages can go it."""
-    node = tree.calls()[stream]
-    call = tree.call(node)
-    parent = tree.parent(node)
-    if call.mode != "stream" or call.most is not None or call.deletes == "only":
-        return None
-    if not all(needs_no_nodes(view) for view in views) or _is_tighter(limits):
-        return None
-    if engine.is_value_sensitive(parent):
-        return None
-    route = Route(engine, parent)
-    relations = (*route.here, *route.everywhere)
-    if not all(can_match(relation) for relation in relations):
-        return None
+class Streaming:
+    """The short ways of a widget's streams, found when first used and again when sites change."""
+
+    def __init__(self, document: Document, keep: str, validate: str) -> None:
+        self._document = document
+        self._keeps = keep == "all"
+        self._looks_first = validate == "wanted"
+        self._ways: dict[str, ShortWay | None] = {}
+        self._version = -1
+        self._aside: list[tuple[str, Element, int]] = []
+        self.unparsed: dict[str, int] = {}
+        document.settle = self.settle
+
+    def feed(self, stream: str, message: str | bytes, at: Time | None) -> Told | None:
+        """Take a message without making nodes; None if it must go the long way."""
+        document = self._document
+        tree = document.tree
+        if self._version != document.engine.version:
+            self._ways = {}
+            self._version = document.engine.version
+        way = self._ways.get(stream)
+        if way is None:
+            way = self._find(stream)
+            if way is None:
+                return None
+        time = tree.clock if at is None else microseconds(at)
+        if time < tree.clock:
+            return None
+        content = message.encode() if isinstance(message, str) else message
+        if way.wanted is not None and not way.may_want(content):
+            tree.clock = time
+            self.unparsed[stream] = self.unparsed.get(stream, 0) + 1
+            return []
+        root = way.parse(content)
+        if root is None:
+            return None
+        tree.clock = time
+        if self._keeps:
+            self._aside.append((stream, root, time))
+        answers = way.route.run(way.run(root, time))
+        return self._changes(answers, time) if answers else []
+
+    def _changes(self, answers: dict[Relation, Bag], time: int) -> Told:
+        """Move the views' rows."""
+        told: Told = []
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Counting) and maintainer.root in answers:
+                changes = view.number(maintainer.take(answers[maintainer.root]), time)
+                if changes:
+                    told.append((view, changes))
+        return told
+
+    def _find(self, stream: str) -> ShortWay | None:
+        """The short way of a stream, if its messages can go it."""
+        document = self._document
+        tree = document.tree
+        if stream in self._ways or stream not in tree._calls:
+            return None
+        self._ways[stream] = None
+        node = tree._calls[stream]
+        call = tree.call(node)
+        views = list(document.views.values())
+        if (
+            call.mode != "stream"
+            or call.most is not None
+            or call.deletes == "only"
+            or document.keep_whitespace
+            or not views
+            or not all(needs_no_nodes(view) for view in views)
+            or document.engine.is_value_sensitive(tree.parent(node))
+        ):
+            return None
+        route = Route(document.engine, tree.parent(node))
+        if not all(can_match(relation) for relation in (*route.here, *route.everywhere)):
+            return None
+        way = self._ways[stream] = make_way(route, document.limits, self._looks_first)
+        return way
+
+    def settle(self) -> None:
+        """Make nodes of the messages that were put aside; the views know them already."""
+        if not self._aside:
+            return
+        aside, self._aside = self._aside, []
+        document = self._document
+        tree = document.tree
+        clock = tree.clock
+        for stream, root, time in aside:
+            tree.clock = time
+            operations = insert_at_call(tree, stream, with_surroundings(root))
+            Plan(tree, operations, time, limits=document.limits).commit()
+        tree.clock = clock
+
+
+def make_way(route: Route, limits: Limits, looks_first: bool) -> ShortWay:
+    """The short way along a route."""
     matcher = generate(route.here, route.everywhere)
     wanted = None
-    if validate == "wanted":
-        groups = [tuple(sorted(n.encode() for n in names_needed(r))) for r in relations]
-        wanted = tuple(groups) if all(groups) else None
-    return ShortWay(call, route, matcher, limits, wanted, make_parser(limits), matcher.run)
+    if looks_first:
+        groups = [names_needed(relation) for relation in (*matcher.here, *matcher.everywhere)]
+        if all(groups):
+            wanted = tuple(tuple(sorted(name.encode() for name in names)) for names in groups)
+    return ShortWay(route, matcher, limits, wanted, make_parser(), matcher.run)
 
 
 def needs_no_nodes(view: View) -> bool:
@@ -101,9 +178,3 @@ def needs_no_nodes(view: View) -> bool:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in view.query.pattern.outputs)
-
-
-def _is_tighter(limits: Limits) -> bool:
-    """Whether limits ask for more than the parser checks by itself."""
-    least = DEFAULT_LIMITS
-    return limits.depth < least.depth or limits.text < least.text or limits.name < least.name

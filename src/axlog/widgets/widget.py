@@ -4,6 +4,9 @@
 arrival, and its changes are told before the call returns. A message that cannot be taken changes
 nothing and raises with its stream, its number and the place; with `on_error="dead-letter"` it is kept
 in `dead_letters` instead. Inside `with widget.batch():` views are told the net changes at the end.
+
+`keep="all"` stores what arrives; `keep="needed"` forgets a message once the views have what they need
+of it. `validate="wanted"` does not even parse a message that its raw bytes show no view can want.
 """
 
 from __future__ import annotations
@@ -12,9 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from axlog.datalog.compile import Relation
-from axlog.datalog.joins import Bag
-from axlog.document.pending import Plan
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import (
@@ -25,16 +25,15 @@ from axlog.document.updates import (
     insert_at_call,
     time_of_message,
 )
-from axlog.document.xml import load, read_forest, with_surroundings
+from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError, QueryError
 from axlog.language.query import Query
 from axlog.matching.answers import holds
 from axlog.views.change import Change
-from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
-from axlog.widgets.streaming import ShortWay, short_way
+from axlog.widgets.streaming import Streaming
 
 Message = str | bytes | Element
 
@@ -58,7 +57,7 @@ class StreamStatus:
     refused: int = 0
     ended: bool = False
     last: int | None = None  # time of the last message, in microseconds
-    unwanted: int = 0  # messages that their raw bytes ruled out
+    unparsed: int = 0  # messages that their raw bytes ruled out (validate="wanted")
 
 
 class Widget:
@@ -94,6 +93,7 @@ class Widget:
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
         self._streams: dict[str, StreamStatus] = {}
+        self._streaming = Streaming(self.document, keep, validate)
         for name, query in (views or {}).items():
             self.document.watch(query, name)
 
@@ -102,9 +102,13 @@ class Widget:
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
         if not isinstance(message, Element):
-            changes = self._feed_shortly(stream, message, at)
-            if changes is not None:
-                return changes
+            with self.document._lock:
+                told = self._streaming.feed(stream, message, at)
+                if told is not None:
+                    status = self._streams.setdefault(stream, StreamStatus(stream))
+                    status.messages += 1
+                    status.last = self.document.clock
+                    return self.document._announce(told) if told else []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
@@ -126,83 +130,6 @@ class Widget:
         """Take the end of a stream: its call goes, nothing more can come."""
         return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
 
-    def _feed_shortly(
-        self, stream: str, message: str | bytes, at: Time | None
-    ) -> list[Change] | None:
-        """Take a message without making nodes; None if it must go the long way."""
-        document = self.document
-        tree = document.tree
-        with document._lock:
-            way = self._short_ways.get(stream)
-            if way is None or not way.is_good(document.engine):
-                way = self._find_short_way(stream)
-                if way is None:
-                    return None
-            time = tree.clock if at is None else microseconds(at)
-            if time < tree.clock:
-                return None
-            status = self._streams[stream]
-            if way.wanted is not None:
-                content = message.encode() if isinstance(message, str) else message
-                if not way.may_want(content):
-                    tree.clock = status.last = time
-                    status.messages += 1
-                    status.unwanted += 1
-                    return []
-            root = way.parse(message)
-            if root is None:
-                return None
-            tree.clock = status.last = time
-            status.messages += 1
-            if self.keep == "all":
-                self._aside.append((stream, root, time))
-            answers = way.route.run(way.run(root, time))
-            if not answers:
-                return []
-            return self._tell(answers, time)
-
-    def _tell(self, answers: dict[Relation, Bag], time: int) -> list[Change]:
-        """Move the views' rows and tell what changed."""
-        each: list[tuple[View, list[Change]]] = []
-        for view in self.document.views.values():
-            maintainer = view.maintainer
-            if isinstance(maintainer, Counting) and maintainer.root in answers:
-                told = view.number(maintainer.take(answers[maintainer.root]), time)
-                if told:
-                    each.append((view, told))
-        self.document.tell(each)
-        return [change for _, told in each for change in told]
-
-    def _find_short_way(self, stream: str) -> ShortWay | None:
-        document = self.document
-        if stream not in document.tree._calls or not document.views:
-            return None
-        if stream in self._short_ways and self._short_ways[stream] is None:
-            if self._ways_version == document.engine.version:
-                return None
-        views = list(document.views.values())
-        way = short_way(
-            document.tree, document.engine, views, stream, document.limits, self.validate
-        )
-        if document.keep_whitespace:
-            way = None
-        self._short_ways[stream] = way
-        self._ways_version = document.engine.version
-        return way
-
-    def _settle(self) -> None:
-        """Make nodes of the messages that were put aside; views know them already."""
-        if not self._aside:
-            return
-        aside, self._aside = self._aside, []
-        tree, document = self.document.tree, self.document
-        clock = tree.clock
-        for stream, root, time in aside:
-            tree.clock = time
-            operations = insert_at_call(tree, stream, with_surroundings(root))
-            Plan(tree, operations, time, limits=document.limits).commit()
-        tree.clock = clock
-
     def _take(
         self,
         stream: str,
@@ -214,6 +141,7 @@ class Widget:
         with document._lock:
             status = self._streams.setdefault(stream, StreamStatus(stream))
             status.messages += 1
+            document.settle()
             try:
                 call_of(document.tree, stream)
                 time = time_of_message(
@@ -269,7 +197,9 @@ class Widget:
             known = sorted({*tree.calls(), *tree.ended})
             return {
                 stream: replace(
-                    self._streams.get(stream, StreamStatus(stream)), ended=stream in tree.ended
+                    self._streams.get(stream, StreamStatus(stream)),
+                    ended=stream in tree.ended,
+                    unparsed=self._streaming.unparsed.get(stream, 0),
                 )
                 for stream in known
             }

@@ -27,8 +27,9 @@ BLOCK = 64
 class CountingEngine:
     """Keeps the root relations of any number of programs over one tree."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, block: int = BLOCK) -> None:
         self.tree = tree
+        self._most = block  # nodes of a block; the answers do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
         self._seeds: dict[Relation, Seeds] = {}
@@ -38,6 +39,7 @@ class CountingEngine:
         self._interpreter = Interpreter(())
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
+        self.version = 0  # moves when sites come or go: routes are good for one version
         self._delta: Delta | None = None
         self._answered: Delta | None = None
         self._answer: dict[Relation, Bag] = {}
@@ -46,6 +48,21 @@ class CountingEngine:
     def visited(self) -> int:
         """Nodes evaluated since the start."""
         return self._interpreter.visited
+
+    def states_at(self, node: int) -> list[State]:
+        """What is kept at a site; at the document node, for the root relations."""
+        if node == DOCUMENT_NODE:
+            return list(self._roots.values())
+        return self._sites[node].states
+
+    def is_descending(self, relation: Relation) -> bool:
+        """Whether some edge looks for the relation at any depth."""
+        return relation in self._interpreter.descending
+
+    def is_value_sensitive(self, node: int) -> bool:
+        """Whether a change below a node can change what holds at the node or above it."""
+        path = [n for n in (node, *self.tree.ancestors(node)) if n != DOCUMENT_NODE]
+        return any(self._sites[n].is_value_sensitive for n in path)
 
     # Programs -------------------------------------------------------------------------------------
 
@@ -100,7 +117,8 @@ class CountingEngine:
         rising: dict[int, Gathered] = {}
         for block, (parent, old) in self._before.items():
             for node in self.tree.subtree(block):
-                self._sites.pop(node, None)
+                if self._sites.pop(node, None) is not None:
+                    self.version += 1
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
@@ -169,6 +187,7 @@ class CountingEngine:
 
     def _evaluate(self, top: int) -> Rising:
         """Evaluate a subtree and set up the sites in it."""
+        sites = len(self._sites)
         tree, interpreter = self.tree, self._interpreter
         with_call: set[int] = set()
 
@@ -180,11 +199,14 @@ class CountingEngine:
                 self._roots = {r: State(r, self._seeds, (), below, {}) for r in self._programs}
                 self._first_rows = {r: s.all_rows(below, {}) for r, s in self._roots.items()}
             elif tree._kind[node] == ELEMENT and (
-                node in with_call or below.size > BLOCK or tree._parent[node] == DOCUMENT_NODE
+                node in with_call or below.size > self._most or tree._parent[node] == DOCUMENT_NODE
             ):
                 self._sites[node] = self._make_site(node, below, here)
 
-        return interpreter.evaluate(tree, top, keep)
+        risen = interpreter.evaluate(tree, top, keep)
+        if len(self._sites) != sites or top in self._sites:
+            self.version += 1
+        return risen
 
     def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:
         interpreter = self._interpreter
@@ -218,5 +240,3 @@ class CountingEngine:
 
 def _without_empty(bags: Bags) -> Bags:
     return {relation: bag for relation, bag in bags.items() if bag}
-
-

@@ -36,7 +36,7 @@ class Counting(Maintainer):
         program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
         self._show = Showing(tree, program)
-        self._root, first = self.engine.add(program)
+        self.root, first = self.engine.add(program)
         self._counts: Bag = {}
         self._values: dict[Binding, Values] = {}
         self._shown_by: dict[int, set[Binding]] = {}
@@ -58,13 +58,13 @@ class Counting(Maintainer):
         self._touched = set(self._above(delta)) if self._show.reads else set()
 
     def after(self, delta: Delta) -> list[Change]:
-        changes = self.take(self.engine.after(delta).get(self._root, {}))
+        changes = self.take(self.engine.after(delta).get(self.root, {}))
         if self._show.reads:
             changes += self._reread(self._touched.union(self._above(delta)))
         return changes
 
     def close(self) -> None:
-        self.engine.drop(self._root)
+        self.engine.drop(self.root)
 
     def take(self, moved: Bag) -> list[Change]:
         """Move counts; rows that come from zero or go to it are changes."""

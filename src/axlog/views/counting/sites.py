@@ -17,64 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from axlog.datalog.compile import Column, Relation
-from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all, picker
+from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all
 from axlog.matching.interpreter import Bags, Gathered, Interpreter, distinct
-
-
-class Table:
-    """A bag with hash indexes on the keys that joins look up."""
-
-    __slots__ = ("indexes", "rows")
-
-    def __init__(self, rows: Bag) -> None:
-        self.rows = dict(rows)
-        self.indexes: dict[tuple[int, ...], dict[Row, Bag]] = {}
-
-    def matching(self, positions: tuple[int, ...], key: Row) -> Bag:
-        """The rows with this key at these positions."""
-        if not positions:
-            return self.rows
-        index = self.indexes.get(positions)
-        if index is None:
-            index = self._build(positions)
-        return index.get(key, _NOTHING)
-
-    def _build(self, positions: tuple[int, ...]) -> dict[Row, Bag]:
-        index: dict[Row, Bag] = {}
-        pick = picker(positions)
-        for row, count in self.rows.items():
-            index.setdefault(pick(row), {})[row] = count
-        self.indexes[positions] = index
-        return index
-
-    def update(self, delta: Bag) -> None:
-        add_all(self.rows, delta)
-        for positions, index in self.indexes.items():
-            pick = picker(positions)
-            for row, count in delta.items():
-                key = pick(row)
-                bag = index.setdefault(key, {})
-                add(bag, row, count)
-                if not bag:
-                    del index[key]
+from axlog.views.counting.pushes import generate_push, join_order, keys_used
+from axlog.views.counting.tables import Table
 
 
 class Seed:
     """A join that starts from rows of one part, or from the key of an absence."""
 
-    def __init__(self, relation: Relation, columns: tuple[Column, ...], without: int | None) -> None:
+    def __init__(
+        self, relation: Relation, columns: tuple[Column, ...], without: int | None
+    ) -> None:
         plan = JoinPlan(relation)
         layout = list(columns)
         self.own = Meeting(layout, list(dict.fromkeys(plan.own)))
         layout += self.own.added_columns
-        self.steps: list[tuple[int, Meeting]] = []
-        waiting = [number for number in range(len(plan.parts)) if number != without]
-        while waiting:  # the part that shares most with what is there comes first
-            shared = [len(set(plan.parts[number]) & set(layout)) for number in waiting]
-            number = waiting.pop(shared.index(max(shared)))
-            meeting = Meeting(layout, plan.parts[number])
-            self.steps.append((number, meeting))
-            layout += meeting.added_columns
+        self.steps = join_order(plan.parts, layout, without)
         self.finish = Finish(relation, layout)
 
     def join(self, row: Row, own: Row, tables: list[Table]) -> Iterator[tuple[Row, int]]:
@@ -88,7 +47,7 @@ class Seed:
             found = [
                 (left + added(right), count * more)
                 for left, count in found
-                for right, more in table.matching(meeting.positions, key(left)).items()
+                for right, more in table.matching(meeting.positions, key(left))
             ]
         yield from found
 
@@ -101,21 +60,26 @@ class Seeds:
         self.plan = plan
         self.parts = [Seed(relation, columns, n) for n, columns in enumerate(plan.parts)]
         checks = plan.finish.absences
-        self.absences = []
-        for check in checks:
-            key = tuple(check.columns[i] for i in check.positions)
-            self.absences.append(Seed(relation, key, None))
+        keys = [tuple(check.columns[i] for i in check.positions) for check in checks]
+        self.absences = [Seed(relation, key, None) for key in keys]
+        self.keys = keys_used(relation, [*plan.parts, *keys])
         self.is_passing = (
             len(relation.edges) == 1 and not relation.choices and not relation.absences
         )
         self.is_correlated = any(choice.is_correlated for choice in relation.choices)
+        self.pushes = [generate_push(relation, number) for number in range(len(relation.edges))]
 
 
 class State:
     """What one relation keeps at one site."""
 
     def __init__(
-        self, relation: Relation, seeds: dict[Relation, Seeds], own: Row, below: Gathered, here: Bags
+        self,
+        relation: Relation,
+        seeds: dict[Relation, Seeds],
+        own: Row,
+        below: Gathered,
+        here: Bags,
     ) -> None:
         self.relation = relation
         known = seeds.get(relation)
@@ -137,16 +101,21 @@ class State:
             self._load(below, here)
 
     def _load(self, below: Gathered, here: Bags) -> None:
-        relation = self.relation
-        for edge in relation.edges:
-            self.tables.append(Table(Interpreter.part(edge.axis, edge.relation, below, here)))
+        relation, keys = self.relation, self.seeds.keys
+        for number, edge in enumerate(relation.edges):
+            bag = Interpreter.part(edge.axis, edge.relation, below, here)
+            self.tables.append(Table(bag, keys[number]))
         for choice, states in zip(relation.choices, self.alternatives, strict=True):
-            rows = [Table(state.all_rows(below, here)) for state in states]
-            self.choice_rows.append(rows)
-            bags = [table.rows for table in rows]
-            self.tables.append(Table(distinct(choice.columns, choice.alternatives, bags)))
-        for state in self.bodies:
-            self.body_rows.append(Table(state.all_rows(below, here)))
+            bags = [state.all_rows(below, here) for state in states]
+            places = [
+                tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives
+            ]
+            self.choice_rows.append([Table(b, [at]) for b, at in zip(bags, places, strict=True)])
+            bound = distinct(choice.columns, choice.alternatives, bags)
+            whole = tuple(range(len(choice.columns)))
+            self.tables.append(Table(bound, [*keys[len(self.tables)], whole]))
+        for check, state in zip(self.seeds.plan.finish.absences, self.bodies, strict=True):
+            self.body_rows.append(Table(state.all_rows(below, here), [check.positions]))
 
     def all_rows(self, below: Gathered, here: Bags) -> Bag:
         """All rows, from what has risen to the site: a relation that keeps none passes it on."""
@@ -159,14 +128,11 @@ class State:
         """All rows, joined anew from what is kept."""
         if self.is_dead:
             return {}
-        plan = self.seeds.plan
-        return plan.join(self.own, [table.rows for table in self.tables], self._lookups())
-
-    def _lookups(self) -> Tables:
-        return Tables(
-            [[table.rows for table in tables] for tables in self.choice_rows],
-            [table.rows for table in self.body_rows],
+        lookups = Tables(
+            [[table.rows() for table in tables] for tables in self.choice_rows],
+            [table.rows() for table in self.body_rows],
         )
+        return self.seeds.plan.join(self.own, [table.rows() for table in self.tables], lookups)
 
     def update(self, below: Gathered, here: Bags) -> Bag:
         """ΔR from the deltas that have risen; what is kept moves along."""
@@ -193,30 +159,54 @@ class State:
                 self._turn_absence(result, number, delta)
         return result
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether rows of the one edge pass unchanged: nothing kept, tested, added or dropped."""
+        relation = self.relation
+        return (
+            self.seeds.is_passing
+            and not relation.own
+            and not relation.tests
+            and relation.edges[0].relation.columns == relation.columns
+        )
+
+    def push(self, number: int, delta: Bag) -> Bag:
+        """ΔR for a delta of one edge alone; what is kept moves along."""
+        if self.is_dead:
+            return {}
+        generated = self.seeds.pushes[number]
+        if generated is not None:
+            result = generated[0](delta, self.own, self.tables)
+        else:
+            result = self._join_delta(number, delta)
+        if self.tables:
+            self.tables[number].update(delta)
+        return result
+
     def _settle(self, result: Bag, number: int, delta: Bag) -> None:
         if delta:
             add_all(result, self._join_delta(number, delta))
             self.tables[number].update(delta)
 
     def _join_delta(self, number: int, delta: Bag) -> Bag:
-        seed, lookups = self.seeds.parts[number], self._lookups()
+        seed = self.seeds.parts[number]
         result: Bag = {}
         finish = seed.finish
         for row, count in delta.items():
             for joined, more in seed.join(row, self.own, self.tables):
-                if finish.is_plain or self._holds(finish, joined, lookups):
+                if finish.is_plain or self._holds(finish, joined):
                     add(result, finish.output(joined), count * more)
         return result
 
-    def _holds(self, finish: Finish, joined: Row, lookups: Tables, but: int | None = None) -> bool:
+    def _holds(self, finish: Finish, joined: Row, but: int | None = None) -> bool:
         """Whether a joined row passes tests and absences, one absence left out."""
         if not all(check(joined) for check in finish.checks):
             return False
         for number, check in enumerate(finish.absences):
             if number == but:
                 continue
-            table = self.body_rows[number]
-            if check.blocks(joined, table.matching(check.positions, check.key(joined))):
+            rows = self.body_rows[number].matching(check.positions, check.key(joined))
+            if check.blocks(joined, (row for row, _ in rows)):
                 return False
         return True
 
@@ -228,31 +218,31 @@ class State:
         places = [tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives]
         for table, delta in zip(tables, moved, strict=True):
             table.update(delta)
-        kept = self.tables[len(self.relation.edges) + number].rows
-        delta: Bag = {}
+        kept = self.tables[len(self.relation.edges) + number]
+        whole = tuple(range(len(choice.columns)))
+        turned: Bag = {}
         for row in touched:
-            now = any(t.matching(at, row) for t, at in zip(tables, places, strict=True))
-            if now != (row in kept):
-                delta[row] = 1 if now else -1
-        return delta
+            now = any(t.has(at, row) for t, at in zip(tables, places, strict=True))
+            if now != kept.has(whole, row):
+                turned[row] = 1 if now else -1
+        return turned
 
     def _turn_absence(self, result: Bag, number: int, delta: Bag) -> None:
         """Joined rows that a body's rows blocked and no longer do, or the other way round."""
         seed, table = self.seeds.absences[number], self.body_rows[number]
         check = seed.finish.absences[number]
-        by_key: dict[Row, None] = {}
-        for row in delta:
-            by_key[check.body_key(row)] = None
-        before = {key: list(table.matching(check.positions, key)) for key in by_key}
+        keys = list(
+            dict.fromkeys(self.seeds.plan.finish.absences[number].body_key(r) for r in delta)
+        )
+        before = [[row for row, _ in table.matching(check.positions, key)] for key in keys]
         table.update(delta)
-        lookups = self._lookups()
-        for key in by_key:
-            after = list(table.matching(check.positions, key))
-            if check.is_exact and not check.checks and bool(before[key]) == bool(after):
+        for key, old in zip(keys, before, strict=True):
+            new = [row for row, _ in table.matching(check.positions, key)]
+            if check.is_exact and not check.checks and bool(old) == bool(new):
                 continue
             for joined, count in seed.join(key, self.own, self.tables):
-                was, now = check.blocks(joined, before[key]), check.blocks(joined, after)
-                if was != now and self._holds(seed.finish, joined, lookups, but=number):
+                was, now = check.blocks(joined, old), check.blocks(joined, new)
+                if was != now and self._holds(seed.finish, joined, but=number):
                     add(result, seed.finish.output(joined), -count if now else count)
 
     def _rejoin(self, deltas: list[Bag], turned: list[list[Bag]], bodies: list[Bag]) -> Bag:
@@ -286,6 +276,3 @@ class Site:
             if delta:
                 here[state.relation] = delta
         return here
-
-
-_NOTHING: Bag = {}

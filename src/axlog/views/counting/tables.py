@@ -1,0 +1,94 @@
+"""Tables: bags kept under the keys that joins look them up by.
+
+A bucket is a pair (row, count) while it holds one row, which is what most hold, and a bag from the
+second row on. A table keeps its rows once for every key that some join uses, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from axlog.datalog.joins import Bag, Row, add, picker
+
+Positions: TypeAlias = tuple[int, ...]
+Bucket: TypeAlias = "tuple[Row, int] | Bag"
+Index: TypeAlias = dict[Row, Bucket]
+
+
+class Table:
+    """A bag with an index on each of the given positions; without any, on no column."""
+
+    __slots__ = ("_indexes", "_picks")
+
+    def __init__(self, rows: Bag, keys: Iterable[Positions] = ()) -> None:
+        positions = list(dict.fromkeys(keys)) or [()]
+        self._picks = [picker(at) for at in positions]
+        self._indexes: dict[Positions, Index] = {at: {} for at in positions}
+        self.update(rows)
+
+    def index(self, positions: Positions) -> Index:
+        """The rows by their values at these positions."""
+        index = self._indexes.get(positions)
+        if index is None:
+            index = self._add_index(positions)
+        return index
+
+    def _add_index(self, positions: Positions) -> Index:
+        rows = self.rows()
+        index = self._indexes[positions] = {}
+        pick = picker(positions)
+        self._picks.append(pick)
+        for row, count in rows.items():
+            _put(index, pick(row), row, count)
+        return index
+
+    def matching(self, positions: Positions, key: Row) -> Iterable[tuple[Row, int]]:
+        """The rows with this key, and their counts."""
+        bucket = self.index(positions).get(key)
+        if bucket is None:
+            return ()
+        return bucket.items() if type(bucket) is dict else (bucket,)  # type: ignore[return-value]
+
+    def has(self, positions: Positions, key: Row) -> bool:
+        """Whether any row has this key."""
+        return key in self.index(positions)
+
+    def update(self, delta: Bag) -> None:
+        """Add a delta, signs included."""
+        for pick, index in zip(self._picks, self._indexes.values(), strict=True):
+            for row, count in delta.items():
+                _put(index, pick(row), row, count)
+
+    def rows(self) -> Bag:
+        """All rows, as a bag of its own."""
+        found: Bag = {}
+        for bucket in next(iter(self._indexes.values())).values():
+            if type(bucket) is dict:
+                found.update(bucket)
+            else:
+                row, count = bucket  # type: ignore[misc]
+                found[row] = count  # type: ignore[index, assignment]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+
+def _put(index: Index, key: Row, row: Row, count: int) -> None:
+    """Add to a row's count in its bucket; what comes to zero leaves."""
+    bucket = index.get(key)
+    if bucket is None:
+        index[key] = (row, count)
+    elif type(bucket) is dict:
+        add(bucket, row, count)
+        if len(bucket) == 1:
+            index[key] = next(iter(bucket.items()))
+    elif bucket[0] == row:  # type: ignore[index]
+        total = bucket[1] + count  # type: ignore[index]
+        if total:
+            index[key] = (row, total)
+        else:
+            del index[key]
+    else:
+        index[key] = dict((bucket, (row, count)))  # type: ignore[arg-type]
