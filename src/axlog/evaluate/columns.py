@@ -1,0 +1,216 @@
+"""A tree's columns as numpy arrays: sets of handles, structural joins, document order.
+
+The arrays are windows over the live columns, so nothing is copied or kept up to date; while one is
+held the tree cannot grow, hence `with columns_of(tree) as columns:`, which nothing of it outlives.
+A structural join follows the parent column: from children one gather, from descendants one gather
+a level, each over the nodes still looking. That costs nodes times depth and needs neither ranks nor
+intervals, which every insertion would move. DESIGN section 6, P5 3.4 (structural joins).
+
+Descent never enters attributes: an attribute's text is below the attribute only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT_LABEL, Tree
+
+Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+NOTHING: Handles = np.empty(0, dtype=np.int32)
+_FAR = -(1 << 31)  # tree.py: the component stands in the side table
+
+
+def handles(nodes: list[int] | array[int]) -> Handles:
+    """Handles as an array of their own."""
+    return np.array(nodes, dtype=np.int32)
+
+
+class Columns:
+    """Windows over the columns of a tree that does not change meanwhile."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.kind: Any = np.frombuffer(tree._kind, dtype=np.int8)
+        self.parent: Handles = np.frombuffer(tree._parent, dtype=np.int32)
+        self.label: Handles = np.frombuffer(tree._label, dtype=np.int32)
+
+    def close(self) -> None:
+        """Let go of the columns: the tree may grow again."""
+        del self.kind, self.parent, self.label
+
+    # Relations ----------------------------------------------------------------------------------
+
+    def partition(self, label: str) -> Handles:
+        """The nodes of a label, in no order."""
+        nodes = self.tree.partition(label)
+        return np.frombuffer(nodes, dtype=np.int32).copy() if nodes else NOTHING
+
+    def elements(self) -> Handles:
+        """Every element."""
+        return self._all(lambda label: label[0] != "@" and label != TEXT_LABEL)
+
+    def attributes(self) -> Handles:
+        """Every attribute."""
+        return self._all(lambda label: label[0] == "@")
+
+    def texts(self) -> Handles:
+        """Every text, those of attributes too."""
+        return self.partition(TEXT_LABEL)
+
+    def _all(self, is_wanted: Any) -> Handles:
+        parts = [self.partition(label) for label in self.tree.labels() if is_wanted(label)]
+        return np.concatenate(parts) if parts else NOTHING
+
+    # Joins --------------------------------------------------------------------------------------
+
+    def mask(self, nodes: Handles) -> Mask:
+        """A column that says which nodes these are."""
+        mask = np.zeros(len(self.kind), dtype=np.bool_)
+        mask[nodes] = True
+        return mask
+
+    def with_parent_in(self, nodes: Handles, above: Handles) -> Handles:
+        """The nodes whose parent is one of those above."""
+        parents = self.parent[nodes]
+        is_below: Mask = parents == above[0] if len(above) == 1 else self.mask(above)[parents]
+        return nodes[is_below]
+
+    def with_ancestor_in(self, nodes: Handles, above: Handles) -> Handles:
+        """The nodes with an ancestor among those above."""
+        if not len(above):
+            return NOTHING
+        mask = self.mask(above)
+        found = np.zeros(len(nodes), dtype=np.bool_)
+        places = np.arange(len(nodes))
+        at = self.parent[nodes]
+        while len(places):
+            hit = mask[at]
+            found[places[hit]] = True
+            goes_on = ~hit & (at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)
+            places, at = places[goes_on], self.parent[at[goes_on]]
+        return nodes[found]
+
+    def with_child_in(self, nodes: Handles, below: Handles) -> Handles:
+        """The nodes with a child, or an attribute, among those below."""
+        return nodes[self.mask(self.parent[below])[nodes]]
+
+    def with_descendant_in(self, nodes: Handles, below: Handles) -> Handles:
+        """The nodes with a descendant among those below."""
+        mask = np.zeros(len(self.kind), dtype=np.bool_)
+        at = self.parent[below]
+        while len(at):
+            at = np.unique(at[~mask[at]])  # what is above a marked node is marked
+            mask[at] = True
+            at = at[(at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)]
+            at = self.parent[at]
+        return nodes[mask[nodes]]
+
+    def common(self, nodes: Handles, others: Handles) -> Handles:
+        """The nodes that are among the others."""
+        return nodes[self.mask(others)[nodes]]
+
+    def without(self, nodes: Handles, others: Handles) -> Handles:
+        """The nodes that are not among the others."""
+        return nodes[~self.mask(others)[nodes]]
+
+    def pairs_below(self, nodes: Handles, above: Handles) -> tuple[Handles, Handles]:
+        """Every (ancestor, node) with the ancestor among those above."""
+        mask = self.mask(above)
+        ancestors: list[Handles] = []
+        descendants: list[Handles] = []
+        at = self.parent[nodes]
+        while len(nodes):
+            hit = mask[at]
+            ancestors.append(at[hit])
+            descendants.append(nodes[hit])
+            goes_on = (at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)
+            nodes, at = nodes[goes_on], self.parent[at[goes_on]]
+        if not ancestors:
+            return NOTHING, NOTHING
+        return np.concatenate(ancestors), np.concatenate(descendants)
+
+    # Order --------------------------------------------------------------------------------------
+
+    def in_document_order(self, nodes: Handles) -> Handles:
+        """Distinct nodes, sorted as they stand in the document."""
+        if len(nodes) < 2:
+            return nodes
+        nodes = np.sort(nodes)  # handles of a loaded document are in its order already
+        keys = self._keys(nodes)
+        if keys is None:
+            return handles(sorted(nodes.tolist(), key=self.tree.id))
+        if _is_sorted(keys):
+            return nodes
+        return nodes[np.lexsort(keys[::-1])]
+
+    def _keys(self, nodes: Handles) -> list[Keys] | None:
+        """Columns that compare as the nodes do, the most significant first; None: ask the ids.
+
+        Column d has each node's ancestor at depth d, as its place among its siblings: less than
+        every place where the node itself is higher up. Components beyond one integer (`ids`) take
+        a second column with their rank.
+        """
+        order: Handles = np.frombuffer(self.tree._order, dtype=np.int32)
+        keys: list[Keys] = []
+        for level in self._paths(nodes):
+            places = order[level].astype(np.int64)
+            far = np.flatnonzero(places == _FAR)
+            if len(far):
+                components = [self.tree._far[node] for node in level[far].tolist()]
+                if any(abs(component[0]) >= 1 << 40 for component in components):
+                    return None
+                places[far] = [component[0] for component in components]
+            places[self.kind[level] != ATTRIBUTE] += 1 << 42  # attributes come first
+            places[level == DOCUMENT_NODE] = -(1 << 62)
+            keys.append(places)
+            if len(far):
+                ranks = np.zeros(len(nodes), dtype=np.int64)
+                rank = {component: n for n, component in enumerate(sorted(set(components)), 1)}
+                ranks[far] = [rank[component] for component in components]
+                keys.append(ranks)
+        return keys
+
+    def _paths(self, nodes: Handles) -> list[Handles]:
+        """Each node's path, a level at a time from the root; below itself, the document node."""
+        upward: list[Handles] = []
+        at = nodes
+        while at.any():
+            upward.append(at)
+            at = np.maximum(self.parent[at], DOCUMENT_NODE)
+        depth = np.add.reduce([level != DOCUMENT_NODE for level in upward], axis=0)
+        if (depth == len(upward)).all():
+            return upward[::-1]
+        paths = np.zeros((len(upward) + 1, len(nodes)), dtype=np.int32)
+        columns = np.arange(len(nodes))
+        for hops, level in enumerate(upward):
+            paths[np.maximum(depth - hops, 0), columns] = level
+        return list(paths[1:])
+
+
+@contextmanager
+def columns_of(tree: Tree) -> Iterator[Columns]:
+    """The columns of a tree, for as long as nothing changes it."""
+    columns = Columns(tree)
+    try:
+        yield columns
+    finally:
+        columns.close()
+
+
+def _is_sorted(keys: list[Keys]) -> bool:
+    """Whether the rows of these columns ascend."""
+    tied = np.ones(len(keys[0]) - 1, dtype=np.bool_)
+    for key in keys:
+        left, right = key[:-1], key[1:]
+        if (tied & (left > right)).any():
+            return False
+        tied &= left == right
+    return not tied.any()
