@@ -76,7 +76,7 @@ class Choice:
 
 @dataclass(eq=False, slots=True)
 class Absence:
-    """A part for `not`: a row of the join stands only if the body has no row that agrees with it."""
+    """A part for `not`: a joined row stands only if the body has no row that agrees with it."""
 
     body: Relation
     tests: tuple[Test, ...]  # of the body's where, over its columns and the join's
@@ -138,9 +138,7 @@ def compile_pattern(pattern: Pattern) -> Program:
         rewritten = rewrite(rewritten)
     compiler = _Compiler(rewritten)
     root = compiler.root()
-    return Program(
-        pattern, root, tuple(root.walk()), tuple(compiler.gathers), compiler.refusal
-    )
+    return Program(pattern, root, tuple(root.walk()), tuple(compiler.gathers), compiler.refusal)
 
 
 def share(relation: Relation, known: dict[tuple[object, ...], Relation]) -> Relation:

@@ -1,9 +1,9 @@
 """A rewriting pass: connectives go up to where what they share with the rest is bound.
 
-A `not` (or an `or` whose alternatives mention different variables) can be evaluated at a node only if
-every variable and name that it shares with the rest of the pattern is bound at or below that node.
-Where it is not, the connective is moved to the node above, wrapped in the step down to its own node,
-and tied to that node by identity: both carry the same name.
+A `not` (or an `or` whose alternatives mention different variables) can be evaluated at a node only
+if every variable and name that it shares with the rest of the pattern is bound at or below that
+node. Where it is not, the connective is moved to the node above, wrapped in the step down to its
+own node, and tied to that node by identity: both carry the same name.
 
     /r[a/$x]/c[not(b/$x)]    becomes    /r[a/$x][c#n][not(c#n[b/$x])]
 

@@ -4,7 +4,7 @@ A bag maps a row (a tuple over sorted columns) to its count. What a join needs t
 worked out once per relation: which positions make the key, which come behind, which tests can be
 made. The law of a relation at one node, with own(n) the one row of the node's own columns:
 
-    R(n) = project( own(n) ⋈ part_1(n) ⋈ ... ⋈ part_k(n)  where tests, some alternative, no absence )
+    R(n) = project(own(n) ⋈ part_1(n) ⋈ ... ⋈ part_k(n)  where tests, an alternative, no absence)
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def make_check(test: Test, layout: Sequence[Column]) -> Check:
     if isinstance(constraint, TimeConstraint):
         terms = [(coefficient, i) for (coefficient, _), i in zip(constraint.terms, at, strict=True)]
         symbol, bound = constraint.operator, constraint.bound
-        return lambda row: compare(sum(c * row[i] for c, i in terms), symbol, bound)  # type: ignore[misc]
+        return lambda row: compare(_total(row, terms), symbol, bound)
     if isinstance(constraint.right, Variable):
         symbol = constraint.operator
         left, right = at
@@ -78,6 +78,10 @@ def make_check(test: Test, layout: Sequence[Column]) -> Check:
     holds = comparison(constraint.operator, constraint.right)
     (only,) = at
     return lambda row: holds(row[only])  # type: ignore[arg-type]
+
+
+def _total(row: Row, terms: list[tuple[int, int]]) -> int:
+    return sum(coefficient * int(row[at]) for coefficient, at in terms)
 
 
 class JoinPlan:
@@ -190,7 +194,8 @@ class Finish:
         )
 
     def project(self, rows: Iterable[tuple[Row, int]], tables: Tables) -> Bag:
-        output, found = self.output, {}
+        output = self.output
+        found: Bag = {}
         for row, count in rows:
             if self.is_plain or self.holds(row, tables):
                 out = output(row)

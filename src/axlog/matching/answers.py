@@ -1,4 +1,4 @@
-"""A pattern's rows on a document, or on one subtree taken as a document of its own: no state kept."""
+"""A pattern's rows on a document, or on one subtree as a document of its own; no state is kept."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Generated matchers: straight-line Python for the relations that a stream's messages can add to.
 
-A matcher walks the parsed message only where a pattern can match (`iterchildren(tag)`, `iter(tag)`),
-makes no object for nodes that no relation needs, and leaves a branch as soon as one of its tests
-finds nothing. It gives the same bags as `interpreter.py` does on the message's tree; that is its law
-and its check. The source is kept (`Matcher.source`), with the pattern node of each loop as a comment.
+A matcher walks the parsed message only where a pattern can match (`iterchildren(tag)`,
+`iter(tag)`), makes no object for nodes that no relation needs, and leaves a branch as soon as one
+of its tests finds nothing. It gives the same bags as `interpreter.py` does on the message's tree;
+that is its law and its check. The source is kept (`Matcher.source`), with the pattern node of each
+loop as a comment.
 
 Handles of nodes do not exist in a message that is not stored: relations that carry node columns are
 declined (`can_match`), the interpreter takes them.
@@ -90,7 +91,7 @@ class _Writer:
             "Tables": Tables, "distinct": distinct,
         }  # fmt: skip
 
-    # Text ---------------------------------------------------------------------------------------------
+    # Text -----------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -136,7 +137,7 @@ class _Writer:
         self.line(f"return ({', '.join(shown)},)")
         return "\n".join(self.lines) + "\n"
 
-    # Relations ------------------------------------------------------------------------------------------
+    # Relations ------------------------------------------------------------------------------------
 
     def _zero(self, relation: Relation) -> str:
         return "{}" if relation.columns else "0"
@@ -343,7 +344,7 @@ class _Writer:
         self.close(levels)
 
     def _edge(self, edge: Edge, at: str, kind: str, bag: str, label: str) -> None:
-        """What an edge reaches from a node; texts and attributes have next to nothing below them."""
+        """What an edge reaches from a node; texts have nothing below them, attributes a text."""
         if kind == _ELEMENT:
             self._sum(edge.axis, edge.relation, at, bag)
             return

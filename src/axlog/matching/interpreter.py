@@ -1,13 +1,14 @@
-"""The program on a document's nodes, bottom-up: the plain evaluation that generated code is checked by.
+"""The program on a document's nodes, bottom-up: the plain evaluation that generated code is checked
+by.
 
 For every node n of a subtree, children first, and every relation p whose test n passes:
 
     M_p(n) = own(n) joined with L_e(n) for each edge e = (p, c),
     L_e(n) = the sum of M_c over n's children (or descendants, attributes, n itself).
 
-What goes up from a node is M (for its parent's child edges) and D, the sum of M over the node and all
-below it (for descendant edges). Nothing is kept for a node once its parent is done, except where a
-`keep` callback asks: the nodes at which the counting maintainer joins deltas.
+What goes up from a node is M (for its parent's child edges) and D, the sum of M over the node and
+all below it (for descendant edges). Nothing is kept for a node once its parent is done, except
+where a `keep` callback asks: the nodes at which the counting maintainer joins deltas.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What generated matchers ask of a message's elements: texts and string values, as a document has them.
+"""What generated matchers ask of a message's elements: texts and string values, as a document has
+them.
 
-The same rules as `document/recording.py`: whitespace-only texts beside elements do not count, comments
-and instructions split texts, calls and what is in attributes are no part of a value. Messages with
-`xml:space` or calls of their own are not for matchers; the widget takes them the long way.
+The same rules as `document/recording.py`: whitespace-only texts beside elements do not count,
+comments and instructions split texts, calls and what is in attributes are no part of a value.
+Messages with `xml:space` or calls of their own are not for matchers; the widget takes them the long
+way.
 """
 
 from __future__ import annotations

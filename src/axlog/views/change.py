@@ -1,8 +1,8 @@
 """Rows and changes: what a view shows and what it says when it changes.
 
 A row is a mapping from output names to values with its derivation count. A change is one row that a
-view gained (`insert`), lost (`delete`), had modified (`update`, with `before`), or that was under way
-and can no longer come (`never`). A count moving between two positive numbers is no change.
+view gained (`insert`), lost (`delete`), had modified (`update`, with `before`), or that was under
+way and can no longer come (`never`). A count moving between two positive numbers is no change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which maintainer keeps a view: from the pattern's features, unless the user names one.
 
-Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where they
-stand; re-evaluation keeps the rest. `choice` says why.
+Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where
+they stand; re-evaluation keeps the rest. `choice` says why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a view is kept, as data that prints: the query, its program, its maintainer and the reason."""
+"""How a view is kept, as data that prints: query, program, maintainer and the reason for it."""
 
 from __future__ import annotations
 

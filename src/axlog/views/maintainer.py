@@ -1,9 +1,11 @@
 """What an algorithm must do to keep a view: see a delta before and after it is applied.
 
-    changes = maintainer.after(delta)   with   rows() == reference.rows(tree, pattern), counts included
+    changes = maintainer.after(delta)   with   rows() == reference.rows(tree, pattern), counts
+    included
 
-is the law of every maintainer (DESIGN 8.1). `before` runs when removed subtrees still hang in place;
-it must not fail for reasons of the delta, and must leave no trace if the update is abandoned.
+is the law of every maintainer (DESIGN 8.1). `before` runs when removed subtrees still hang in
+place; it must not fail for reasons of the delta, and must leave no trace if the update is
+abandoned.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ class Maintainer(ABC):
     def rows(self) -> Iterable[Row]:
         """The present rows, in no order."""
 
-    def before(self, delta: Delta) -> None:
+    def before(self, delta: Delta) -> None:  # noqa: B027  # most have nothing to look at
         """Look at a delta that is about to be applied."""
 
     @abstractmethod
     def after(self, delta: Delta) -> list[Change]:
         """The changes that an applied delta makes."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most share nothing
         """Let go of what is shared with other views."""

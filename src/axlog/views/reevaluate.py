@@ -1,4 +1,6 @@
-"""The first maintainer and the baseline: the reference before and after, the difference as changes."""
+"""The first maintainer and the baseline: the reference before and after, the difference as
+changes.
+"""
 
 from __future__ import annotations
 

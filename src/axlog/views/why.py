@@ -1,8 +1,8 @@
 """Why a row is there: its derivations, worked out when asked.
 
-A derivation names, for every pattern node, the document node that it matched: its id, path, time, and
-where it came from. Nothing is kept for it; asking evaluates the definition once more, with the row's
-values fixed, so it costs as much as the reference on what they leave open.
+A derivation names, for every pattern node, the document node that it matched: its id, path, time,
+and where it came from. Nothing is kept for it; asking evaluates the definition once more, with the
+row's values fixed, so it costs as much as the reference on what they leave open.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The document face: `parse`, `watch`, and updates that tell every view.
 
-One writer at a time; readers see the views before or after an update, never in between. An update that
-cannot be applied raises and changes nothing. A listener that raises does so after the update is done:
-the document and all views are consistent, later listeners were still told.
+One writer at a time; readers see the views before or after an update, never in between. An update
+that cannot be applied raises and changes nothing. A listener that raises does so after the update
+is done: the document and all views are consistent, later listeners were still told.
 """
 
 from __future__ import annotations
@@ -214,10 +214,6 @@ def _tell(each: Told) -> None:
         raised += view.tell(changes)
     if raised:
         raise raised[0]
-
-
-def _nothing() -> None:
-    """Nothing was put aside."""
 
 
 def _nothing() -> None:

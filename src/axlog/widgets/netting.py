@@ -1,7 +1,7 @@
 """Net changes: what a sequence of changes of one view comes to (DESIGN section 3, Rows).
 
-A row that came and went says nothing, one that went and came back the same says nothing, updates in a
-row become one. Rows are told apart by their values; `key` columns of updates keep theirs.
+A row that came and went says nothing, one that went and came back the same says nothing, updates in
+a row become one. Rows are told apart by their values; `key` columns of updates keep theirs.
 """
 
 from __future__ import annotations

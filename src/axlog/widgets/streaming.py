@@ -1,10 +1,11 @@
 """The short way for a message: parse, match, join, tell. No node is made for it.
 
-A stream's message can go the short way when all that the views need of it are strings and times: the
-generated matcher takes them from the parsed message, the route carries them to the views. The message
-itself is put aside and becomes nodes only when something needs the document (`keep="all"`), or is
-forgotten (`keep="needed"`). What the short way cannot take (several trees, calls inside, a DOCTYPE, an
-encoding of its own, `xml:space`) goes the long way, through the document; the answers are the same.
+A stream's message can go the short way when all that the views need of it are strings and times:
+the generated matcher takes them from the parsed message, the route carries them to the views. The
+message itself is put aside and becomes nodes only when something needs the document (`keep="all"`),
+or is forgotten (`keep="needed"`). What the short way cannot take (several trees, calls inside, a
+DOCTYPE, an encoding of its own, `xml:space`) goes the long way, through the document; the answers
+are the same.
 """
 
 from __future__ import annotations

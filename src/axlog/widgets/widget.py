@@ -2,11 +2,13 @@
 
 `feed`, `delete` and `end` are what a stream may bring; each is applied at once, in the order of
 arrival, and its changes are told before the call returns. A message that cannot be taken changes
-nothing and raises with its stream, its number and the place; with `on_error="dead-letter"` it is kept
-in `dead_letters` instead. Inside `with widget.batch():` views are told the net changes at the end.
+nothing and raises with its stream, its number and the place; with `on_error="dead-letter"` it is
+kept in `dead_letters` instead. Inside `with widget.batch():` views are told the net changes at the
+end.
 
-`keep="all"` stores what arrives; `keep="needed"` forgets a message once the views have what they need
-of it. `validate="wanted"` does not even parse a message that its raw bytes show no view can want.
+`keep="all"` stores what arrives; `keep="needed"` forgets a message once the views have what they
+need of it. `validate="wanted"` does not even parse a message that its raw bytes show no view can
+want.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Features:
 DOWNWARD = Features()
 
 
-# Documents -----------------------------------------------------------------------------------------
+# Documents ----------------------------------------------------------------------------------------
 
 
 def fragment(random: Random, size: int) -> str:
@@ -102,7 +102,7 @@ def document(random: Random, size: int = 14, streams: int = 0) -> str:
     return text
 
 
-# Patterns --------------------------------------------------------------------------------------------
+# Patterns -----------------------------------------------------------------------------------------
 
 
 def pattern(random: Random, features: Features = DOWNWARD) -> Pattern:
@@ -216,7 +216,7 @@ class _Maker:
         return f"t{self.names}"
 
 
-# Updates -----------------------------------------------------------------------------------------------
+# Updates ------------------------------------------------------------------------------------------
 
 
 def operations(random: Random, tree: Tree, most: int = 3) -> list[Operation]:

@@ -2,10 +2,10 @@
 
 The document is cut in two. Nodes with much below them, or with an open call below, are sites: they
 keep the bags that deltas join with. Everything else is in blocks, the small subtrees that hang on
-sites, of which nothing is kept: a block is evaluated when an update touches it, before and after, and
-the difference rises through the sites above it. So an insertion costs its own nodes, an update inside a
-block at most `BLOCK` nodes, and both the sites on the path to the root times the rows that change;
-never the document's or the view's size. Loading is one pass.
+sites, of which nothing is kept: a block is evaluated when an update touches it, before and after,
+and the difference rises through the sites above it. So an insertion costs its own nodes, an update
+inside a block at most `BLOCK` nodes, and both the sites on the path to the root times the rows that
+change; never the document's or the view's size. Loading is one pass.
 
 A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
 its string value and something below it changed: then its rows cannot be had from deltas.
@@ -95,10 +95,10 @@ class CountingEngine:
         self._sites = {}
         self._evaluate(DOCUMENT_NODE)
 
-    # An update --------------------------------------------------------------------------------------
+    # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
-        """Evaluate the blocks that the update touches, as they are. Every view may ask: done once."""
+        """Evaluate the blocks that the update touches, as they are; once, whoever asks."""
         if self._delta is delta:
             return
         self._delta = delta
@@ -152,7 +152,7 @@ class CountingEngine:
         found = {root: state.update(below, {}) for root, state in self._roots.items()}
         return {root: bag for root, bag in found.items() if bag}
 
-    # Blocks and sites -------------------------------------------------------------------------------
+    # Blocks and sites -----------------------------------------------------------------------------
 
     def _touched(self, delta: Delta) -> tuple[list[int], list[int]]:
         """The blocks that exist and change, and the new subtrees that hang on sites."""
@@ -174,7 +174,7 @@ class CountingEngine:
         return outermost, new
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
-        """The subtree to evaluate for a change at or below a node; None if a site takes it as is."""
+        """The subtree to evaluate for a change at or below a node; None if a site takes it."""
         sites, parent = self._sites, self.tree._parent
         block = node if is_changed and node in sites else None
         while node != DOCUMENT_NODE:

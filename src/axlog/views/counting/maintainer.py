@@ -1,8 +1,8 @@
 """The counting maintainer: a view's rows from the deltas of its root relation.
 
-A row is known by its binding (strings, times, node handles); ids, values and contents are read when it
-is shown. A reverse index from nodes to rows finds the rows that a change below a node modifies, so an
-`update` costs the ancestors of what changed and the rows that show them.
+A row is known by its binding (strings, times, node handles); ids, values and contents are read when
+it is shown. A reverse index from nodes to rows finds the rows that a change below a node modifies,
+so an `update` costs the ancestors of what changed and the rows that show them.
 """
 
 from __future__ import annotations

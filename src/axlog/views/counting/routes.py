@@ -1,10 +1,10 @@
 """Routes: where the rows of a stream's messages go, worked out before they come.
 
-A message arrives at one place, its call; from there its deltas always climb the same sites. A route is
-that climb with everything that does not depend on the message done: relations that only pass rows on
-are skipped, each stop is a part of a join that keeps rows, and what a join yields has a route of its
-own, up to the root relations. Where sites on the way evaluate connectives or a node against itself,
-the engine's general climb is taken instead.
+A message arrives at one place, its call; from there its deltas always climb the same sites. A route
+is that climb with everything that does not depend on the message done: relations that only pass
+rows on are skipped, each stop is a part of a join that keeps rows, and what a join yields has a
+route of its own, up to the root relations. Where sites on the way evaluate connectives or a node
+against itself, the engine's general climb is taken instead.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Sites: the nodes at which deltas are joined, and the rows kept there.
 
 A site is a document node with much below it (or an open call). It keeps, for every relation p that
-may hold at it and has something to join, the bag L_e of each edge e = (p, c), indexed on the columns
-that joins look up. A delta that rises to the site is joined with what the other edges have:
+may hold at it and has something to join, the bag L_e of each edge e = (p, c), indexed on the
+columns that joins look up. A delta that rises to the site is joined with what the other edges have:
 
     ΔR = Σ_i  L'_1 ⋈ ... ⋈ L'_(i-1) ⋈ ΔL_i ⋈ L_(i+1) ⋈ ... ⋈ L_k         (primes: already updated)
 
 then absences are settled: a body's row that comes or goes turns the joined rows that agree with it.
-A relation with one edge keeps nothing: deltas pass through. Cost: rows that change, never rows kept.
-Where alternatives of an `or` are tied to other branches by different variables, the site's rows of
-that relation are joined anew; that costs what it keeps.
+A relation with one edge keeps nothing: deltas pass through. Cost: rows that change, never rows
+kept. Where alternatives of an `or` are tied to other branches by different variables, the site's
+rows of that relation are joined anew; that costs what it keeps.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Table:
             if type(bucket) is dict:
                 found.update(bucket)
             else:
-                row, count = bucket  # type: ignore[misc]
-                found[row] = count  # type: ignore[index, assignment]
+                row, count = bucket
+                found[row] = count  # type: ignore[assignment]
         return found
 
     def __len__(self) -> int:

@@ -1,0 +1,94 @@
+"""Updates as JSON lines: what a file of updates, a pipe or a log holds for a widget (DESIGN 7).
+
+    {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
+    {"stream": "orders", "delete": "match /order[oid = 17]"}
+    {"stream": "orders", "end": true}
+
+A line that is none of these is refused with its place. Whether the stream can bring the message is
+the widget's to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axlog.document.times import Time
+from axlog.errors import Place, StreamError
+from axlog.views.change import Change
+from axlog.widgets.widget import Widget
+
+_EXPECTED = (
+    '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN}'
+    ' or {"stream": NAME, "end": true}'
+)
+_ACTIONS = ("insert", "delete", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUpdate:
+    """One message of a stream: XML that arrives, a pattern that deletes, or the end."""
+
+    stream: str
+    action: str  # insert, delete, end
+    content: str = ""
+    at: Time | None = None
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
+        """The update that a JSON object writes."""
+        actions = [action for action in _ACTIONS if action in written]
+        unknown = sorted(set(written) - {"stream", "at", *_ACTIONS})
+        if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
+            what = f"it has an unknown key {unknown[0]!r}" if unknown else "a key is missing"
+            raise _refused(what if len(actions) < 2 else "it asks for two things", place)
+        (action,) = actions
+        content, at = written[action], written.get("at")
+        if action == "end" and content is not True:
+            raise _refused('"end" is not true', place)
+        if action != "end" and not isinstance(content, str):
+            raise _refused(f"{action!r} is not a string", place)
+        if isinstance(at, bool) or not isinstance(at, int | float | str | None):
+            raise _refused('"at" is not a time', place)
+        return cls(written["stream"], action, content if action != "end" else "", at)
+
+    def take(self, widget: Widget) -> list[Change]:
+        """Let a widget take it."""
+        if self.action == "insert":
+            return widget.feed(self.stream, self.content, at=self.at)
+        if self.action == "delete":
+            return widget.delete(self.stream, self.content, at=self.at)
+        return widget.end(self.stream, at=self.at)
+
+
+def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:
+    """The update that a line writes.
+
+    >>> read_line('{"stream": "orders", "end": true}')
+    StreamUpdate(stream='orders', action='end', content='', at=None)
+    """
+    line = line.rstrip("\r\n")
+    try:
+        written = json.loads(line)
+    except json.JSONDecodeError as error:
+        place = _place(line, number, error.colno, source)
+        raise _refused(f"it is not JSON: {error.msg}", place) from None
+    except RecursionError:
+        raise _refused("it is nested too deeply", _place(line, number, 1, source)) from None
+    place = _place(line, number, 1, source)
+    if not isinstance(written, dict):
+        raise _refused("it is not a JSON object", place)
+    return StreamUpdate.of(written, place)
+
+
+def _place(line: str, number: int, column: int, source: str | None) -> Place:
+    """A place in a file of which only this line is at hand."""
+    return Place(number, column, "\n" * (number - 1) + line if number < 10_000 else None, source)
+
+
+def _refused(what: str, place: Place | None) -> StreamError:
+    return StreamError(
+        "AX410", f"the line is not an update: {what}", place=place, expected=_EXPECTED
+    )
