@@ -1,10 +1,12 @@
 """Times as the user writes them, as integer microseconds.
 
-Seconds as numbers, `timedelta`s, dates and times (aware or taken as UTC), ISO texts. DESIGN section 3.
+Seconds as numbers, `timedelta`s, dates and times (aware or taken as UTC), ISO texts. DESIGN
+section 3.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from math import isfinite
@@ -13,6 +15,7 @@ from typing import TypeAlias
 from axlog.errors import StreamError
 
 Time: TypeAlias = "int | float | Fraction | timedelta | datetime | date | str"
+_SECONDS = re.compile(r"\s*[+-]?\d{1,40}(\.\d{0,40})?([eE][+-]?\d{1,2})?\s*", re.ASCII)
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,10 +49,9 @@ def _from_text(text: str) -> datetime | Fraction:
         return datetime.fromisoformat(text)
     except ValueError:
         pass
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise _no_time(text) from None
+    if _SECONDS.fullmatch(text) is None:  # a longer exponent would take for ever
+        raise _no_time(text[:100])
+    return Fraction(text)
 
 
 def _no_time(given: object) -> StreamError:

@@ -75,8 +75,9 @@ def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUp
     except json.JSONDecodeError as error:
         place = _place(line, number, error.colno, source)
         raise _refused(f"it is not JSON: {error.msg}", place) from None
-    except RecursionError:
-        raise _refused("it is nested too deeply", _place(line, number, 1, source)) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, a number of 5,000 digits
+        place = _place(line, number, 1, source)
+        raise _refused(f"it cannot be read: {error}", place) from None
     place = _place(line, number, 1, source)
     if not isinstance(written, dict):
         raise _refused("it is not a JSON object", place)
