@@ -134,7 +134,7 @@ class _Writer:
             name if relation.columns else f"{{(): {name}}} if {name} else {{}}"
             for name, relation in zip(names, (*here, *everywhere), strict=True)
         ]
-        self.line(f"return ({', '.join(shown)},)")
+        self.line(f"return {_tuple(shown)}")
         return "\n".join(self.lines) + "\n"
 
     # Relations ------------------------------------------------------------------------------------
@@ -143,7 +143,10 @@ class _Writer:
         return "{}" if relation.columns else "0"
 
     def _describe(self, relation: Relation) -> str:
-        return f"  # {relation.name} {relation.node}" if relation.node is not None else ""
+        """A comment that names the pattern node. Escaped: a text in it must not end the line."""
+        if relation.node is None:
+            return ""
+        return f"  # {relation.name} {repr(str(relation.node))[1:-1]}"
 
     def _at_root(self, relation: Relation, bag: str) -> None:
         """Rows of a relation at the message's root, if its test passes."""

@@ -96,6 +96,7 @@ class Document:
     def forget(self, name: str) -> None:
         """Stop keeping a view."""
         with self._lock:
+            self.settle()  # the other views are set up anew from the document
             self.views.pop(name).maintainer.close()
 
     def _parse(self, query: str | Query, language: str | None = None) -> Query:

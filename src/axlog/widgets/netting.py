@@ -1,70 +1,81 @@
 """Net changes: what a sequence of changes of one view comes to (DESIGN section 3, Rows).
 
 A row that came and went says nothing, one that went and came back the same says nothing, updates in
-a row become one. Rows are told apart by their values; `key` columns of updates keep theirs.
+a row become one. Rows are told apart by their values, and several rows may show the same ones (the
+values of two nodes): whichever of them is meant, a reader's rows come out the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from axlog.views.change import Change, Row
+
+Changes = dict[Row, list[Change]]
 
 
 def net(changes: Iterable[Change]) -> list[Change]:
     """The changes of one view with nothing said that a later one takes back."""
-    gained: dict[Row, list[Change]] = {}
-    lost: dict[Row, list[Change]] = {}
-    others: list[Change] = []
-    moved: dict[Row, tuple[Row, Change]] = {}  # the row as it is now, to what it was before
+    balance = _Balance()
     for change in changes:
+        balance.take(change)
+    return balance.changes()
+
+
+@dataclass(slots=True)
+class _Balance:
+    """What is known so far: by the rows that came or are there now, and by those that went."""
+
+    gained: Changes = field(default_factory=dict)
+    lost: Changes = field(default_factory=dict)
+    moved: Changes = field(default_factory=dict)  # by the row as it is now; `before` is the first
+    others: list[Change] = field(default_factory=list)
+
+    def take(self, change: Change) -> None:
         if change.op == "insert":
-            if lost.get(change.row):
-                lost[change.row].pop()
-            else:
-                gained.setdefault(change.row, []).append(change)
+            if _pop(self.lost, change.row) is None:
+                _put(self.gained, change)
         elif change.op == "delete":
-            _lose(change, gained, lost, moved)
-        elif change.op == "update" and change.before is not None:
-            _move(change, change.before, gained, moved)
+            self._lose(change)
+        elif change.before is not None:
+            self._move(change, change.before)
         else:
-            others.append(change)
-    updates = [
-        replace(change, row=row, before=before)
-        for row, (before, change) in moved.items()
-        if row != before
-    ]
-    kept = [c for rows in (lost, gained) for each in rows.values() for c in each]
-    return sorted([*kept, *updates, *others], key=lambda change: change.sequence)
+            self.others.append(change)
+
+    def _lose(self, change: Change) -> None:
+        if _pop(self.gained, change.row) is not None:
+            return
+        moved = _pop(self.moved, change.row)
+        if moved is not None and moved.before is not None:
+            change = replace(change, row=moved.before)
+        _put(self.lost, change)
+
+    def _move(self, change: Change, before: Row) -> None:
+        if _pop(self.gained, before) is not None:
+            self.take(replace(change, op="insert", before=None))
+            return
+        moved = _pop(self.moved, before)
+        if moved is not None:
+            change = replace(change, before=moved.before)
+        if change.row != change.before:
+            _put(self.moved, change)
+
+    def changes(self) -> list[Change]:
+        rows = (self.lost, self.moved, self.gained)
+        kept = [change for by_row in rows for each in by_row.values() for change in each]
+        return sorted([*kept, *self.others], key=lambda change: change.sequence)
 
 
-def _lose(
-    change: Change,
-    gained: dict[Row, list[Change]],
-    lost: dict[Row, list[Change]],
-    moved: dict[Row, tuple[Row, Change]],
-) -> None:
-    if gained.get(change.row):
-        gained[change.row].pop()
-    elif change.row in moved:
-        before, _ = moved.pop(change.row)
-        lost.setdefault(before, []).append(replace(change, row=before))
-    else:
-        lost.setdefault(change.row, []).append(change)
+def _put(changes: Changes, change: Change) -> None:
+    changes.setdefault(change.row, []).append(change)
 
 
-def _move(
-    change: Change,
-    before: Row,
-    gained: dict[Row, list[Change]],
-    moved: dict[Row, tuple[Row, Change]],
-) -> None:
-    if gained.get(before):
-        gained[before].pop()
-        gained.setdefault(change.row, []).append(replace(change, op="insert", before=None))
-    elif before in moved:
-        first, _ = moved.pop(before)
-        moved[change.row] = (first, change)
-    else:
-        moved[change.row] = (before, change)
+def _pop(changes: Changes, row: Row) -> Change | None:
+    each = changes.get(row)
+    if not each:
+        return None
+    last = each.pop()
+    if not each:
+        del changes[row]
+    return last

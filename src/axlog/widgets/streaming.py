@@ -22,6 +22,7 @@ from axlog.document.reading import Element, Limits, make_parser
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import insert_at_call
 from axlog.document.xml import with_surroundings
+from axlog.errors import StreamError
 from axlog.language.pattern import Kind
 from axlog.matching.generate import Matcher, can_match, generate, names_needed
 from axlog.views.counting.maintainer import Counting
@@ -37,6 +38,7 @@ class ShortWay:
     route: Route
     matcher: Matcher
     limits: Limits
+    depth: int  # elements above a message
     wanted: tuple[tuple[bytes, ...], ...] | None  # names of which some group must all be there
     parser: etree.XMLParser = field(repr=False)
     run: Callable[[Element, int], tuple[Bag, ...]] = field(repr=False)
@@ -44,6 +46,8 @@ class ShortWay:
     def may_want(self, message: bytes) -> bool:
         """Whether the raw bytes leave it open that some view wants the message."""
         if self.wanted is None or not message.startswith(b"<") or message.startswith(b"<?"):
+            return True
+        if may_hold_call(message):
             return True
         return any(all(name in message for name in names) for names in self.wanted)
 
@@ -54,11 +58,12 @@ class ShortWay:
             size > limits.size
             or size > limits.text
             or size > limits.name
-            or content.count(b"</") >= limits.depth  # it might be too deep: let the long way see
+            # It might be too deep: let the long way see.
+            or content.count(b"</") + self.depth >= limits.depth
             or content[:1] != b"<"
             or content[1:2] == b"?"
             or b"<!DOCTYPE" in content
-            or b"urn:axlog" in content
+            or may_hold_call(content)
             or b"xml:space" in content
         ):
             return None
@@ -66,6 +71,11 @@ class ShortWay:
             return etree.fromstring(content, self.parser)
         except etree.XMLSyntaxError:
             return None
+
+
+def may_hold_call(message: bytes) -> bool:
+    """Whether a message may hold a call: its name has one way of writing, its namespace many."""
+    return b"call" in message and b"xmlns" in message
 
 
 class Streaming:
@@ -88,15 +98,20 @@ class Streaming:
         if self._version != document.engine.version:
             self._ways = {}
             self._version = document.engine.version
+        if stream not in tree._calls:
+            return None
         way = self._ways.get(stream)
         if way is None:
             way = self._find(stream)
             if way is None:
                 return None
-        time = tree.clock if at is None else microseconds(at)
-        if time < tree.clock:
+        try:
+            time = tree.clock if at is None else microseconds(at)
+            content = message.encode() if isinstance(message, str) else message
+        except (StreamError, UnicodeEncodeError):
+            return None  # the long way says what is wrong
+        if not tree.clock <= time < 1 << 63:
             return None
-        content = message.encode() if isinstance(message, str) else message
         if way.wanted is not None and not way.may_want(content):
             tree.clock = time
             self.unparsed[stream] = self.unparsed.get(stream, 0) + 1
@@ -170,7 +185,8 @@ def make_way(route: Route, limits: Limits, looks_first: bool) -> ShortWay:
         groups = [names_needed(relation) for relation in (*matcher.here, *matcher.everywhere)]
         if all(groups):
             wanted = tuple(tuple(sorted(name.encode() for name in names)) for names in groups)
-    return ShortWay(route, matcher, limits, wanted, make_parser(), matcher.run)
+    depth = sum(1 for _ in route.engine.tree.ancestors(route.node))
+    return ShortWay(route, matcher, limits, depth, wanted, make_parser(), matcher.run)
 
 
 def needs_no_nodes(view: View) -> bool:

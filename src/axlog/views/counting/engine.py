@@ -39,6 +39,8 @@ class CountingEngine:
         self._interpreter = Interpreter(())
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
+        self.climbed = 0  # sites that deltas have moved since the start
+        self._built = 0  # what that was when everything was last evaluated
         self.version = 0  # moves when sites come or go: routes are good for one version
         self._delta: Delta | None = None
         self._answered: Delta | None = None
@@ -70,8 +72,8 @@ class CountingEngine:
         """Take a program in; its root relation and the rows it has now."""
         root = share(program.root, self._known)
         self._programs[root] = self._programs.get(root, 0) + 1
-        if root not in self._roots:
-            self._rebuild()
+        if root not in self._roots or self._built != self.climbed:
+            self._rebuild()  # its first rows are needed, and only rebuilding has them
         return root, self._first_rows[root]
 
     def drop(self, root: Relation) -> None:
@@ -94,6 +96,7 @@ class CountingEngine:
         self._interpreter.visited = visited
         self._sites = {}
         self._evaluate(DOCUMENT_NODE)
+        self._built = self.climbed
 
     # An update ------------------------------------------------------------------------------------
 
@@ -134,6 +137,7 @@ class CountingEngine:
         while rising:
             node = max(rising, key=self._depth) if len(rising) > 1 else next(iter(rising))
             below = rising.pop(node)
+            self.climbed += 1
             if node == DOCUMENT_NODE:
                 return self._answers(below)
             here = self._sites[node].update(below)

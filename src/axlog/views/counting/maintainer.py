@@ -58,9 +58,10 @@ class Counting(Maintainer):
         self._touched = set(self._above(delta)) if self._show.reads else set()
 
     def after(self, delta: Delta) -> list[Change]:
-        changes = self.take(self.engine.after(delta).get(self.root, {}))
+        moved = self.engine.after(delta).get(self.root, {})
+        changes = self.take(moved)
         if self._show.reads:
-            changes += self._reread(self._touched.union(self._above(delta)))
+            changes += self._reread(self._touched.union(self._above(delta)), moved)
         return changes
 
     def close(self) -> None:
@@ -98,7 +99,7 @@ class Counting(Maintainer):
                     del self._shown_by[node]
         return self._values.pop(binding)
 
-    def _reread(self, touched: Iterable[int]) -> list[Change]:
+    def _reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         """The rows that show the value or content of a node that something changed below."""
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
         changes: list[Change] = []
@@ -108,9 +109,8 @@ class Counting(Maintainer):
             if before != after:
                 self._values[binding] = after
                 count = self._counts[binding]
-                changes.append(
-                    Change("update", Row(columns, after, count), Row(columns, before, count))
-                )
+                old = Row(columns, before, count - moved.get(binding, 0))
+                changes.append(Change("update", Row(columns, after, count), old))
         return changes
 
     def _above(self, delta: Delta) -> Iterator[int]:

@@ -104,6 +104,7 @@ class Route:
         answers: dict[Relation, Bag] = {}
         for bag, stops in zip(bags, self._stops, strict=True):
             if bag:
+                self.engine.climbed += len(stops)
                 for stop in stops:
                     stop.push(bag, answers)
         return answers
