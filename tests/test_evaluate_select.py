@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from axlog.document import pending
+from axlog.document.ids import Id
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.updates import Delete, Insert, Where
 from axlog.document.xml import load, read_forest
@@ -55,7 +56,8 @@ def selecting(random: Random, features: small_cases.Features) -> Pattern | None:
 
 
 def by_definition(tree: Tree, pattern: Pattern) -> list[int]:
-    return [tree.find(key[0]) for key in sorted(rows(tree, pattern))]
+    found = [key[0] for key in rows(tree, pattern)]
+    return [tree.find(one) for one in sorted(i for i in found if isinstance(i, Id))]
 
 
 @pytest.mark.parametrize("few", [0, bulk.FEW])
@@ -109,7 +111,7 @@ def test_order_after_insertions_at_one_spot() -> None:
         pending.apply(tree, [Insert(Where.AFTER, first, tuple(read_forest("<c/><c/>")))])
         first = tree.next(first)
     found = select(tree, parse_pattern("match //*#x return x.id"))
-    assert found == [node for node in tree.subtree(tree.root)]
+    assert found == list(tree.subtree(tree.root))
     assert len(found) == 83
 
 
@@ -154,18 +156,11 @@ def test_the_tree_can_grow_after_a_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "match //a/$x[b/$x] return $x",
-        "match //a return $x",
-        "match //a#s//b#t return s.id, t.id",
-        "match //a",
-    ],
+    "text", ["match //$x return $x", "match //a#s//b#t return s.id, t.id", "match //a"]
 )
 def test_patterns_that_select_no_nodes_are_refused(text: str) -> None:
-    pattern = parse_pattern(text) if "return $x" not in text else parse_pattern("match //$x return $x")
     with pytest.raises(UnsupportedError) as caught:
-        select(load("<r/>"), pattern)
+        select(load("<r/>"), parse_pattern(text))
     assert caught.value.code == "AX211"
 
 
