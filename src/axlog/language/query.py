@@ -1,33 +1,67 @@
-"""One door for all query texts: which language a text is in, and its pattern."""
+"""A query in any of the three languages: its pattern, and the template if it has one.
+
+The languages are told apart by the first word, or named (DESIGN section 4): `match` begins a tree
+pattern, `for` or `let` (or a constructor, or a prolog) an XQuery view, anything else is XPath.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
+from axlog.language.template import Template
 from axlog.language.tree_syntax import parse_pattern
+from axlog.language.xpath import parse_xpath
+from axlog.language.xquery import parse_xquery
+from axlog.language.xquery_syntax import looks_like_xquery
 
+LANGUAGES = ("pattern", "xpath", "xquery")
 
-class Template(Protocol):
-    """A constructor that shows a row as XML."""
-
-    def render(self, row: Mapping[str, object]) -> str: ...
+# An element called `match` in XPath is followed by what no tree pattern begins with.
+_MATCH = re.compile(r"\s*match(?![\w.\-:(])(?!\s*(?:$|[=<>|+\-*\[,)]|/(?=\s*$)))")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query text with what it means."""
+    """One query: what it means, how its rows become XML, and how it was written."""
 
     pattern: Pattern
+    template: Template | None
+    language: str
     text: str
-    language: str = "pattern"
-    template: Template | None = None
 
 
 def parse_query(
-    text: str, namespaces: Mapping[str, str] | None = None, language: str | None = None
+    text: str,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+    show: Sequence[str] = ("id",),
 ) -> Query:
-    """The query that a text writes."""
-    return Query(parse_pattern(text, namespaces), text)
+    """A query in the language it is written in; `show` is what rows of an XPath have.
+
+    >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
+    ('xpath', 'pattern')
+    """
+    language = language or language_of(text)
+    if language not in LANGUAGES:
+        raise QueryError(
+            "AX201",
+            f"there is no language {language!r}",
+            expected="one of " + ", ".join(LANGUAGES),
+        )
+    if language == "pattern":
+        return Query(parse_pattern(text, namespaces), None, language, text)
+    if language == "xquery":
+        pattern, template = parse_xquery(text, namespaces)
+        return Query(pattern, template, language, text)
+    return Query(parse_xpath(text, namespaces, show), None, language, text)
+
+
+def language_of(text: str) -> str:
+    """The language of a text, by its first word."""
+    if _MATCH.match(text):
+        return "pattern"
+    return "xquery" if looks_like_xquery(text) else "xpath"
