@@ -1,1 +1,1 @@
-"""Matching: a program evaluated on trees and on messages, interpreted or as generated code."""
+"""Matching: what views want of messages, as generated code."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from axlog.datalog.compile import Edge, Relation
 from axlog.datalog.joins import Bag, JoinPlan, Tables, make_check
 from axlog.document.reading import Element
+from axlog.evaluate.interpreter import Bags, distinct
 from axlog.language.pattern import (
     AnyNode,
     AnyText,
@@ -29,7 +30,6 @@ from axlog.language.pattern import (
     Wildcard,
 )
 from axlog.language.values import comparison
-from axlog.matching.interpreter import Bags, distinct
 from axlog.matching.message import all_texts, is_element, texts, value
 
 Match = Callable[[Element, int], tuple[Bag, ...]]

@@ -19,8 +19,8 @@ from axlog.document.updates import Content, Delete, Insert, Operation, Where
 from axlog.document.writing import serialise
 from axlog.document.xml import load, read_forest
 from axlog.errors import QueryError, UpdateError
+from axlog.evaluate.answers import selected
 from axlog.language.query import Query, parse_query
-from axlog.matching.answers import selected
 from axlog.views.change import Change
 from axlog.views.choose import choice, make
 from axlog.views.counting.engine import CountingEngine

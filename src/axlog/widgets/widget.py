@@ -29,8 +29,8 @@ from axlog.document.updates import (
 )
 from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError, QueryError
+from axlog.evaluate.answers import holds
 from axlog.language.query import Query
-from axlog.matching.answers import holds
 from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets.document import Document

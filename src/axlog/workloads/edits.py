@@ -36,8 +36,8 @@ from axlog.document.updates import (
 )
 from axlog.document.xml import read_forest
 from axlog.errors import UpdateError
+from axlog.evaluate.answers import selected
 from axlog.language.tree_syntax import parse_pattern
-from axlog.matching.answers import selected
 from axlog.views.change import Change
 from axlog.widgets.lines import StreamUpdate
 from axlog.widgets.widget import Widget

@@ -17,7 +17,7 @@ from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import Bag, add_all
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
-from axlog.matching.interpreter import Bags, Gathered, Interpreter, Rising, merge
+from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
 from axlog.views.counting.sites import Seeds, Site, State
 
 BLOCK = 64

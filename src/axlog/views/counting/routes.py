@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag, add_all
 from axlog.document.tree import DOCUMENT_NODE
+from axlog.evaluate.interpreter import Bags, Gathered
 from axlog.language.pattern import Axis
-from axlog.matching.interpreter import Bags, Gathered
 from axlog.views.counting.sites import State
 
 if TYPE_CHECKING:

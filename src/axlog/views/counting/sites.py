@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from axlog.datalog.compile import Column, Relation
 from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all
-from axlog.matching.interpreter import Bags, Gathered, Interpreter, distinct
+from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
 from axlog.views.counting.tables import Table
 

@@ -1,0 +1,133 @@
+"""Generalised rows: values or unknowns, with what a row still needs (P2 definition 4 and section 6).
+
+A value is a string, a time, a node, or None: unknown, which agrees with anything. A need says which
+sub-patterns which streams must bring, and what unknown times and strings must meet. Rows that need
+less win: of two needs for one row, one that asks for a subset of the other's is kept (P2's dominance
+with all columns compared).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from axlog.analysis.constraints import Inequality, inequalities
+from axlog.analysis.unknowns import ValueNeeds
+from axlog.datalog.compile import Relation
+from axlog.datalog.compile import Test as CompiledTest
+from axlog.language.pattern import TimeConstraint
+
+Values = tuple[str | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a row still needs: sub-patterns of streams, and what unknowns must meet."""
+
+    brought: frozenset[tuple[Relation, str]] = frozenset()
+    times: frozenset[Inequality] = frozenset()
+    unknown_times: frozenset[str] = frozenset()
+    values: ValueNeeds = field(default_factory=ValueNeeds)
+
+    def joined(self, other: Need) -> Need:
+        return Need(
+            self.brought | other.brought,
+            self.times | other.times,
+            self.unknown_times | other.unknown_times,
+            self.values.joined(other.values),
+        )
+
+    def asks_no_more_than(self, other: Need) -> bool:
+        return (
+            self.brought <= other.brought
+            and self.times <= other.times
+            and self.values.asks_no_more_than(other.values)
+        )
+
+
+NOTHING = Need()
+Rows = dict[Values, list[Need]]
+
+
+def add_need(rows: Rows, values: Values, need: Need) -> None:
+    """Add a way to a row, unless one that asks no more is there; drop those that ask more."""
+    known = rows.get(values)
+    if known is None:
+        rows[values] = [need]
+        return
+    if any(one.asks_no_more_than(need) for one in known):
+        return
+    rows[values] = [one for one in known if not need.asks_no_more_than(one)] + [need]
+
+
+def meet(
+    rows: Rows, layout: list[str], part: Rows, columns: tuple[str, ...]
+) -> tuple[Rows, list[str]]:
+    """A natural join in which an unknown agrees with anything."""
+    shared = [(layout.index(c), columns.index(c)) for c in columns if c in layout]
+    added = [i for i, c in enumerate(columns) if c not in layout]
+    met: Rows = {}
+    index: dict[Values, list[tuple[Values, list[Need]]]] = {}
+    vague: list[tuple[Values, list[Need]]] = []
+    for values, needs in part.items():
+        key = tuple(values[j] for _, j in shared)
+        (vague if None in key else index.setdefault(key, [])).append((values, needs))
+    for left, needs in rows.items():
+        key = tuple(left[i] for i, _ in shared)
+        others = list(part.items()) if None in key else [*index.get(key, ()), *vague]
+        for right, more in others:
+            unified = _unify(left, right, shared)
+            if unified is None:
+                continue
+            values = unified + tuple(right[j] for j in added)
+            for need in needs:
+                for other in more:
+                    add_need(met, values, need.joined(other))
+    return met, layout + [columns[i] for i in added]
+
+
+def _unify(left: Values, right: Values, shared: list[tuple[int, int]]) -> Values | None:
+    values = list(left)
+    for i, j in shared:
+        if values[i] is None:
+            values[i] = right[j]
+        elif right[j] is not None and right[j] != values[i]:
+            return None
+    return tuple(values)
+
+
+def constrain(
+    tests: Iterable[CompiledTest], values: dict[str, str | int | None], need: Need
+) -> Iterator[Need]:
+    """The needs that a row has once its tests are made: none if one fails, two for `!=` of times."""
+    waiting = [need]
+    for test in tests:
+        constraint = test.constraint
+        if not isinstance(constraint, TimeConstraint):
+            narrowed = [(one, one.values.constrained(constraint, values)) for one in waiting]
+            waiting = [replace(one, values=needs) for one, needs in narrowed if needs is not None]
+            continue
+        known = {c[: -len(".time")]: int(v) for c, v in values.items()
+                 if c in test.columns and v is not None}  # fmt: skip
+        settled = inequalities(constraint, known)
+        if settled is False:
+            return
+        if settled is None:
+            before = TimeConstraint(constraint.terms, "<", constraint.bound)
+            after = TimeConstraint(constraint.terms, ">", constraint.bound)
+            ways = [inequalities(before, known), inequalities(after, known)]
+        else:
+            ways = [[] if settled is True else settled]
+        waiting = [
+            replace(one, times=one.times.union(way))
+            for one in waiting
+            for way in ways
+            if isinstance(way, list)
+        ]
+    yield from waiting
+
+
+def add_rows(rows: Rows, more: Rows) -> None:
+    for values, needs in more.items():
+        for need in needs:
+            add_need(rows, values, need)

@@ -1,0 +1,171 @@
+"""Truth and possible rows: what holds now, what may still come, what can never come (P1 2, P2 3).
+
+TRUE: there is a row. POSSIBLE: there is none, but a scenario's needs can be met. NEVER: no scenario's
+can. A scenario's unknown times are at or after the document's clock, so that a message on another
+stream can make a row NEVER; its deadline is the latest clock at which it can still come. Calls that
+may bring only so many trees, or all of them at once, are checked on what a scenario asks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axlog.analysis.capacity import fits
+from axlog.analysis.constraints import TimeSystem, deadline, not_before
+from axlog.analysis.generalised import Need, Values
+from axlog.analysis.scenarios import Scenarios
+from axlog.document.ids import Id
+from axlog.document.tree import Tree
+from axlog.errors import QueryError
+from axlog.language.pattern import Kind, Output, Pattern
+from axlog.language.verdict import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A sub-pattern that a stream must bring."""
+
+    stream: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A row that may still come: what is known of it, what it needs, until when at the latest."""
+
+    row: Mapping[str, Any]  # None: not known yet
+    needs: tuple[Wanted, ...]
+    deadline: int | None  # on the document's clock, in microseconds; None: no limit
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        said: dict[str, Any] = {
+            "row": {k: str(v) if isinstance(v, Id) else v for k, v in self.row.items()},
+            "needs": [{"stream": w.stream, "pattern": w.pattern} for w in self.needs],
+        }
+        if self.deadline is not None:
+            said["deadline"] = self.deadline
+        return said
+
+
+class Outlook:
+    """What may still happen to a pattern's rows over a document as it is now."""
+
+    def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
+        self.tree = tree
+        self.pattern = pattern
+        self._scenarios = Scenarios(tree, pattern, together=together)
+        self._open: list[tuple[Values, Need]] = []
+        self._holds = False
+        for values, needs in self._scenarios.rows.items():
+            for need in needs:
+                if not self._can_be_met(values, need):
+                    continue
+                if need.brought:
+                    self._open.append((values, need))
+                else:
+                    self._holds = True
+
+    def _can_be_met(self, values: Values, need: Need) -> bool:
+        columns = dict(zip(self._scenarios.columns, values, strict=True))
+        if not need.values.is_satisfiable(columns):
+            return False
+        bounds = [not_before(name, self.tree.clock) for name in need.unknown_times]
+        if not TimeSystem([*need.times, *bounds]).is_satisfiable:
+            return False
+        return fits(self.tree, need.brought)
+
+    @property
+    def truth(self) -> Truth:
+        """Of a Boolean pattern; of others, whether there is some row."""
+        if self._holds:
+            return Truth.TRUE
+        return Truth.POSSIBLE if self._open else Truth.NEVER
+
+    def possible(self) -> list[Possible]:
+        """The scenarios that no other dominates, in the order of their rows."""
+        found: dict[tuple[Any, ...], Possible] = {}
+        for values, need in self._open:
+            row = self._row(values)
+            needs = tuple(
+                sorted(
+                    (Wanted(stream, str(relation.node)) for relation, stream in need.brought),
+                    key=lambda wanted: (wanted.stream, wanted.pattern),
+                )
+            )
+            until = deadline(need.times, need.unknown_times)
+            key = (tuple(row.values()), needs)
+            known = found.get(key)
+            if known is not None and (known.deadline is None or until is not None):
+                until = None if known.deadline is None else max(known.deadline, until or 0)
+            found[key] = Possible(row, needs, until)
+        return sorted(found.values(), key=lambda one: [_sorting(v) for v in one.row.values()])
+
+    def status(self, row: Mapping[str, Any]) -> Truth:
+        """The truth of one row (P2's satisfiability of it)."""
+        wanted = self._wanted(row)
+        verdict = Truth.NEVER
+        for values, needs in self._scenarios.rows.items():
+            pinned = _pin(values, wanted)
+            if pinned is None:
+                continue
+            for need in needs:
+                if self._can_be_met(pinned, need):
+                    if not need.brought:
+                        return Truth.TRUE
+                    verdict = Truth.POSSIBLE
+        return verdict
+
+    def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
+        """The row's values by the program's columns."""
+        unknown = set(row) - set(self.pattern.columns)
+        if unknown:
+            expected = ", ".join(self.pattern.columns)
+            raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
+        found: dict[str, str | int | None] = {}
+        for output in self.pattern.outputs:
+            if output.column in row:
+                found[_column(output)] = _as_value(self.tree, output, row[output.column])
+        return [found.get(column) for column in self._scenarios.columns]
+
+    def _row(self, values: Values) -> dict[str, Any]:
+        columns = self._scenarios.columns
+        shown: dict[str, Any] = {}
+        for output in self.pattern.outputs:
+            value = values[columns.index(_column(output))]
+            if value is None or output.kind in (Kind.VARIABLE, Kind.TIME, Kind.LABEL):
+                shown[output.column] = value
+            elif output.kind is Kind.ID:
+                shown[output.column] = self.tree.id(int(value))
+            else:
+                shown[output.column] = self.tree.string_value(int(value))
+        return shown
+
+
+def _pin(values: Values, wanted: Iterable[str | int | None]) -> Values | None:
+    """The scenario with the wanted values put in, or None if it has others."""
+    pinned = []
+    for value, want in zip(values, wanted, strict=True):
+        if value is not None and want is not None and value != want:
+            return None
+        pinned.append(want if value is None else value)
+    return tuple(pinned)
+
+
+def _column(output: Output) -> str:
+    if output.kind is Kind.VARIABLE:
+        return f"${output.of}"
+    source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")
+    return f"{output.of}.{source}"
+
+
+def _as_value(tree: Tree, output: Output, value: Any) -> str | int | None:
+    if output.kind is Kind.ID and value is not None:
+        return tree.find(value if isinstance(value, Id) else Id.parse(str(value)))
+    return None if output.kind in (Kind.VAL, Kind.CONT) else value
+
+
+def _sorting(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value if value is not None else "")

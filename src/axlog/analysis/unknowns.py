@@ -1,0 +1,176 @@
+"""What unknown strings must meet: compare with constants, differ from each other, name an element.
+
+Comparisons with constants are intervals. Strings are ordered by code point, and the least string above
+s is s with a TAB, the least XML character, behind it; so intervals are decided exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import inf
+
+from axlog.errors import UndecidedError
+from axlog.language.pattern import Comparison, ValueConstraint, Variable
+from axlog.language.values import comparison
+
+_NAME = re.compile(r"(\{[^{}]*\})?[^\W\d][\w.\-·]*")
+_LEAST = "\t"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueNeeds:
+    """What unknown strings must meet, by column."""
+
+    compared: frozenset[tuple[str, Comparison]] = frozenset()
+    different: frozenset[tuple[str, str]] = frozenset()  # pairs of unknown columns
+    names: frozenset[str] = frozenset()  # columns that label an element
+
+    def joined(self, other: ValueNeeds) -> ValueNeeds:
+        if not (other.compared or other.different or other.names):
+            return self
+        return ValueNeeds(
+            self.compared | other.compared,
+            self.different | other.different,
+            self.names | other.names,
+        )
+
+    def asks_no_more_than(self, other: ValueNeeds) -> bool:
+        return (
+            self.compared <= other.compared
+            and self.different <= other.different
+            and self.names <= other.names
+        )
+
+    def constrained(
+        self, constraint: ValueConstraint, values: dict[str, str | int | None]
+    ) -> ValueNeeds | None:
+        """What a value constraint adds; None if it fails."""
+        left = f"${constraint.left.name}"
+        right = constraint.right
+        if isinstance(right, Variable):
+            return self._of_two(left, constraint.operator, f"${right.name}", values)
+        return self._with(left, Comparison(constraint.operator, right), values)
+
+    def _with(
+        self, column: str, compared: Comparison, values: dict[str, str | int | None]
+    ) -> ValueNeeds | None:
+        value = values[column]
+        if value is not None:
+            operand = compared.operand
+            assert not isinstance(operand, Variable)
+            return self if comparison(compared.operator, operand)(str(value)) else None
+        found = self.compared | {(column, compared)}
+        narrowed = ValueNeeds(found, self.different, self.names)
+        return narrowed if narrowed.is_satisfiable({column: None}) else None
+
+    def _of_two(
+        self, left: str, operator: str, right: str, values: dict[str, str | int | None]
+    ) -> ValueNeeds | None:
+        one, other = values[left], values[right]
+        if other is not None:
+            return self._with(left, Comparison(operator, str(other)), values)
+        if one is not None:
+            return self._with(right, Comparison(_MIRRORED[operator], str(one)), values)
+        if left == right:
+            return self if operator in ("=", "<=", ">=") else None
+        if operator != "!=":
+            raise UndecidedError(
+                "AX503", f"an order or equality between two unknown values, {left} {operator} {right}"
+            )
+        return ValueNeeds(self.compared, self.different | {(left, right)}, self.names)
+
+    def is_satisfiable(self, values: dict[str, str | int | None]) -> bool:
+        """Whether some strings for the unknown columns meet everything."""
+        for column in self.names:
+            value = values.get(column)
+            if value is not None and not _NAME.fullmatch(str(value)):
+                return False
+        for left, right in self.different:
+            one = values.get(left)
+            if one is not None and one == values.get(right):
+                return False
+        columns = {column for column, _ in self.compared}
+        return all(self._column_satisfiable(column, values.get(column)) for column in columns)
+
+    def _column_satisfiable(self, column: str, value: str | int | None) -> bool:
+        mine = [c for name, c in self.compared if name == column]
+        if value is None and column in self.names:
+            return _name_meets(mine)
+        if value is not None:
+            return all(
+                comparison(c.operator, c.operand)(str(value))
+                for c in mine
+                if not isinstance(c.operand, Variable)
+            )
+        return is_consistent(mine)
+
+
+def _name_meets(comparisons: list[Comparison]) -> bool:
+    """Whether some element's name can pass all these comparisons."""
+    for each in comparisons:
+        if each.operator == "!=":
+            continue
+        if not isinstance(each.operand, str):
+            return False  # no name is a number or a date
+        if each.operator != "=":
+            raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
+        if not _NAME.fullmatch(each.operand):
+            return False
+    return is_consistent(comparisons)
+
+
+_MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def is_consistent(comparisons: list[Comparison]) -> bool:
+    """Whether one string can pass all these comparisons with constants."""
+    constants = [(c.operator, c.operand) for c in comparisons]
+    for operator, operand in constants:
+        if operator == "=" and isinstance(operand, str):
+            return all(
+                comparison(o, v)(operand) for o, v in constants if not isinstance(v, Variable)
+            )
+    numbers = [(o, v) for o, v in constants if isinstance(v, float | int)]
+    strings = [(o, v) for o, v in constants if isinstance(v, str)]
+    moments = [(o, v) for o, v in constants if not isinstance(v, str | float | int)]
+    if sum(map(bool, (numbers, strings, moments))) > 1:
+        raise UndecidedError("AX503", "one value is compared both as text and as number or date")
+    if numbers:
+        return _numbers_meet(numbers)
+    if moments:
+        return _numbers_meet([(o, v.microseconds) for o, v in moments])  # type: ignore[union-attr]
+    return _strings_meet([(o, v) for o, v in strings])
+
+
+def _numbers_meet(constants: list[tuple[str, float]]) -> bool:
+    if all(operator == "!=" for operator, _ in constants):
+        return True
+    low, high = -inf, inf
+    open_low = open_high = False
+    for operator, value in constants:
+        if operator in (">", ">=", "=") and (value, operator == ">") > (low, open_low):
+            low, open_low = value, operator == ">"
+        if operator in ("<", "<=", "=") and (-value, operator == "<") > (-high, open_high):
+            high, open_high = value, operator == "<"
+    if low > high or (low == high and (open_low or open_high)):
+        return False
+    return low < high or all(v != low for o, v in constants if o == "!=")
+
+
+def _strings_meet(constants: list[tuple[str, str]]) -> bool:
+    """Least string that passes the lower bounds and `!=`, against the upper bounds."""
+    excluded = {v for o, v in constants if o == "!="}
+    least = ""
+    for operator, value in constants:
+        if operator == ">=":
+            least = max(least, value)
+        elif operator == ">":
+            least = max(least, value + _LEAST)
+    while least in excluded:
+        least += _LEAST
+    return all(
+        comparison(operator, value)(least)
+        for operator, value in constants
+        if operator in ("<", "<=")
+    )

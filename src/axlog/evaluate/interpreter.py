@@ -1,0 +1,281 @@
+"""The program on a document's nodes, bottom-up: the plain evaluation that generated code is checked
+by.
+
+For every node n of a subtree, children first, and every relation p whose test n passes:
+
+    M_p(n) = own(n) joined with L_e(n) for each edge e = (p, c),
+    L_e(n) = the sum of M_c over n's children (or descendants, attributes, n itself).
+
+What goes up from a node is M (for its parent's child edges) and D, the sum of M over the node and
+all below it (for descendant edges). Nothing is kept for a node once its parent is done, except
+where a `keep` callback asks: the nodes at which the counting maintainer joins deltas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from axlog.datalog.compile import Relation
+from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, add_all
+from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, Tree
+from axlog.language.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Literal,
+    Name,
+    PatternNode,
+    Variable,
+    Wildcard,
+)
+from axlog.language.values import comparison
+
+Bags = dict[Relation, Bag]
+Keep = Callable[[int, "Gathered", Bags], None]
+"""Called for each node, children first, with what has risen to it and its own rows."""
+_BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+
+
+@dataclass(slots=True)
+class Rising:
+    """What a subtree hands to its parent: the rows at its root, and those of all its nodes."""
+
+    here: Bags = field(default_factory=dict)
+    everywhere: Bags = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What has risen to a node: the sums over its children and over all below it."""
+
+    children: Bags = field(default_factory=dict)
+    descendants: Bags = field(default_factory=dict)
+    size: int = 1
+
+
+class Interpreter:
+    """Evaluates relations (of one view or of many) on subtrees of a tree."""
+
+    def __init__(self, relations: Iterable[Relation]) -> None:
+        self.relations = list(dict.fromkeys(relations))
+        self.plans = {relation: JoinPlan(relation) for relation in self.relations}
+        self.descending = {
+            edge.relation
+            for relation in self.relations
+            for edge in relation.edges
+            if edge.axis in _BY_DESCENT
+        }
+        self._values = {relation: _comparisons(relation.node) for relation in self.relations}
+        self._by_name: dict[str, list[Relation]] = {}
+        self._by_text: dict[str, list[Relation]] = {}
+        self._any_element: list[Relation] = []
+        self._any_text: list[Relation] = []
+        self._any_attribute: list[Relation] = []
+        for relation in self.relations:
+            if relation.node is not None:
+                self._dispatch(relation, relation.node)
+        self._order = {relation: number for number, relation in enumerate(self.relations)}
+        self._cache: dict[tuple[int, str], list[Relation]] = {}
+        self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
+
+    def _dispatch(self, relation: Relation, node: PatternNode) -> None:
+        """File a relation under what its test can be true of."""
+        match node.test:
+            case Name(label=label):
+                key = f"@{label}" if node.axis is Axis.ATTRIBUTE else label
+                self._by_name.setdefault(key, []).append(relation)
+            case Wildcard():
+                is_attribute = node.axis is Axis.ATTRIBUTE
+                (self._any_attribute if is_attribute else self._any_element).append(relation)
+            case Literal(text=text):
+                self._by_text.setdefault(text, []).append(relation)
+            case AnyText():
+                self._any_text.append(relation)
+            case AnyNode() | Variable():
+                self._any_element.append(relation)
+                self._any_text.append(relation)
+                if isinstance(node.test, AnyNode) and node.axis is Axis.SELF:
+                    self._any_attribute.append(relation)
+
+    def depends_on_value(self, relation: Relation) -> bool:
+        """Whether a change below a node can change what the relation says of the node itself."""
+        return bool(self._values[relation]) or any(s == "value" for _, s in relation.own)
+
+    def passes_values(self, relation: Relation, value: str) -> bool:
+        """Whether a node with this string value passes the relation's comparisons."""
+        return all(check(value) for check in self._values[relation])
+
+    def candidates(self, tree: Tree, node: int) -> list[Relation]:
+        """The relations whose test the node passes, in evaluation order; values aside."""
+        kind = tree._kind[node]
+        if kind == ELEMENT or kind == ATTRIBUTE:
+            label = tree.names[tree._label[node]]
+            known = self._cache.get((kind, label))
+            if known is None:
+                every = self._any_element if kind == ELEMENT else self._any_attribute
+                known = sorted([*self._by_name.get(label, ()), *every], key=self._order.__getitem__)
+                self._cache[(kind, label)] = known
+            return known
+        if kind == TEXT and (self._by_text or self._any_text):
+            found = self._by_text.get(tree.text(node)) if self._by_text else None
+            if not found:
+                return self._any_text
+            return sorted([*found, *self._any_text], key=self._order.__getitem__)
+        return []
+
+    def evaluate(
+        self,
+        tree: Tree,
+        top: int,
+        keep: Keep | None = None,
+    ) -> Rising:
+        """The rows of a subtree; `keep` is shown each node with what has risen to it."""
+        gathered: dict[int, Gathered] = {}
+        parent = tree._parent
+        nodes = list(tree.subtree(top))
+        self.visited += len(nodes)
+        for node in reversed(nodes):  # children before parents
+            below = gathered.pop(node, None)
+            relations = self.candidates(tree, node)
+            here = self.at_node(tree, node, relations, below or _NOTHING) if relations else {}
+            if keep is not None:
+                below = below or Gathered()
+                keep(node, below, here)
+            everywhere = self._everywhere(here, below)
+            if tree._kind[node] == ATTRIBUTE:  # descent never enters attributes
+                everywhere = {}
+            if node == top:
+                return Rising(here, everywhere, len(nodes))
+            if here or everywhere or keep is not None:
+                above = gathered.get(parent[node])
+                if above is None:
+                    above = gathered[parent[node]] = Gathered()
+                merge(above.children, here)
+                merge(above.descendants, everywhere)
+                above.size += 1 if below is None else below.size
+        raise AssertionError("a subtree has a top")
+
+    def at_node(
+        self, tree: Tree, node: int, relations: Iterable[Relation], below: Gathered
+    ) -> Bags:
+        """M at one node for these relations, given what has risen to it."""
+        here: Bags = {}
+        for relation in relations:
+            assert relation.node is not None
+            if relation.edges and not self._may_hold(relation, below, here):
+                continue
+            value: str | None = None
+            checks = self._values[relation]
+            if checks:
+                value = tree.string_value(node)
+                if not all(check(value) for check in checks):
+                    continue
+            own = self.own_row(tree, node, relation, value)
+            bag = self.rows(relation, own, below, here)
+            if bag:
+                here[relation] = bag
+        return here
+
+    def rows(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> Bag:
+        """The relation's rows at a node: its parts' bags, joined."""
+        bags = [self.part(edge.axis, edge.relation, below, here) for edge in relation.edges]
+        if not all(bags):
+            return {}
+        alternatives = []
+        for choice in relation.choices:
+            found = [self.rows(a, (), below, here) for a in choice.alternatives]
+            alternatives.append(found)
+            bags.append(distinct(choice.columns, choice.alternatives, found))
+        bodies = [self.rows(absence.body, (), below, here) for absence in relation.absences]
+        return self.plans[relation].join(own, bags, Tables(alternatives, bodies))
+
+    @staticmethod
+    def part(axis: Axis, relation: Relation, below: Gathered, here: Bags) -> Bag:
+        """L_e: what an edge sees at a node."""
+        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+            return below.children.get(relation, _EMPTY)
+        if axis is Axis.DESCENDANT:
+            return below.descendants.get(relation, _EMPTY)
+        if axis is Axis.SELF:
+            return here.get(relation, _EMPTY)
+        both = dict(below.descendants.get(relation, _EMPTY))
+        add_all(both, here.get(relation, _EMPTY))
+        return both
+
+    def own_row(self, tree: Tree, node: int, relation: Relation, value: str | None = None) -> Row:
+        """What the node itself binds."""
+        if not relation.own:
+            return ()
+        return tuple(self._own(tree, node, source, value) for _, source in relation.own)
+
+    @staticmethod
+    def _own(tree: Tree, node: int, source: str, value: str | None) -> str | int:
+        match source:
+            case "label":
+                return tree.label(node)
+            case "value":
+                return tree.string_value(node) if value is None else value
+            case "time":
+                return tree.time(node)
+            case _:
+                return node
+
+    def _may_hold(self, relation: Relation, below: Gathered, here: Bags) -> bool:
+        """Whether no edge is empty."""
+        for edge in relation.edges:
+            axis, wanted = edge.axis, edge.relation
+            if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+                if wanted not in below.children:
+                    return False
+            elif axis is Axis.DESCENDANT and wanted not in below.descendants:
+                return False
+        return True
+
+    def _everywhere(self, here: Bags, below: Gathered | None) -> Bags:
+        """D: what the node's own rows add to the sums of all below it."""
+        everywhere = below.descendants if below is not None else {}
+        for relation, bag in here.items():
+            if relation in self.descending:
+                everywhere = dict(everywhere) if below is not None else everywhere
+                total = dict(everywhere.get(relation, _EMPTY))
+                add_all(total, bag)
+                everywhere[relation] = total
+        return everywhere
+
+
+def merge(into: Bags, more: Bags) -> None:
+    """Add bags to bags."""
+    for relation, bag in more.items():
+        known = into.get(relation)
+        if known is None:
+            into[relation] = dict(bag)
+        else:
+            add_all(known, bag)
+
+
+def distinct(
+    columns: tuple[str, ...], alternatives: Iterable[Relation], bags: Iterable[Bag]
+) -> Bag:
+    """What a choice binds: each row once, whatever alternatives give it."""
+    found: Bag = {}
+    for alternative, bag in zip(alternatives, bags, strict=True):
+        at = [alternative.columns.index(column) for column in columns]
+        for row in bag:
+            found[tuple(row[i] for i in at)] = 1
+    return found
+
+
+def _comparisons(node: PatternNode | None) -> list[Callable[[str], bool]]:
+    if node is None:
+        return []
+    return [
+        comparison(c.operator, c.operand)
+        for c in node.comparisons
+        if not isinstance(c.operand, Variable)
+    ]
+
+
+_EMPTY: Bag = {}
+_NOTHING = Gathered()
