@@ -29,9 +29,9 @@ class Query:
     """One query: what it means, how its rows become XML, and how it was written."""
 
     pattern: Pattern
-    template: Template | None
-    language: str
     text: str
+    language: str = "pattern"
+    template: Template | None = None
 
 
 def parse_query(
@@ -53,11 +53,11 @@ def parse_query(
             expected="one of " + ", ".join(LANGUAGES),
         )
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces), None, language, text)
+        return Query(parse_pattern(text, namespaces), text)
     if language == "xquery":
         pattern, template = parse_xquery(text, namespaces)
-        return Query(pattern, template, language, text)
-    return Query(parse_xpath(text, namespaces, show), None, language, text)
+        return Query(pattern, text, language, template)
+    return Query(parse_xpath(text, namespaces, show), text, language)
 
 
 def language_of(text: str) -> str:
