@@ -18,12 +18,12 @@ from axlog.document.updates import Delete, Insert, Where
 from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError, UnsupportedError
 from axlog.evaluate import bulk
+from axlog.evaluate.answers import selected
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.select import covers, select
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.language.tree_syntax import parse_pattern
-from axlog.matching.answers import selected
 from axlog.reference.rows import rows
 from axlog.workloads import small_cases
 
@@ -88,7 +88,7 @@ def test_differential_select_and_interpreter() -> None:
             continue
         expected = selected(tree, pattern)
         compared += 1
-        assert select(tree, pattern, otherwise=selected) == expected, (seed, str(pattern))
+        assert select(tree, pattern) == expected, (seed, str(pattern))
     assert compared > 100
 
 
@@ -164,10 +164,8 @@ def test_patterns_that_select_no_nodes_are_refused(text: str) -> None:
     assert caught.value.code == "AX211"
 
 
-def test_joins_are_asked_otherwise() -> None:
+def test_joins_are_left_to_the_interpreter() -> None:
     tree = load("<r><a>1</a><b>1</b><b>2</b></r>")
     pattern = parse_pattern("match /r[a = $x]/b#t[. = $x] return t.id")
     assert covers(pattern) == "variables join parts of it"
-    with pytest.raises(UnsupportedError):
-        select(tree, pattern)
-    assert [tree.string_value(n) for n in select(tree, pattern, otherwise=selected)] == ["1"]
+    assert [tree.string_value(n) for n in select(tree, pattern)] == ["1"]

@@ -2,21 +2,22 @@
 
 Top-down along the path to the selected node, a set of nodes at each pattern node; what hangs beside
 the path keeps or drops nodes of the set (`bulk`). Sets suffice where no variable joins and no
-constraint is written: `covers` says why not, and `otherwise` is asked then.
+constraint is written: `covers` says why not, and the interpreter (`answers`) walks the document.
 
-Law: `select(tree, p) == matching.answers.selected(tree, p)`, and both are the reference's rows.
+Law: `select(tree, p) == answers.selected(tree, p)`, and both are the reference's rows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 
 from axlog.document.tree import Tree
 from axlog.errors import UnsupportedError
+from axlog.evaluate.answers import selected
 from axlog.evaluate.bulk import ROOT, Bulk
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
 from axlog.evaluate.values import ValueIndex
@@ -34,15 +35,8 @@ from axlog.language.pattern import (
     branches_of,
 )
 
-Otherwise = Callable[[Tree, Pattern], list[int]]
 
-
-def select(
-    tree: Tree,
-    pattern: Pattern,
-    index: ValueIndex | None = None,
-    otherwise: Otherwise | None = None,
-) -> list[int]:
+def select(tree: Tree, pattern: Pattern, index: ValueIndex | None = None) -> list[int]:
     """The nodes that a pattern with one node as output selects.
 
     >>> from axlog.document.xml import load
@@ -51,11 +45,8 @@ def select(
     >>> [tree.path(n) for n in select(tree, parse_pattern("match //a#x[b] return x.id"))]
     ['/r/a[1]']
     """
-    refusal = covers(pattern)
-    if refusal is not None:
-        if otherwise is None:
-            raise UnsupportedError("AX211", f"the pattern cannot be used here: {refusal}")
-        return otherwise(tree, pattern)
+    if covers(pattern) is not None:
+        return selected(tree, pattern)
     with columns_of(tree) as columns:
         found = _named(Bulk(columns, index), ROOT, pattern.branches, selected_name(pattern))
         nodes: list[int] = columns.in_document_order(found).tolist()
