@@ -65,7 +65,7 @@ def by_definition(tree: Tree, pattern: Pattern) -> list[int]:
 def test_oracle_select(few: int, features: small_cases.Features, monkeypatch) -> None:
     monkeypatch.setattr(bulk, "FEW", few)
     compared = found = 0
-    for seed in range(700):
+    for seed in range(350):
         random, tree, index = living(seed)
         pattern = selecting(random, features)
         if pattern is None or covers(pattern) is not None:
@@ -75,13 +75,13 @@ def test_oracle_select(few: int, features: small_cases.Features, monkeypatch) ->
         found += bool(expected)
         assert select(tree, pattern) == expected, (seed, str(pattern))
         assert select(tree, pattern, index) == expected, (seed, str(pattern))
-    assert compared > 100
-    assert found > 30
+    assert compared > 60
+    assert found > 15
 
 
 def test_differential_select_and_interpreter() -> None:
     compared = 0
-    for seed in range(600):
+    for seed in range(350):
         random, tree, _ = living(seed)
         pattern = selecting(random, replace(DOWNWARD, collects=False))
         if pattern is None:
@@ -89,7 +89,7 @@ def test_differential_select_and_interpreter() -> None:
         expected = selected(tree, pattern)
         compared += 1
         assert select(tree, pattern) == expected, (seed, str(pattern))
-    assert compared > 100
+    assert compared > 60
 
 
 def test_oracle_document_order() -> None:
@@ -137,6 +137,19 @@ def test_an_indexed_value_costs_no_walk() -> None:
     pending.apply(tree, [Delete(target)], watchers=[index])
     assert select(tree, pattern, index) == []
     assert index.built == 500, "an update makes the index look only at what it touched"
+
+
+def test_an_index_that_missed_an_update_starts_anew() -> None:
+    tree = load('<r><a k="1"/></r>')
+    index = ValueIndex(tree)
+    pattern = parse_pattern('match //a#x[@k = "1"] return x.id')
+    assert len(select(tree, pattern, index)) == 1
+    insert = [Insert(Where.LAST, tree.root, tuple(read_forest('<a k="1"/>')))]
+    pending.apply(tree, insert)
+    assert len(select(tree, pattern, index)) == 2
+    pending.apply(tree, insert)
+    pending.apply(tree, insert, watchers=[index])
+    assert len(select(tree, pattern, index)) == 4
 
 
 def test_elements_with_elements_inside_are_not_indexed() -> None:

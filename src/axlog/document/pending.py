@@ -464,6 +464,7 @@ class Plan:
         tree.ended -= set(delta.opened)
         tree.clock = self.time
         tree._dying = list(delta.removed)
+        tree.version += 1
 
     def _commit_change(self, change: Changed) -> None:
         tree, node = self.tree, change.node

@@ -139,6 +139,7 @@ class Tree:
         self._dying: list[int] = []  # removed by the last update, freed by the next
         self._size = 0  # nodes that hang in the document, the document node aside
         self.clock = 0
+        self.version = 0  # updates carried out: what an index compares to know that it missed one
         self.ended: set[str] = set()
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
         self._new(NodeKind.DOCUMENT, NONE, 0)

@@ -5,7 +5,8 @@ an update costs what it touches, so `person[@id = "person0"]` costs no walk howe
 document. Elements are indexed only where they hold nothing but text when the index is built: values
 of larger subtrees would cost more than they save.
 
-Law: after every update, `find` gives what a scan of the label's partition gives.
+Law: after every update, `find` gives what a scan of the label's partition gives. An index that was
+not shown an update forgets what it knew.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ class ValueIndex:
         self._refused: set[str] = set()
         self._has_elements = False
         self._above: set[int] = set()  # indexed elements whose value the present update may change
+        self._version = tree.version
         self.built = 0  # nodes read to build indexes: what tests of idle work look at
 
     def find(self, label: str, value: str) -> Iterable[int] | None:
         """The nodes of a label with this string value; None where the label is not indexed."""
+        if self.tree.version != self._version:
+            self._forget()
         known = self._nodes.get(label)
         if known is None:
             if label in self._refused or not self._build(label):
@@ -40,6 +44,14 @@ class ValueIndex:
     def labels(self) -> list[str]:
         """The labels that are indexed."""
         return list(self._values)
+
+    def _forget(self) -> None:
+        """The document was changed behind the index's back."""
+        self._values.clear()
+        self._nodes.clear()
+        self._refused.clear()
+        self._has_elements = False
+        self._version = self.tree.version
 
     def _build(self, label: str) -> bool:
         tree = self.tree
@@ -81,9 +93,12 @@ class ValueIndex:
 
     def after(self, delta: Delta) -> None:
         """Take in what an update changed."""
+        tree = self.tree
+        self._version += 1
+        if self._version != tree.version:
+            self._forget()
         if not self._values:
             return
-        tree = self.tree
         for root in delta.removed:
             for node in tree.subtree(root):
                 label = self._indexed(node)
