@@ -2,9 +2,8 @@
 
 A chain is what hangs below one node: attributes, then children. Linking gives the new node a
 component between its neighbours (`ids.between`); no other node's component is ever touched, which
-is the law that ids never change. A node that goes keeps its links, so that one can still ask what
-stood beside it. Nothing is written into the columns before `write`, except the parent of a node
-that hangs nowhere yet.
+is the law that ids never change. Nothing is written into the columns before `write`, except the
+parent of a node that hangs nowhere yet; a node that goes keeps its links there.
 """
 
 from __future__ import annotations
@@ -118,10 +117,7 @@ class Chains:
         self.gone.add(node)
         parent = self._tree._parent[node]
         chain = self._chain(parent)
-        left, right = self.previous(parent, node), self.following(parent, node)
-        _join(chain, left, right)
-        chain.next.setdefault(node, right)
-        chain.prev.setdefault(node, left)
+        _join(chain, self.previous(parent, node), self.following(parent, node))
 
     def write(self) -> None:
         """Put the links into the columns; nodes that go keep theirs."""

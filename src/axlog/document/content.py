@@ -39,10 +39,12 @@ def check_text(text: str, limits: Limits, kind: int = NodeKind.TEXT) -> None:
     wrong = _NOT_XML.search(text)
     if wrong is not None:
         raise UpdateError("AX303", f"XML does not allow the character U+{ord(wrong[0]):04X}")
-    if kind == NodeKind.COMMENT and ("--" in text or text.endswith("-")):
-        raise UpdateError("AX303", "a comment cannot hold '--' or end with '-'")
-    if kind == NodeKind.INSTRUCTION and ("?>" in text or text[:1].isspace()):
-        raise UpdateError("AX303", "an instruction cannot hold '?>' or start with white space")
+    if kind == NodeKind.COMMENT and ("--" in text or text.endswith("-") or "\r" in text):
+        raise UpdateError("AX303", "a comment cannot hold '--' or '\\r', or end with '-'")
+    if kind == NodeKind.INSTRUCTION and re.search(r"\A[ \t\n]|\?>|\r", text):
+        raise UpdateError(
+            "AX303", "an instruction cannot hold '?>' or '\\r', or start with a space"
+        )
     if len(text) > limits.text:
         raise LimitError(
             "AX123",

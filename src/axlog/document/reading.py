@@ -348,7 +348,9 @@ def _syntax_error(
 def _resource_error(message: str, place: Place, limits: Limits) -> InputError:
     """One code of the parser for several limits; this message names none of the input's words."""
     if "amplification" in message:
-        return HostileError("AX111", message, place=place)
+        return LimitError(
+            "AX122", "what its DTD declares would make the document grow", place=place
+        )
     if "depth" in message:
         return too_deep(min(limits.depth, DEEPEST), place)
     return LimitError("AX123", message, place=place)

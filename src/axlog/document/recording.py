@@ -25,7 +25,7 @@ from axlog.document.tree import (
     NodeKind,
     Tree,
 )
-from axlog.errors import HostileError, InputError, LimitError, Place
+from axlog.errors import HostileError, InputError, LimitError, MalformedError, Place
 
 SPACES = " \t\r\n"
 """What XML calls white space; a no-break space is a character like any other."""
@@ -147,12 +147,14 @@ class Recorder:
 
     def _add_other(self, element: Any, at: int) -> None:
         """A comment or a processing instruction; an entity reference is refused."""
-        text = element.text or ""
+        # An element that a program made may hold what the parser would have read otherwise.
+        text = (element.text or "").replace("\r\n", "\n").replace("\r", "\n")
         if element.tag is etree.Comment:
-            kind = _COMMENT
+            kind, ends = _COMMENT, "--"
         elif element.tag is etree.PI:
-            kind = _INSTRUCTION
-            text = f"{element.target} {text}" if text else element.target
+            kind, ends = _INSTRUCTION, "?>"
+            data = text.lstrip(SPACES)
+            text = f"{element.target} {data}" if data else element.target
         else:
             raise HostileError(
                 "AX112",
@@ -160,6 +162,8 @@ class Recorder:
                 place=_place_of(element),
                 advice="write what it stands for",
             )
+        if ends in text or (kind == _COMMENT and text.endswith("-")):
+            raise MalformedError("AX101", f"{text[:40]!r} cannot be written as XML")
         self.parents.append(at)
         self.kinds.append(kind)
         self.labels.append(len(self.texts))
@@ -169,7 +173,7 @@ class Recorder:
         self, element: Element, at: int, scope: Scope, declaring: dict[Element, Scope]
     ) -> None:
         place = _place_of(element)
-        if len(element) or (element.text or "").strip():
+        if len(element) or (element.text or "").strip(SPACES):
             raise InputError(
                 "AX105", "a call has content", place=place, expected='<ax:call stream="NAME"/>'
             )
