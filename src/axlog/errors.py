@@ -61,6 +61,7 @@ CODES: dict[str, str] = {
     "AX304": "the update selects nothing",
     "AX305": "lists of updates cannot be put together",
     "AX306": "this is not a list of updates",
+    "AX307": "what the update or query needs was not kept",
     "XUDY0009": "the target of replace has no parent",
     "XUDY0015": "a node is renamed twice",
     "XUDY0016": "a node is replaced twice",

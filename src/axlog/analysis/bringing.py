@@ -1,10 +1,11 @@
-"""What messages can bring: the generalised rows of a relation in trees still to come (P2 3, step 2).
+"""What messages can bring: the generalised rows of a relation in trees still to come (P2 3, step
+2).
 
 Everything in a tree to come is unknown except what the pattern itself says: a label that is tested
 for, a value that is compared with `=`. Its times are at or after each other down the tree, for a
 message may hold calls that bring more later; all the same (`together`) if messages hold none.
-Conditions that contradict each other bring nothing. Exact, or refused by name: `not`, and comparisons
-of a value that has further conditions inside.
+Conditions that contradict each other bring nothing. Exact, or refused by name: `not`, and
+comparisons of a value that has further conditions inside.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class _Bringing:
         self.together = together
 
     def rows(self, relation: Relation, is_element: bool, above: str | None) -> Rows:
-        """The rows of a relation at a node to come; `above` names the nearest named node over it."""
+        """The rows of a relation at a node to come; `above` names the nearest named node over it.
+        """
         node = relation.node
         assert node is not None
         inside = _requires_element(relation)
@@ -49,7 +51,9 @@ class _Bringing:
         is_element = (is_element or inside or bool(_names(relation))) and not is_attribute
         if is_element and isinstance(node.test, Literal | AnyText):
             return {}
-        if is_attribute and any(e.axis in (Axis.ATTRIBUTE, Axis.DESCENDANT) for e in relation.edges):
+        if is_attribute and any(
+            e.axis in (Axis.ATTRIBUTE, Axis.DESCENDANT) for e in relation.edges
+        ):
             return {}
         constants = [c for c in node.comparisons if not isinstance(c.operand, Variable)]
         if isinstance(node.test, Literal):
@@ -118,7 +122,12 @@ class _Bringing:
         return [later, at_or_after(above, name)] if self.together else [later]
 
     def _join(
-        self, relation: Relation, rows: Rows, layout: list[str], above: str | None, is_attribute: bool
+        self,
+        relation: Relation,
+        rows: Rows,
+        layout: list[str],
+        above: str | None,
+        is_attribute: bool,
     ) -> Rows:
         if relation.absences:
             raise UndecidedError("AX503", "`not` in what a stream may bring")

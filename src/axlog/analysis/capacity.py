@@ -2,8 +2,8 @@
 
 A scenario asks a stream for sub-patterns. Those that must stand at the root of a tree can share one
 only if their root tests agree; all others fit inside any tree. So the least number of trees is the
-least number of groups of root patterns that agree: with names only, the number of different names. A
-pattern whose root is `*` or a variable joins any group.
+least number of groups of root patterns that agree: with names only, the number of different names.
+A pattern whose root is `*` or a variable joins any group.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Linear time constraints over unknown times, decided exactly over the integers (P2 5, theorem 6).
 
 A constraint is a*x + b*y <= c with a, b in {-1, 0, 1}: the difference, sum or bound of one or two
-times ("unit two variables per inequality"). Decided by shortest paths: each unknown x is two points,
-+x and -x; a constraint is an edge between them; a negative cycle means there is no solution. Over the
-integers a bound on 2x may be odd: it is rounded down (Lahiri and Musuvathi 2005), which makes the
-answer exact. Other coefficients, or three unknowns in one constraint, are refused by name.
+times ("unit two variables per inequality"). Decided by shortest paths: each unknown x is two
+points, +x and -x; a constraint is an edge between them; a negative cycle means there is no
+solution. Over the integers a bound on 2x may be odd: it is rounded down (Lahiri and Musuvathi
+2005), which makes the answer exact. Other coefficients, or three unknowns in one constraint, are
+refused by name.
 
 The clock is one more unknown that every time to come is at or after; its largest value is the
 deadline of what the constraints describe.

@@ -1,14 +1,15 @@
-"""Generalised rows: values or unknowns, with what a row still needs (P2 definition 4 and section 6).
+"""Generalised rows: values or unknowns, with what a row still needs (P2 definition 4 and section
+6).
 
 A value is a string, a time, a node, or None: unknown, which agrees with anything. A need says which
 sub-patterns which streams must bring, and what unknown times and strings must meet. Rows that need
-less win: of two needs for one row, one that asks for a subset of the other's is kept (P2's dominance
-with all columns compared).
+less win: of two needs for one row, one that asks for a subset of the other's is kept (P2's
+dominance with all columns compared).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.constraints import Inequality, inequalities
@@ -60,8 +61,21 @@ def add_need(rows: Rows, values: Values, need: Need) -> None:
     rows[values] = [one for one in known if not need.asks_no_more_than(one)] + [need]
 
 
+def gather_need(rows: Rows, values: Values, need: Need) -> None:
+    """Add a way to a row: of ways under the same constraints, what they ask for is put together."""
+    known = rows.setdefault(values, [])
+    for at, one in enumerate(known):
+        if one.times == need.times and one.values == need.values:
+            known[at] = replace(one, brought=one.brought | need.brought)
+            return
+    known.append(need)
+
+
+Add = Callable[[Rows, Values, Need], None]
+
+
 def meet(
-    rows: Rows, layout: list[str], part: Rows, columns: tuple[str, ...]
+    rows: Rows, layout: list[str], part: Rows, columns: tuple[str, ...], add: Add = add_need
 ) -> tuple[Rows, list[str]]:
     """A natural join in which an unknown agrees with anything."""
     shared = [(layout.index(c), columns.index(c)) for c in columns if c in layout]
@@ -82,7 +96,7 @@ def meet(
             values = unified + tuple(right[j] for j in added)
             for need in needs:
                 for other in more:
-                    add_need(met, values, need.joined(other))
+                    add(met, values, need.joined(other))
     return met, layout + [columns[i] for i in added]
 
 
@@ -99,7 +113,8 @@ def _unify(left: Values, right: Values, shared: list[tuple[int, int]]) -> Values
 def constrain(
     tests: Iterable[CompiledTest], values: dict[str, str | int | None], need: Need
 ) -> Iterator[Need]:
-    """The needs that a row has once its tests are made: none if one fails, two for `!=` of times."""
+    """The needs that a row has once its tests are made: none if one fails, two for `!=` of times.
+    """
     waiting = [need]
     for test in tests:
         constraint = test.constraint

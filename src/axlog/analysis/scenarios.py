@@ -1,10 +1,10 @@
 """Scenarios: the rows that may still come, each with what it needs (P2 3, 5, 6; P3 3.2, 3.3).
 
 The program of a pattern runs over generalised rows. A value is a string, a time, a node, or unknown
-(None): what an open call may still bring. With each row goes what it needs: which sub-patterns which
-streams must bring (the provenance of P2 6: every other pattern node is matched here or by what is
-brought above it), and the constraints that unknown times and values must meet. At a call, every
-sub-pattern that a message can hold counts as a row with all its columns unknown.
+(None): what an open call may still bring. With each row goes what it needs: which sub-patterns
+which streams must bring (the provenance of P2 6: every other pattern node is matched here or by
+what is brought above it), and the constraints that unknown times and values must meet. At a call,
+every sub-pattern that a message can hold counts as a row with all its columns unknown.
 
     R(n) = own(n) ⋈ (L_1(n) ∪ calls) ⋈ ... ⋈ (L_k(n) ∪ calls)   with unknown joining anything
 
@@ -22,13 +22,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.bringing import bringable
+from axlog.analysis.constraints import TimeSystem, not_before
 from axlog.analysis.generalised import (
     NOTHING,
+    Need,
     Rows,
     Values,
     add_need,
-    add_rows,
     constrain,
+    gather_need,
     meet,
 )
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
@@ -54,9 +56,16 @@ class _Below:
 class Scenarios:
     """The generalised rows of a pattern over a document as it is now."""
 
-    def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
-        """`together`: messages hold no calls, so all nodes of a tree to come have one time."""
+    def __init__(
+        self, tree: Tree, pattern: Pattern, *, together: bool = False, prune: bool = True
+    ) -> None:
+        """`together`: messages hold no calls, so all nodes of a tree to come have one time.
+
+        Without `prune` the needs of equal rows and constraints are put together instead of
+        compared: what each asks for is asked for by some scenario, dominated or not.
+        """
         self.tree = tree
+        self._add = add_need if prune else gather_need
         self.program = _program(pattern)
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
@@ -76,7 +85,7 @@ class Scenarios:
         for node in reversed(nodes):
             if node == DOCUMENT_NODE:
                 break
-            below = risen.pop(node, None) or _Below()
+            below = risen.pop(node) if node in risen else _Below()
             above = risen.setdefault(tree.parent(node), _Below())
             if tree._kind[node] == CALL:
                 call = tree.call(node)
@@ -90,16 +99,16 @@ class Scenarios:
                 if rows:
                     here[relation] = rows
             self._rise(node, above, below, here)
-        below = risen.pop(DOCUMENT_NODE, None) or _Below()
+        below = risen.get(DOCUMENT_NODE, _Below())
         return self._join(self.program.root, {(): [NOTHING]}, [], below, {})
 
     def _rise(self, node: int, above: _Below, below: _Below, here: Sums) -> None:
-        _merge(above.children, here)
+        self._merge(above.children, here)
         if self.tree._kind[node] == ATTRIBUTE:
             return
-        _merge(above.descendants, below.descendants)
+        self._merge(above.descendants, below.descendants)
         descending = self._interpreter.descending
-        _merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
+        self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
         above.deeper_calls += below.deeper_calls
 
     def _at(self, node: int, relation: Relation, below: _Below, here: Sums) -> Rows:
@@ -121,6 +130,15 @@ class Scenarios:
         columns = list(dict.fromkeys(column for column, _ in relation.own))
         return self._join(relation, {unified: [NOTHING]}, columns, below, here)
 
+    def _add_rows(self, rows: Rows, more: Rows) -> None:
+        for values, needs in more.items():
+            for need in needs:
+                self._add(rows, values, need)
+
+    def _merge(self, into: Sums, more: Sums) -> None:
+        for relation, rows in more.items():
+            self._add_rows(into.setdefault(relation, {}), rows)
+
     # Joins --------------------------------------------------------------------------------------
 
     def _join(
@@ -130,7 +148,7 @@ class Scenarios:
             raise UndecidedError("AX503", "scenarios of a pattern with `not` are not listed")
         for edge in relation.edges:
             part = self._part(edge, below, here)
-            rows, layout = meet(rows, layout, part, edge.relation.columns)
+            rows, layout = meet(rows, layout, part, edge.relation.columns, self._add)
             if not rows:
                 return {}
         for choice in relation.choices:
@@ -138,11 +156,11 @@ class Scenarios:
             longer = list(dict.fromkeys([*layout, *choice.columns]))
             for alternative in choice.alternatives:
                 part = self._join(alternative, {(): [NOTHING]}, [], below, here)
-                met, columns = meet(rows, list(layout), part, alternative.columns)
+                met, columns = meet(rows, list(layout), part, alternative.columns, self._add)
                 order = [columns.index(column) for column in longer]
                 for values, needs in met.items():
                     for need in needs:
-                        add_need(merged, tuple(values[i] for i in order), need)
+                        self._add(merged, tuple(values[i] for i in order), need)
             rows, layout = merged, longer
         return self._finish(relation, rows, layout)
 
@@ -152,20 +170,20 @@ class Scenarios:
         found: Rows = {}
         calls: Sequence[str] = ()
         if axis in (Axis.CHILD, Axis.ATTRIBUTE):
-            add_rows(found, below.children.get(relation, {}))
+            self._add_rows(found, below.children.get(relation, {}))
             calls = below.calls if axis is Axis.CHILD else ()
         elif axis is Axis.SELF:
-            add_rows(found, here.get(relation, {}))
+            self._add_rows(found, here.get(relation, {}))
         else:
-            add_rows(found, below.descendants.get(relation, {}))
+            self._add_rows(found, below.descendants.get(relation, {}))
             calls = below.deeper_calls
             if axis is Axis.DESCENDANT_OR_SELF:
-                add_rows(found, here.get(relation, {}))
+                self._add_rows(found, here.get(relation, {}))
         is_root = axis is Axis.CHILD
         for stream in calls:
             for values, needs in self._can_bring(relation, is_root).items():
                 for need in needs:
-                    add_need(found, values, replace(need, brought=frozenset({(relation, stream)})))
+                    self._add(found, values, replace(need, brought=frozenset({(relation, stream)})))
         return found
 
     def _can_bring(self, relation: Relation, is_root: bool) -> Rows:
@@ -180,8 +198,10 @@ class Scenarios:
         found: Rows = {}
         for values, needs in rows.items():
             for need in needs:
-                for narrowed in constrain(relation.tests, dict(zip(layout, values, strict=True)), need):
-                    add_need(found, tuple(values[i] for i in at), narrowed)
+                for narrowed in constrain(
+                    relation.tests, dict(zip(layout, values, strict=True)), need
+                ):
+                    self._add(found, tuple(values[i] for i in at), narrowed)
         return found
 
 
@@ -191,11 +211,6 @@ def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:
         if known.setdefault(column, value) != value:
             return None
     return tuple(known.values())
-
-
-def _merge(into: Sums, more: Sums) -> None:
-    for relation, rows in more.items():
-        add_rows(into.setdefault(relation, {}), rows)
 
 
 def _program(pattern: Pattern) -> Program:
@@ -219,3 +234,11 @@ def with_join_variables(pattern: Pattern) -> Pattern:
     joins = sorted(name for name, n in counts.items() if n > 1 and name in bound - shown)
     outputs = (*pattern.outputs, *(Output(Kind.VARIABLE, name) for name in joins))
     return replace(pattern, outputs=outputs)
+
+
+def can_be_met(tree: Tree, columns: tuple[str, ...], values: Values, need: Need) -> bool:
+    """Whether what a row needs does not contradict itself or the clock."""
+    if not need.values.is_satisfiable(dict(zip(columns, values, strict=True))):
+        return False
+    bounds = [not_before(name, tree.clock) for name in need.unknown_times]
+    return TimeSystem([*need.times, *bounds]).is_satisfiable

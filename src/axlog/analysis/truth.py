@@ -1,9 +1,10 @@
 """Truth and possible rows: what holds now, what may still come, what can never come (P1 2, P2 3).
 
-TRUE: there is a row. POSSIBLE: there is none, but a scenario's needs can be met. NEVER: no scenario's
-can. A scenario's unknown times are at or after the document's clock, so that a message on another
-stream can make a row NEVER; its deadline is the latest clock at which it can still come. Calls that
-may bring only so many trees, or all of them at once, are checked on what a scenario asks of them.
+TRUE: there is a row. POSSIBLE: there is none, but a scenario's needs can be met. NEVER: no
+scenario's can. A scenario's unknown times are at or after the document's clock, so that a message
+on another stream can make a row NEVER; its deadline is the latest clock at which it can still come.
+Calls that may bring only so many trees, or all of them at once, are checked on what a scenario asks
+of them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from axlog.analysis.capacity import fits
-from axlog.analysis.constraints import TimeSystem, deadline, not_before
+from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
-from axlog.analysis.scenarios import Scenarios
+from axlog.analysis.scenarios import Scenarios, can_be_met
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
@@ -69,13 +70,8 @@ class Outlook:
                     self._holds = True
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
-        columns = dict(zip(self._scenarios.columns, values, strict=True))
-        if not need.values.is_satisfiable(columns):
-            return False
-        bounds = [not_before(name, self.tree.clock) for name in need.unknown_times]
-        if not TimeSystem([*need.times, *bounds]).is_satisfiable:
-            return False
-        return fits(self.tree, need.brought)
+        met = can_be_met(self.tree, self._scenarios.columns, values, need)
+        return met and fits(self.tree, need.brought)
 
     @property
     def truth(self) -> Truth:

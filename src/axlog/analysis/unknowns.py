@@ -1,7 +1,7 @@
 """What unknown strings must meet: compare with constants, differ from each other, name an element.
 
-Comparisons with constants are intervals. Strings are ordered by code point, and the least string above
-s is s with a TAB, the least XML character, behind it; so intervals are decided exactly.
+Comparisons with constants are intervals. Strings are ordered by code point, and the least string
+above s is s with a TAB, the least XML character, behind it; so intervals are decided exactly.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class ValueNeeds:
             return self if operator in ("=", "<=", ">=") else None
         if operator != "!=":
             raise UndecidedError(
-                "AX503", f"an order or equality between two unknown values, {left} {operator} {right}"
+                "AX503",
+                f"an order or equality between two unknown values, {left} {operator} {right}",
             )
         return ValueNeeds(self.compared, self.different | {(left, right)}, self.names)
 
@@ -114,7 +115,9 @@ def _name_meets(comparisons: list[Comparison]) -> bool:
         if not isinstance(each.operand, str):
             return False  # no name is a number or a date
         if each.operator != "=":
-            raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
+            raise UndecidedError(
+                "AX503", "an order between an element's unknown name and a constant"
+            )
         if not _NAME.fullmatch(each.operand):
             return False
     return is_consistent(comparisons)

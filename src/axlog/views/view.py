@@ -7,11 +7,13 @@ from html import escape
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from axlog.analysis.truth import Outlook, Possible
 from axlog.document.delta import Delta
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
 from axlog.language.query import Query
+from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
 from axlog.views.choose import Chosen
 from axlog.views.explanation import Explanation, explain
@@ -73,6 +75,28 @@ class View:
     def holds(self) -> bool:
         """Whether there is a row: the answer of a Boolean view."""
         return len(self) > 0
+
+    @property
+    def truth(self) -> Truth:
+        """TRUE: there is a row. POSSIBLE: one may still come. NEVER: none can.
+
+        Raises `UndecidedError` where that is not decided; rows are kept all the same.
+        """
+        if self.holds():
+            return Truth.TRUE
+        return self._outlook().truth
+
+    def possible(self) -> list[Possible]:
+        """The rows that may still come: what is known of each, what it needs, until when."""
+        return self._outlook().possible()
+
+    def status(self, row: Mapping[str, Any]) -> Truth:
+        """The truth of one row, given by its values (those left out may be anything)."""
+        return self._outlook().status(row)
+
+    def _outlook(self) -> Outlook:
+        with self._lock:
+            return Outlook(self._nodes(), self.query.pattern)
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations: what document node every pattern node matched."""

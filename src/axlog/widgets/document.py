@@ -68,6 +68,7 @@ class Document:
         self.engine = CountingEngine(tree)
         self._lock = RLock()
         self._held: Told | None = None
+        self.forgotten = 0  # messages that no view needed and nobody kept
         self.settle: Callable[[], None] = _nothing
         """Called before the document's own nodes are needed: what was put aside becomes nodes."""
 
@@ -88,8 +89,7 @@ class Document:
             raise QueryError("AX202", f"there is already a view {name!r}")
         chosen = choice(asked.pattern, maintainer)
         with self._lock:
-            self.settle()
-            kept = make(self.tree, asked.pattern, chosen.name, self.engine)
+            kept = make(self.nodes(), asked.pattern, chosen.name, self.engine)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
         return view
 
@@ -187,9 +187,15 @@ class Document:
             return serialise(self.nodes())
 
     def nodes(self) -> Tree:
-        """The tree with everything in it that has arrived."""
+        """The tree with everything in it that has arrived; an error if some was not kept."""
         with self._lock:
             self.settle()
+            if self.forgotten:
+                raise UpdateError(
+                    "AX307",
+                    f"{self.forgotten} messages were not kept, so the document is not whole",
+                    advice='make the widget with keep="all"',
+                )
         return self.tree
 
     @property
@@ -198,8 +204,10 @@ class Document:
         return self.tree.clock
 
     def __len__(self) -> int:
-        """How many nodes the document has."""
-        return len(self.nodes())
+        """How many nodes the document has, of what was kept."""
+        with self._lock:
+            self.settle()
+        return len(self.tree)
 
     def __str__(self) -> str:
         return self.xml()

@@ -115,6 +115,7 @@ class Streaming:
         if way.wanted is not None and not way.may_want(content):
             tree.clock = time
             self.unparsed[stream] = self.unparsed.get(stream, 0) + 1
+            document.forgotten += 1
             return []
         root = way.parse(content)
         if root is None:
@@ -122,6 +123,8 @@ class Streaming:
         tree.clock = time
         if self._keeps:
             self._aside.append((stream, root, time))
+        else:
+            document.forgotten += 1
         answers = way.route.run(way.run(root, time))
         return self._changes(answers, time) if answers else []
 
