@@ -13,12 +13,12 @@ where a `keep` callback asks: the nodes at which the counting maintainer joins d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, add_all
-from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.language.pattern import (
     AnyNode,
     AnyText,
@@ -33,7 +33,7 @@ from axlog.language.values import comparison
 
 Bags = dict[Relation, Bag]
 Keep = Callable[[int, "Gathered", Bags], None]
-"""Called for each node, children first, with what has risen to it and its own rows."""
+"""Called for nodes, children first, with what has risen to each and its own rows."""
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
@@ -43,7 +43,6 @@ class Rising:
 
     here: Bags = field(default_factory=dict)
     everywhere: Bags = field(default_factory=dict)
-    size: int = 0
 
 
 @dataclass(slots=True)
@@ -52,7 +51,6 @@ class Gathered:
 
     children: Bags = field(default_factory=dict)
     descendants: Bags = field(default_factory=dict)
-    size: int = 1
 
 
 class Interpreter:
@@ -78,6 +76,9 @@ class Interpreter:
                 self._dispatch(relation, relation.node)
         self._order = {relation: number for number, relation in enumerate(self.relations)}
         self._cache: dict[tuple[int, str], list[Relation]] = {}
+        self._looked_for_by = _lookers(self.relations)
+        self._names: list[str] | None = None
+        self._wanted_below: dict[tuple[int, int, int, int], list[Relation]] = {}
         self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
 
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
@@ -129,33 +130,74 @@ class Interpreter:
         self,
         tree: Tree,
         top: int,
+        kept: Container[int] = (),
         keep: Keep | None = None,
     ) -> Rising:
-        """The rows of a subtree; `keep` is shown each node with what has risen to it."""
+        """The rows of a subtree; `keep` is shown the nodes in `kept` with what has risen to them.
+
+        Below the top a relation is looked for only where its parent's label leaves room for it.
+        """
         gathered: dict[int, Gathered] = {}
-        parent = tree._parent
+        parent, kinds = tree._parent, tree._kind
         nodes = list(tree.subtree(top))
         self.visited += len(nodes)
         for node in reversed(nodes):  # children before parents
             below = gathered.pop(node, None)
-            relations = self.candidates(tree, node)
+            is_top = node == top
+            relations = self.candidates(tree, node) if is_top else self._below(tree, node)
+            if below is None and not relations and not is_top and node not in kept:
+                continue
             here = self.at_node(tree, node, relations, below or _NOTHING) if relations else {}
-            if keep is not None:
-                below = below or Gathered()
-                keep(node, below, here)
+            if keep is not None and node in kept:
+                keep(node, below or Gathered(), here)
             everywhere = self._everywhere(here, below)
-            if tree._kind[node] == ATTRIBUTE:  # descent never enters attributes
+            if kinds[node] == ATTRIBUTE:  # descent never enters attributes
                 everywhere = {}
-            if node == top:
-                return Rising(here, everywhere, len(nodes))
-            if here or everywhere or keep is not None:
+            if is_top:
+                return Rising(here, everywhere)
+            if here or everywhere:
                 above = gathered.get(parent[node])
                 if above is None:
                     above = gathered[parent[node]] = Gathered()
                 merge(above.children, here)
                 merge(above.descendants, everywhere)
-                above.size += 1 if below is None else below.size
         raise AssertionError("a subtree has a top")
+
+    def _below(self, tree: Tree, node: int) -> list[Relation]:
+        """The candidates at a node that some relation at its parent could look for."""
+        kind, above = tree._kind[node], tree._parent[node]
+        if kind == TEXT:
+            key = (kind, 0, tree._kind[above], tree._label[above])
+        elif kind == ELEMENT or kind == ATTRIBUTE:
+            key = (kind, tree._label[node], tree._kind[above], tree._label[above])
+        else:
+            return []
+        if self._names is not tree.names:  # label numbers are a tree's own
+            self._names, self._wanted_below = tree.names, {}
+        wanted = self._wanted_below.get(key)
+        if wanted is None:
+            wanted = self._wanted_below[key] = self._find_wanted(tree, node)
+        if kind == TEXT and wanted and self._by_text:
+            return [relation for relation in self.candidates(tree, node) if relation in wanted]
+        return wanted
+
+    def _find_wanted(self, tree: Tree, node: int) -> list[Relation]:
+        above = tree._parent[node]
+        there = (
+            set(self.candidates(tree, above)) if tree._kind[above] in (ELEMENT, ATTRIBUTE) else ()
+        )
+        if tree._kind[node] == TEXT:
+            possible = [r for each in self._by_text.values() for r in each] + self._any_text
+            possible = sorted(set(possible), key=self._order.__getitem__)
+        else:
+            possible = self.candidates(tree, node)
+        return [
+            relation
+            for relation in possible
+            if (parents := self._looked_for_by.get(relation)) is None
+            or not parents.isdisjoint(there)
+            or (above == DOCUMENT_NODE and None in parents)
+        ]
 
     def at_node(
         self, tree: Tree, node: int, relations: Iterable[Relation], below: Gathered
@@ -243,6 +285,33 @@ class Interpreter:
                 add_all(total, bag)
                 everywhere[relation] = total
         return everywhere
+
+
+def _lookers(relations: Iterable[Relation]) -> dict[Relation, set[Relation | None]]:
+    """For each relation that only parents look for, the relations of those parents.
+
+    None stands for the document node. A relation that is looked for at any depth, or at its node
+    itself, has no entry: it can be wanted anywhere.
+    """
+    found: dict[Relation, set[Relation | None]] = {}
+    anywhere: set[Relation] = set()
+
+    def look(owner: Relation | None, relation: Relation) -> None:
+        for edge in relation.edges:
+            if edge.axis in (Axis.CHILD, Axis.ATTRIBUTE):
+                found.setdefault(edge.relation, set()).add(owner)
+            else:
+                anywhere.add(edge.relation)
+        for choice in relation.choices:
+            for alternative in choice.alternatives:
+                look(owner, alternative)
+        for absence in relation.absences:
+            look(owner, absence.body)
+
+    for relation in relations:
+        # A conjunction may be a view's root, at the document node, and stand inside another too.
+        look(relation if relation.node is not None else None, relation)
+    return {r: owners for r, owners in found.items() if r not in anywhere}
 
 
 def merge(into: Bags, more: Bags) -> None:

@@ -19,8 +19,11 @@ from axlog.document.updates import Content, Delete, Insert, Operation, Where
 from axlog.document.writing import serialise
 from axlog.document.xml import load, read_forest
 from axlog.errors import QueryError, UpdateError
-from axlog.evaluate.answers import selected
+from axlog.evaluate.select import select
+from axlog.evaluate.statements import operations_of
+from axlog.evaluate.values import ValueIndex
 from axlog.language.query import Query, parse_query
+from axlog.language.xquery_update import parse_statements
 from axlog.views.change import Change
 from axlog.views.choose import choice, make
 from axlog.views.counting.engine import CountingEngine
@@ -66,6 +69,7 @@ class Document:
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
         self.engine = CountingEngine(tree)
+        self._values = ValueIndex(tree)
         self._lock = RLock()
         self._held: Told | None = None
         self.forgotten = 0  # messages that no view needed and nobody kept
@@ -122,13 +126,30 @@ class Document:
             expected = ", ".join(one.value for one in Where)
             raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
         forest: Content = tuple(read_forest(content, self.limits))
-        nodes = selected(self.nodes(), self._parse(target).pattern)
-        return self.apply([Insert(place, node, forest) for node in nodes], at)
+        with self._lock:
+            nodes = select(self.nodes(), self._parse(target).pattern, self._values)
+            return self.apply([Insert(place, node, forest) for node in nodes], at)
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
-        nodes = selected(self.nodes(), self._parse(target).pattern)
-        return self.apply([Delete(node) for node in nodes], at)
+        with self._lock:
+            nodes = select(self.nodes(), self._parse(target).pattern, self._values)
+            return self.apply([Delete(node) for node in nodes], at)
+
+    def update(self, statement: str, at: Time | None = None) -> list[Change]:
+        """Carry out a statement of XQuery Update, or several separated by `;`, one by one.
+
+        >>> doc = parse("<people><person><phone/></person><person/></people>")
+        >>> doc.update("delete nodes //person[phone]")
+        []
+        >>> print(doc)
+        <people><person/></people>
+        """
+        changes: list[Change] = []
+        for one in parse_statements(statement, self.namespaces):
+            with self._lock:
+                changes += self.apply(operations_of(self.nodes(), one, self._values), at)
+        return changes
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
         """Carry out a pending update list, and return the changes of all views."""
@@ -148,10 +169,12 @@ class Document:
         try:
             for view in views:
                 view.before(plan.delta)
+            self._values.before(plan.delta)
         except BaseException:
             plan.abandon()
             raise
         plan.commit()
+        self._values.after(plan.delta)
         return [(view, view.after(plan.delta)) for view in views]
 
     def _announce(self, each: Told) -> list[Change]:

@@ -1,0 +1,465 @@
+"""Expressions of statements, evaluated on the document as it is: paths, conditions, calculations.
+
+A path from the document that a pattern can say is found by columns (`select`), with the value index
+where one helps; every other path is walked step by step, with positions and variables. The meaning
+is XQuery's over untyped documents, with DESIGN section 3's word on nodes: `node()` is an element or
+a text; comments and instructions are found by `comment()` and `processing-instruction()` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fmod, isnan
+
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, NodeKind, Tree
+from axlog.errors import AxlogError, QueryError
+from axlog.evaluate import pointwise
+from axlog.evaluate.building import Builder
+from axlog.evaluate.columns import columns_of, handles
+from axlog.evaluate.functions import FUNCTIONS
+from axlog.evaluate.items import (
+    Item,
+    Items,
+    Named,
+    New,
+    Node,
+    as_number,
+    compare,
+    is_true,
+    text,
+)
+from axlog.evaluate.select import select
+from axlog.evaluate.values import ValueIndex
+from axlog.language.pattern import AnyNode, Axis, Kind, Name, Output, Pattern, Test
+from axlog.language.places import place_at
+from axlog.language.xpath import SELECTED, Selecting
+from axlog.language.xpath_tree import (
+    Binary,
+    Call,
+    Clause,
+    Constant,
+    Constructor,
+    Context,
+    Expression,
+    Flwor,
+    For,
+    Group,
+    Let,
+    Path,
+    Predicate,
+    Quantified,
+    Reference,
+    Root,
+    Step,
+    Where,
+)
+from axlog.language.xpath_tree import Sequence as Listed
+from axlog.language.xquery_update import ForAt, Other, Statement
+
+DOCUMENT = Node(DOCUMENT_NODE)
+_AXES = {axis.value: axis for axis in Axis}
+_IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression sees: variables, the context item, its position and their number."""
+
+    variables: Mapping[str, Items]
+    item: Item = DOCUMENT
+    position: int = 1
+    size: int = 1
+
+    def binding(self, name: str, items: Items) -> Scope:
+        return replace(self, variables={**self.variables, name: items})
+
+    def focused(self, item: Item, position: int, size: int) -> Scope:
+        return Scope(self.variables, item, position, size)
+
+
+class Evaluator:
+    """Evaluates the expressions of one statement on one tree."""
+
+    def __init__(self, tree: Tree, statement: Statement, index: ValueIndex | None = None) -> None:
+        self.tree = tree
+        self.statement = statement
+        self.index = index
+
+    def builder(self, scope: Scope) -> Builder:
+        return Builder(
+            self.tree,
+            self.statement.text,
+            dict(self.statement.namespaces),
+            lambda inside: self.value(inside, scope),
+        )
+
+    def value(self, given: Expression, scope: Scope) -> Items:
+        """The sequence that an expression is."""
+        match given:
+            case Constant(value=value):
+                return [float(value) if not isinstance(value, str) else value]
+            case Path():
+                return self.path(given, scope)
+            case Listed(items=items):
+                return [found for item in items for found in self.value(item, scope)]
+            case Binary():
+                return self._binary(given, scope)
+            case Call():
+                return self._call(given, scope)
+            case Constructor():
+                return [New("element", (self.builder(scope).element(given),))]
+            case Flwor(clauses=clauses, returned=returned):
+                return [
+                    i for each in self.tuples(clauses, scope) for i in self.value(returned, each)
+                ]
+            case Quantified():
+                return [self._quantified(given, scope)]
+
+    def holds(self, given: Expression, scope: Scope) -> bool:
+        """Whether an expression is true."""
+        return is_true(self.value(given, scope))
+
+    def tuples(self, clauses: Sequence[Clause], scope: Scope) -> Iterator[Scope]:
+        """What `for`, `let` and `where` bind, one scope for each combination."""
+        if not clauses:
+            yield scope
+            return
+        first, rest = clauses[0], clauses[1:]
+        match first:
+            case Let(variable=variable, value=value):
+                yield from self.tuples(rest, scope.binding(variable, self.value(value, scope)))
+            case Where(condition=condition):
+                if self.holds(condition, scope):
+                    yield from self.tuples(rest, scope)
+            case For(variable=variable, source=source):
+                for position, item in enumerate(self.value(source, scope), 1):
+                    inner = scope.binding(variable, [item])
+                    if isinstance(first, ForAt):
+                        inner = inner.binding(first.position, [float(position)])
+                    yield from self.tuples(rest, inner)
+
+    def _quantified(self, given: Quantified, scope: Scope) -> bool:
+        held = (
+            self.holds(given.condition, scope.binding(given.variable, [item]))
+            for item in self.value(given.source, scope)
+        )
+        return all(held) if given.is_every else any(held)
+
+    # Operators and calls ------------------------------------------------------------------------
+
+    def _binary(self, given: Binary, scope: Scope) -> Items:
+        operator = given.operator
+        if operator == "and":
+            return [self.holds(given.left, scope) and self.holds(given.right, scope)]
+        if operator == "or":
+            return [self.holds(given.left, scope) or self.holds(given.right, scope)]
+        left, right = self.value(given.left, scope), self.value(given.right, scope)
+        if operator in ("|", "intersect", "except"):
+            return self._set(operator, left, right, given.at)
+        if operator == "||":
+            return ["".join(text(self.tree, item) for item in (*left, *right))]
+        if operator in _ARITHMETIC or operator == "to":
+            return self._calculated(operator, left, right)
+        if operator in ("is", "<<", ">>"):
+            return self._by_identity(operator, left, right, given.at)
+        return [compare(self.tree, operator, left, right)]
+
+    def _set(self, operator: str, left: Items, right: Items, at: int) -> Items:
+        one, other = self.nodes_of(left, at), self.nodes_of(right, at)
+        if operator == "|":
+            return self.ordered({*one, *other})
+        others = set(other)
+        is_kept = operator == "intersect"
+        return self.ordered({node for node in one if (node in others) == is_kept})
+
+    def _calculated(self, operator: str, left: Items, right: Items) -> Items:
+        if not left or not right:
+            return []
+        if len(left) > 1 or len(right) > 1:
+            raise QueryError("XPTY0004", "one number is wanted where there are several values")
+        one, other = as_number(self.tree, left[0]), as_number(self.tree, right[0])
+        if operator == "to":
+            return [float(value) for value in range(int(one), int(other) + 1)]
+        try:
+            return [_ARITHMETIC[operator](one, other)]
+        except (ZeroDivisionError, ValueError, OverflowError):
+            return [float("nan") if one == 0 or isnan(one) else float("inf")]
+
+    def _by_identity(self, operator: str, left: Items, right: Items, at: int) -> Items:
+        if not left or not right:
+            return []
+        if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
+            return [left[0] is right[0]]
+        (one,), (other,) = self.nodes_of(left, at), self.nodes_of(right, at)
+        if operator == "is":
+            return [one == other]
+        is_before = self.tree.id(one) < self.tree.id(other)
+        return [is_before if operator == "<<" else one != other and not is_before]
+
+    def _call(self, given: Call, scope: Scope) -> Items:
+        name, arguments = given.name, given.arguments
+        match name:
+            case "if":
+                first, second = arguments[1:]
+                return self.value(first if self.holds(arguments[0], scope) else second, scope)
+            case "position":
+                return [float(scope.position)]
+            case "last":
+                return [float(scope.size)]
+            case "doc" | "document" | "collection":
+                return [DOCUMENT]
+            case "xs:QName":
+                name_given = self.value(arguments[0], scope)
+                written = text(self.tree, name_given[0]) if name_given else ""
+                label = self.builder(scope).name(name_given, True, given.at)
+                return [Named(label, written.rpartition(":")[0])]
+        if name.startswith("new-"):
+            return [self.builder(scope).computed(given)]
+        least, most, function = FUNCTIONS[name]
+        if not least <= len(arguments) <= most:
+            raise self.refused(
+                "XPTY0004", f"{name}() has {len(arguments)} arguments", given.at,
+                expected=f"{least}" if least == most else f"{least} to {most}",
+            )  # fmt: skip
+        values = [self.value(argument, scope) for argument in arguments]
+        if not values and most > 0 and name != "error":
+            values = [[scope.item]]
+        return function(self.tree, values)
+
+    # Paths --------------------------------------------------------------------------------------
+
+    def path(self, given: Path, scope: Scope) -> Items:
+        """The nodes, or values, at the end of a path."""
+        start = given.start
+        match start:
+            case Root():
+                current: Items = [DOCUMENT]
+            case Context():
+                current = [scope.item]
+            case Reference(name=name):
+                current = self._variable(name, start.at, scope)
+            case _:
+                current = self.value(start, scope)
+        if given.steps and _is_document(current):
+            pattern = pattern_of(given, self.statement.text)
+            if pattern is not None:
+                return [Node(node) for node in select(self.tree, pattern, self.index)]
+        after_slashes = False
+        for step in given.steps:
+            if isinstance(step, Step) and step.is_slashes and _is_document(current):
+                after_slashes = True
+                continue
+            current = self._step(step, current, scope, after_slashes)
+            after_slashes = False
+        return current
+
+    def _variable(self, name: str, at: int, scope: Scope) -> Items:
+        if name not in scope.variables:
+            raise self.refused("AX203", f"${name} is used but never declared", at)
+        return scope.variables[name]
+
+    def _step(
+        self, step: Step | Group | Call, current: Items, scope: Scope, from_all: bool
+    ) -> Items:
+        if isinstance(step, Step):
+            if step.is_filter:
+                return self._filtered(step.predicates, current, scope)
+            contexts = self.nodes_of(current, step.at)
+            if from_all:
+                return self.ordered(self._anywhere(step, scope))
+            found = [n for context in contexts for n in self._reached(step, context, scope)]
+            if len(contexts) < 2 and step.axis in _IN_ORDER:
+                return list(found)
+            return self.ordered(set(found))
+        if from_all:
+            current = [Node(n) for n in (DOCUMENT, *self.tree.descendants(DOCUMENT_NODE))]
+        inside = step.inside if isinstance(step, Group) else step
+        gathered: Items = []
+        for position, item in enumerate(current, 1):
+            gathered += self.value(inside, scope.focused(item, position, len(current)))
+        if isinstance(step, Group) and all(isinstance(item, Node) for item in gathered):
+            return self.ordered({item for item in gathered if isinstance(item, Node)})
+        return gathered
+
+    def _reached(self, step: Step, context: Node, scope: Scope) -> list[Node]:
+        """The nodes of one step from one node, in the order of its axis."""
+        found = [
+            Node(node)
+            for node in _walk(self.tree, context, step.axis)
+            if _passes(self.tree, node, step.axis, step.test)
+        ]
+        return self._kept(step.predicates, found, scope)
+
+    def _anywhere(self, step: Step, scope: Scope) -> set[Node]:
+        """The nodes of a step from every node of the document: what follows `//`."""
+        tree = self.tree
+        if step.axis == "child" and type(step.test) is Name:
+            siblings: dict[int, list[Node]] = {}
+            with columns_of(tree) as columns:
+                every = columns.in_document_order(columns.partition(step.test.label)).tolist()
+            for node in every:
+                siblings.setdefault(tree.parent(node), []).append(Node(node))
+            groups = siblings.values()
+            return {n for group in groups for n in self._kept(step.predicates, group, scope)}
+        contexts = [DOCUMENT, *(Node(node) for node in tree.descendants(DOCUMENT_NODE))]
+        return {n for context in contexts for n in self._reached(step, context, scope)}
+
+    def _kept(self, predicates: Sequence[Predicate], nodes: list[Node], scope: Scope) -> list[Node]:
+        kept = self._filtered(predicates, list(nodes), scope)
+        return [node for node in kept if isinstance(node, Node)]
+
+    def _filtered(self, predicates: Sequence[Predicate], items: Items, scope: Scope) -> Items:
+        for predicate in predicates:
+            items = self._meeting(predicate, items, scope)
+        return items
+
+    def _meeting(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
+        condition = predicate.condition
+        if isinstance(condition, Constant) and isinstance(condition.value, float):
+            at = condition.value
+            return [items[int(at) - 1]] if at == int(at) and 0 < at <= len(items) else []
+        kept: Items = []
+        for position, item in enumerate(items, 1):
+            inner = scope.focused(item, position, len(items))
+            if predicate.variable is not None:
+                inner = inner.binding(predicate.variable, [item])
+            found = self.value(condition, inner)
+            if len(found) == 1 and type(found[0]) is float:
+                is_kept = found[0] == position
+            else:
+                is_kept = is_true(found)
+            if is_kept:
+                kept.append(item)
+        return kept
+
+    # Nodes --------------------------------------------------------------------------------------
+
+    def nodes_of(self, items: Items, at: int) -> list[Node]:
+        """Items that must be nodes of the document."""
+        found = [item for item in items if isinstance(item, Node)]
+        if len(found) != len(items):
+            is_new = any(isinstance(item, New) for item in items)
+            what = (
+                "a path into a node that the statement makes" if is_new else "a step from a value"
+            )
+            raise self.refused("XPTY0004", f"{what} finds nothing in the document", at)
+        return found
+
+    def ordered(self, nodes: set[Node]) -> Items:
+        """Distinct nodes in document order."""
+        if len(nodes) < 2:
+            return list(nodes)
+        with columns_of(self.tree) as columns:
+            sort = columns.in_document_order(handles([int(node) for node in nodes])).tolist()
+        return [Node(node) for node in sort]
+
+    def refused(self, code: str, message: str, at: int, expected: str | None = None) -> AxlogError:
+        return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
+
+
+_PATTERNS: dict[int, tuple[Path, Pattern | None]] = {}
+
+
+def pattern_of(path: Path, written: str) -> Pattern | None:
+    """The pattern that a path from the document is, or None if it says more than patterns can.
+
+    Kept by identity, as statements are: to hash a path costs as much as to find a node.
+    """
+    known = _PATTERNS.get(id(path))
+    if known is not None:
+        return known[1]
+    if len(_PATTERNS) > 4096:
+        _PATTERNS.clear()
+    pattern = _make_pattern(path, written)
+    _PATTERNS[id(path)] = (path, pattern)
+    return pattern
+
+
+def _make_pattern(path: Path, written: str) -> Pattern | None:
+    if _is_beyond(path.steps):
+        return None
+    try:
+        from_root = Path(Root(path.at), path.steps, path.at)
+        building = Selecting(written, is_xquery=True)
+        return building.pattern(from_root, (Output(Kind.ID, SELECTED),))
+    except QueryError:
+        return None
+
+
+def _is_document(items: Items) -> bool:
+    return len(items) == 1 and isinstance(items[0], Node) and items[0] == DOCUMENT
+
+
+def _is_beyond(value: object) -> bool:
+    """Whether a part of a path has what only statements have."""
+    if isinstance(value, tuple):
+        return any(_is_beyond(one) for one in value)
+    if isinstance(value, Other | Constructor | Flwor):
+        return True
+    if isinstance(value, Call) and (value.name in FUNCTIONS or value.name.startswith("new-")):
+        return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)
+    if isinstance(value, Binary) and value.operator not in _IN_PATTERNS:
+        return True
+    slots = getattr(value, "__dataclass_fields__", {})
+    return any(_is_beyond(getattr(value, name)) for name in slots)
+
+
+_IN_PATTERNS = frozenset(
+    """and or | = != < <= > >= eq ne lt le gt ge not exists empty boolean true false""".split()
+)
+"""What means the same in a pattern and in a statement."""
+
+
+def _idiv(one: float, other: float) -> float:
+    return float(int(one / other))
+
+
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": lambda one, other: one + other,
+    "-": lambda one, other: one - other,
+    "*": lambda one, other: one * other,
+    "div": lambda one, other: one / other,
+    "idiv": _idiv,
+    "mod": fmod,
+}
+
+
+def _passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
+    kind = tree._kind[node]
+    if isinstance(test, Other):
+        if test.label == "#comment":
+            return kind == NodeKind.COMMENT
+        is_target = test.target is None or tree.text(node).partition(" ")[0] == test.target
+        return kind == NodeKind.INSTRUCTION and is_target
+    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
+        return True
+    return pointwise.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
+
+
+def _walk(tree: Tree, node: int, axis: str) -> Iterator[int]:
+    """The nodes that an axis reaches, in its order."""
+    if axis in _AXES:
+        return pointwise.reached(tree, node, _AXES[axis])
+    return _following(tree, node) if axis == "following" else _preceding(tree, node)
+
+
+def _following(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        node = tree.parent(node)
+        yield from tree.descendants(node)
+    while node != NONE:
+        for beside in pointwise.reached(tree, node, Axis.FOLLOWING_SIBLING):
+            yield beside
+            yield from tree.descendants(beside)
+        node = tree.parent(node)
+
+
+def _preceding(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        node = tree.parent(node)
+    while node != NONE:
+        for beside in pointwise.reached(tree, node, Axis.PRECEDING_SIBLING):
+            yield from reversed(list(tree.descendants(beside)))
+            yield beside
+        node = tree.parent(node)

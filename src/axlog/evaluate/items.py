@@ -1,0 +1,167 @@
+"""What expressions of statements have as values: sequences of items, and how items are read.
+
+An item is a node of the document (`Node`, a handle), a node that the statement makes (`New`), or an
+atomic value: a string, a number (all numbers are doubles here), a truth value, a name. What a node
+atomises to is `Untyped`: it is compared as a number with numbers and as a string with strings, as
+XQuery has it. Values of other types (dates, integers beyond 2 ** 53) are not known.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isinf, isnan
+from typing import Any, TypeAlias
+
+from axlog.document.tree import Tree
+from axlog.document.updates import Attribute
+from axlog.document.updates import Item as Piece
+from axlog.errors import QueryError
+from axlog.language.values import number
+
+
+class Node(int):
+    """A node of the document, by its handle."""
+
+    __slots__ = ()
+
+
+class Untyped(str):
+    """The value of a node, whose type nothing says."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name as a value: expanded, and the prefix it was written with."""
+
+    label: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A node that the statement makes: element, attribute, text, comment, instruction, document."""
+
+    kind: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def value(self) -> str:
+        """The string value."""
+        return "".join(_value_of_piece(piece) for piece in self.pieces)
+
+
+Atom: TypeAlias = str | float | bool | Named
+Item: TypeAlias = Node | New | Atom
+Items: TypeAlias = list[Item]
+
+
+def _value_of_piece(piece: Piece) -> str:
+    if isinstance(piece, str):
+        return piece
+    if isinstance(piece, Attribute):
+        return piece.value
+    tag: object = piece.tag  # of a comment, a function
+    if not isinstance(tag, str):
+        return piece.text or ""
+    return "".join(str(one) for one in piece.itertext("*", with_tail=True)).removesuffix(
+        piece.tail or ""
+    )
+
+
+def atom(tree: Tree, item: Item) -> Atom:
+    """An item's typed value."""
+    if isinstance(item, Node):
+        return Untyped(tree.string_value(item))
+    if isinstance(item, New):
+        return Untyped(item.value)
+    return item
+
+
+def text(tree: Tree, item: Item) -> str:
+    """An item's string value."""
+    value = atom(tree, item)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Named):
+        local = value.label.rpartition("}")[2]
+        return f"{value.prefix}:{local}" if value.prefix else local
+    return written(value) if isinstance(value, float) else str(value)
+
+
+def written(value: float) -> str:
+    """A number as XPath writes it: no point where it is whole."""
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def joined(tree: Tree, items: Iterable[Item]) -> str:
+    """The values of items, separated by spaces: what a sequence is as content."""
+    return " ".join(text(tree, item) for item in items)
+
+
+def as_number(tree: Tree, item: Item) -> float:
+    """An item as a number; what is none is NaN."""
+    value = atom(tree, item)
+    if isinstance(value, bool | float):
+        return float(value)
+    return number(value) if isinstance(value, str) else float("nan")
+
+
+def is_true(items: Items) -> bool:
+    """The effective Boolean value of a sequence."""
+    if not items:
+        return False
+    first = items[0]
+    if isinstance(first, Node | New):
+        return True
+    if len(items) > 1:
+        raise QueryError("XPTY0004", "a condition is a sequence of several values")
+    if isinstance(first, float):
+        return bool(first) and not isnan(first)
+    return bool(first)
+
+
+_SYMBOLS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def compare(tree: Tree, symbol: str, left: Items, right: Items) -> bool:
+    """A comparison of sequences: some item of the one with some item of the other.
+
+    `eq` and its like compare single values; an empty side makes them false here, as it does where
+    the result is a condition.
+    """
+    holds = _HOLDS[_SYMBOLS.get(symbol, symbol)]
+    ones, others = [atom(tree, i) for i in left], [atom(tree, i) for i in right]
+    if symbol in _SYMBOLS and (len(ones) > 1 or len(others) > 1):
+        raise QueryError("XPTY0004", f"`{symbol}` compares single values", advice="`=`")
+    return any(_compare(holds, one, other) for one in ones for other in others)
+
+
+def _compare(holds: Callable[[Any, Any], bool], one: Atom, other: Atom) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return holds(_as_truth(one), _as_truth(other))
+    if isinstance(one, Named) or isinstance(other, Named):
+        return isinstance(one, Named) and isinstance(other, Named) and holds(one.label, other.label)
+    if isinstance(one, float) or isinstance(other, float):
+        for value in (one, other):
+            if isinstance(value, str) and not isinstance(value, Untyped):
+                raise QueryError("XPTY0004", "a string is compared with a number")
+        return holds(*(v if isinstance(v, float) else number(v) for v in (one, other)))
+    return holds(one, other)
+
+
+def _as_truth(value: Atom) -> bool:
+    if isinstance(value, Untyped):
+        return value.strip() in ("true", "1")
+    return bool(value)

@@ -1,0 +1,334 @@
+"""Statements to pending update lists: targets found on the snapshot, then one operation each.
+
+The document is only read. Targets and content are checked as the recommendation says (XUTY and XUDY
+codes) where the statement is written in its syntax; in P5's, which leaves `node` out, an update is
+for every node that its path finds, also none. A loop over one path whose update speaks of the
+loop's node and of nothing else of it becomes one search for all nodes, and its content is built
+once (P5 3.4, compute-pul).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
+from axlog.document.updates import (
+    Attribute,
+    Content,
+    Delete,
+    Insert,
+    Operation,
+    Rename,
+    ReplaceNode,
+    ReplaceValue,
+)
+from axlog.document.updates import Where as Place
+from axlog.errors import UpdateError
+from axlog.evaluate.building import content
+from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
+from axlog.evaluate.items import Items, New, Node, joined
+from axlog.evaluate.values import ValueIndex
+from axlog.language.pattern import AnyNode
+from axlog.language.places import place_at
+from axlog.language.xpath_tree import (
+    Call,
+    Expression,
+    Flwor,
+    For,
+    Let,
+    Path,
+    Predicate,
+    Reference,
+    Step,
+    Where,
+)
+from axlog.language.xpath_tree import (
+    Sequence as Listed,
+)
+from axlog.language.xquery_update import ForAt, Statement, Update
+
+_PLACES = {
+    "insert-into": Place.INTO,
+    "insert-first": Place.FIRST,
+    "insert-last": Place.LAST,
+    "insert-before": Place.BEFORE,
+    "insert-after": Place.AFTER,
+}
+_BESIDE = (Place.BEFORE, Place.AFTER)
+_COMMENT, _INSTRUCTION = int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)
+_HAS_SIBLINGS = frozenset({ELEMENT, TEXT, CALL, _COMMENT, _INSTRUCTION})
+_REPLACEABLE = frozenset({ELEMENT, ATTRIBUTE, TEXT, CALL, _COMMENT, _INSTRUCTION})
+_NAMED = frozenset({ELEMENT, ATTRIBUTE, _INSTRUCTION})
+_NEW_KINDS = {
+    "element": ELEMENT,
+    "attribute": ATTRIBUTE,
+    "text": TEXT,
+    "comment": _COMMENT,
+    "instruction": _INSTRUCTION,
+    "document": int(NodeKind.DOCUMENT),
+}
+
+
+def operations_of(
+    tree: Tree, statement: Statement, index: ValueIndex | None = None
+) -> list[Operation]:
+    """The pending update list of a statement.
+
+    >>> from axlog.document.xml import load
+    >>> from axlog.language.xquery_update import parse_statements
+    >>> (statement,) = parse_statements("delete nodes //b")
+    >>> operations_of(load("<a><b/><b/></a>"), statement)
+    [Delete(target=2), Delete(target=3)]
+    """
+    making = _Making(tree, statement, index)
+    making.update(statement.expression, Scope({}))
+    _check_attributes(tree, making.operations)
+    return making.operations
+
+
+class _Making(Evaluator):
+    """Evaluates one statement and gathers its operations."""
+
+    def __init__(self, tree: Tree, statement: Statement, index: ValueIndex | None) -> None:
+        super().__init__(tree, statement, index)
+        self.operations: list[Operation] = []
+
+    def update(self, given: Expression, scope: Scope) -> None:
+        match given:
+            case Update():
+                self._one(given, scope)
+            case Call(name="if", arguments=(condition, first, second)):
+                self.update(first if self.holds(condition, scope) else second, scope)
+            case Listed(items=items):
+                for item in items:
+                    self.update(item, scope)
+            case Flwor(clauses=clauses, returned=returned):
+                loop = _loop(given)
+                if loop is not None:
+                    for clause in clauses[: loop.lets]:
+                        assert isinstance(clause, Let)
+                        scope = scope.binding(clause.variable, self.value(clause.value, scope))
+                    for each in loop.updates:
+                        self._one(each, scope)
+                    return
+                for inner in self.tuples(clauses, scope):
+                    self.update(returned, inner)
+            case _:
+                self.value(given, scope)  # vacuous: `error()` raises
+
+    def _one(self, given: Update, scope: Scope) -> None:
+        targets = self.value(given.arguments[-1], scope)
+        if given.name == "delete":
+            self.operations += [Delete(node) for node in self._deleted(targets, given)]
+            return
+        brought = self.value(given.arguments[0], scope)
+        make = self._maker(given, brought, scope)
+        if given.is_each:
+            for target in targets:
+                make([target])
+        else:
+            make(targets)
+
+    def _deleted(self, targets: Items, given: Update) -> list[Node]:
+        for item in targets:
+            if not isinstance(item, Node | New):
+                raise self._wrong("XUTY0007", "delete is given a value", given)
+        nodes = [item for item in targets if isinstance(item, Node)]
+        if DOCUMENT in nodes:
+            raise self._wrong("XUDY0021", "the document itself cannot be deleted", given)
+        return nodes
+
+    def _maker(self, given: Update, brought: Items, scope: Scope) -> Callable[[Items], None]:
+        """What makes the operation for a target; what it brings is made once."""
+        match given.name:
+            case "rename":
+                label = self.builder(scope).name(brought, True, given.arguments[0].at)
+                plain = self.builder(scope).name(brought, False, given.arguments[0].at)
+                return lambda targets: self._rename(targets, label, plain, given)
+            case "replace-value":
+                value = joined(self.tree, brought)
+                return lambda targets: self._replace_value(targets, value, given)
+            case "replace-node":
+                pieces = content(self.tree, brought)
+                return lambda targets: self._replace_node(targets, pieces, given)
+        pieces = content(self.tree, brought)
+        attributes = self._attributes_first(pieces, given)
+        place = _PLACES[given.name]
+        return lambda targets: self._insert(targets, place, pieces, attributes, given)
+
+    # One operation each -------------------------------------------------------------------------
+
+    def _insert(
+        self, targets: Items, place: Place, pieces: Content, attributes: int, given: Update
+    ) -> None:
+        if place in _BESIDE:
+            target, kind = self._target(targets, _HAS_SIBLINGS, "XUTY0006", given)
+            if attributes and self.tree.parent(target) == DOCUMENT_NODE:
+                raise self._wrong("XUDY0030", "an attribute cannot stand beside the root", given)
+        else:
+            into = frozenset({ELEMENT, int(NodeKind.DOCUMENT)})
+            target, kind = self._target(targets, into, "XUTY0005", given)
+            if attributes and kind != ELEMENT:
+                raise self._wrong("XUTY0022", "an attribute cannot be put into a document", given)
+        if pieces:
+            self.operations.append(Insert(place, target, pieces))
+
+    def _replace_node(self, targets: Items, pieces: Content, given: Update) -> None:
+        target, kind = self._target(targets, _REPLACEABLE, "XUTY0008", given)
+        for piece in pieces:
+            if isinstance(piece, Attribute) and kind != ATTRIBUTE:
+                raise self._wrong("XUTY0010", "an attribute would replace another node", given)
+            if not isinstance(piece, Attribute) and kind == ATTRIBUTE:
+                raise self._wrong("XUTY0011", "another node would replace an attribute", given)
+        self.operations.append(ReplaceNode(target, pieces))
+
+    def _replace_value(self, targets: Items, value: str, given: Update) -> None:
+        target, kind = self._target(targets, _REPLACEABLE, "XUTY0008", given)
+        if kind == _COMMENT and ("--" in value or value.endswith("-")):
+            raise self._wrong("XQDY0072", "a comment cannot hold `--` or end with `-`", given)
+        if kind == _INSTRUCTION and "?>" in value:
+            raise self._wrong("XQDY0026", "an instruction cannot hold `?>`", given)
+        self.operations.append(ReplaceValue(target, value))
+
+    def _rename(self, targets: Items, label: str, plain: str, given: Update) -> None:
+        target, kind = self._target(targets, _NAMED, "XUTY0012", given)
+        self.operations.append(Rename(target, label if kind == ELEMENT else plain))
+
+    # Checks -------------------------------------------------------------------------------------
+
+    def _target(
+        self, targets: Items, kinds: frozenset[int], code: str, given: Update
+    ) -> tuple[Node, int]:
+        """The one target of an update and its kind, or what the recommendation says is wrong."""
+        if not targets:
+            raise self._wrong("XUDY0027", f"the target of {given.name} finds no node", given)
+        if len(targets) > 1:
+            raise self._wrong(
+                code, f"{given.name} has {len(targets)} targets", given,
+                advice=f"for $x in ... return {given.name.partition('-')[0]} ... $x",
+            )  # fmt: skip
+        (item,) = targets
+        if isinstance(item, Node):
+            kind = self.tree._kind[item]
+        else:
+            kind = _NEW_KINDS[item.kind] if isinstance(item, New) else NodeKind.FREE
+        if kind not in kinds:
+            raise self._wrong(code, f"{given.name} cannot have this target", given)
+        if not isinstance(item, Node):
+            raise self._not_in_document(given)
+        return item, kind
+
+    def _not_in_document(self, given: Update) -> UpdateError:
+        if given.name in ("insert-before", "insert-after"):
+            return self._wrong("XUDY0029", "the target has no parent", given)
+        if given.name == "replace-node":
+            return self._wrong("XUDY0009", "the target has no parent", given)
+        return self._wrong("AX302", "the target is a node that the statement makes", given)
+
+    def _attributes_first(self, pieces: Content, given: Update) -> int:
+        """How many attributes there are; they come before everything else."""
+        count = sum(isinstance(piece, Attribute) for piece in pieces)
+        if any(not isinstance(piece, Attribute) for piece in pieces[:count]):
+            raise self._wrong("XUTY0004", "an attribute comes after other content", given)
+        return count
+
+    def _wrong(
+        self, code: str, message: str, given: Update, advice: str | None = None
+    ) -> UpdateError:
+        at = given.arguments[-1].at
+        return UpdateError(code, message, place=place_at(self.statement.text, at), advice=advice)
+
+
+def _check_attributes(tree: Tree, operations: Sequence[Operation]) -> None:
+    """Two new attributes of one name are an error, whatever becomes of the element (XUDY0021)."""
+    seen: set[tuple[int, str]] = set()
+    for operation in operations:
+        if not isinstance(operation, Insert | ReplaceNode):
+            continue
+        names = [piece.name for piece in operation.content if isinstance(piece, Attribute)]
+        if names:
+            inside = isinstance(operation, Insert) and operation.where not in _BESIDE
+            owner = operation.target if inside else tree.parent(operation.target)
+            for name in names:
+                if (owner, name) in seen:
+                    what = f"{tree.path(owner)} would have two attributes {name}"
+                    raise UpdateError("XUDY0021", what)
+                seen.add((owner, name))
+
+
+# Loops --------------------------------------------------------------------------------------------
+
+
+class _Loop:
+    """A loop that is one search: how many `let`s stand before it, and its updates without it."""
+
+    __slots__ = ("lets", "updates")
+
+    def __init__(self, lets: int, updates: list[Update]) -> None:
+        self.lets = lets
+        self.updates = updates
+
+
+_LOOPS: dict[int, tuple[Flwor, _Loop | None]] = {}
+
+
+def _loop(flwor: Flwor) -> _Loop | None:
+    """The loop as a search, kept by identity as paths are."""
+    known = _LOOPS.get(id(flwor))
+    if known is None:
+        if len(_LOOPS) > 1024:
+            _LOOPS.clear()
+        known = _LOOPS[id(flwor)] = (flwor, _as_search(flwor))
+    return known[1]
+
+
+def _as_search(flwor: Flwor) -> _Loop | None:
+    clauses = flwor.clauses
+    lets = next((at for at, clause in enumerate(clauses) if not isinstance(clause, Let)), 0)
+    rest = clauses[lets:]
+    if not rest or type(rest[0]) is not For or isinstance(rest[0], ForAt):
+        return None
+    loop, conditions = rest[0], rest[1:]
+    if not isinstance(loop.source, Path) or not all(isinstance(c, Where) for c in conditions):
+        return None
+    steps = loop.source.steps
+    for where in conditions:
+        assert isinstance(where, Where)
+        predicate = Predicate(where.condition, loop.variable)
+        steps = (*steps, Step("self", AnyNode(), (predicate,), where.at, is_filter=True))
+    source = replace(loop.source, steps=steps)
+    returned = flwor.returned
+    updates = returned.items if isinstance(returned, Listed) else (returned,)
+    found = [_without_loop(update, loop.variable, source) for update in updates]
+    made = [update for update in found if update is not None]
+    return _Loop(lets, made) if made and len(made) == len(found) else None
+
+
+def _without_loop(update: Expression, variable: str, source: Path) -> Update | None:
+    """An update for each node of the loop, if it speaks of that node as its target only."""
+    if not isinstance(update, Update) or _mentions(update.arguments[:-1], variable):
+        return None
+    target = update.arguments[-1]
+    if not isinstance(target, Path) or not isinstance(target.start, Reference):
+        return None
+    if target.start.name != variable or _mentions(target.steps, variable):
+        return None
+    if target.steps and not (update.name == "delete" and all(map(_is_plain, target.steps))):
+        return None  # the recommendation wants one target for each node of the loop
+    path = replace(source, steps=(*source.steps, *target.steps))
+    return replace(update, arguments=(*update.arguments[:-1], path), is_each=True)
+
+
+def _is_plain(step: object) -> bool:
+    return isinstance(step, Step) and not step.is_filter
+
+
+def _mentions(value: object, variable: str) -> bool:
+    """Whether a variable of this name is spoken of."""
+    if isinstance(value, tuple):
+        return any(_mentions(one, variable) for one in value)
+    if isinstance(value, Reference):
+        return value.name == variable
+    slots = getattr(value, "__dataclass_fields__", {})
+    return any(_mentions(getattr(value, name), variable) for name in slots)
