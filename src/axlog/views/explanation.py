@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from axlog.datalog.compile import compile_pattern
+from axlog.datalog.rules import explain_program
 from axlog.language.query import Query
 from axlog.views.choose import Chosen
 
@@ -28,20 +29,21 @@ class Explanation:
             lines.append(f"pattern     {self.pattern}")
         lines.append(f"maintainer  {self.maintainer}: {self.reason}")
         lines.append("program")
-        lines += [f"  {rule}" for rule in self.program]
+        lines += [f"  {line}".rstrip() for line in self.program]
         return "\n".join(lines)
 
 
 def explain(query: Query, chosen: Chosen) -> Explanation:
     """Explain how a query is kept."""
     program = compile_pattern(query.pattern)
+    rules = explain_program(query.pattern)
     return Explanation(
         query=query.text,
         language=query.language,
         pattern=str(query.pattern),
         columns=query.pattern.columns,
         relations=tuple((relation.name, relation.columns) for relation in program.relations),
-        program=(),
+        program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
     )

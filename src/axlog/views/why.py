@@ -8,7 +8,7 @@ row's values fixed, so it costs as much as the reference on what they leave open
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from axlog.document.ids import Id
@@ -46,7 +46,7 @@ def derivations(
 ) -> list[Derivation]:
     """Every derivation of a row; none if the row does not hold."""
     wanted = [_text(row[column]) for column in pattern.columns]
-    steps = [str(node.test) if hasattr(node.test, "__str__") else "" for node in pattern.nodes()]
+    steps = [str(replace(node, branches=())) for node in pattern.nodes()]
     found = []
     for valuation in valuations(tree, pattern):
         _, values = row_of(tree, pattern, valuation)

@@ -13,6 +13,8 @@ its string value and something below it changed: then its rows cannot be had fro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import Bag, add_all
 from axlog.document.delta import Delta
@@ -22,6 +24,9 @@ from axlog.views.counting.sites import Seeds, Site, State
 
 BLOCK = 64
 """Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
+
+
+Load = Callable[[Bag], None]
 
 
 class CountingEngine:
@@ -40,8 +45,8 @@ class CountingEngine:
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
         self.climbed = 0  # sites that deltas have moved since the start
-        self._built = 0  # what that was when everything was last evaluated
-        self.version = 0  # moves when sites come or go: routes are good for one version
+        self._version = 0
+        self._waiting: list[tuple[Relation, Load]] = []
         self._delta: Delta | None = None
         self._answered: Delta | None = None
         self._answer: dict[Relation, Bag] = {}
@@ -68,35 +73,50 @@ class CountingEngine:
 
     # Programs -------------------------------------------------------------------------------------
 
-    def add(self, program: Program) -> tuple[Relation, Bag]:
-        """Take a program in; its root relation and the rows it has now."""
+    def add(self, program: Program, load: Load) -> Relation:
+        """Take a program in; `load` gets its first rows, before anything else happens.
+
+        Programs that come one after the other are evaluated together, in one pass.
+        """
         root = share(program.root, self._known)
         self._programs[root] = self._programs.get(root, 0) + 1
-        if root not in self._roots or self._built != self.climbed:
-            self._rebuild()  # its first rows are needed, and only rebuilding has them
-        return root, self._first_rows[root]
+        self._waiting.append((root, load))
+        return root
 
     def drop(self, root: Relation) -> None:
-        """Let a program go."""
+        """Let a program go, and what was kept for it alone."""
+        self.build()
         self._programs[root] -= 1
-        if not self._programs[root]:
-            del self._programs[root]
-            self._known = {k: r for k, r in self._known.items() if self._is_used(r)}
-            self._seeds = {r: s for r, s in self._seeds.items() if self._is_used(r)}
-            self._rebuild()
+        if self._programs[root]:
+            return
+        del self._programs[root], self._roots[root]
+        used = {relation for kept in self._programs for relation in kept.walk()}
+        self._known = {key: r for key, r in self._known.items() if r in used}
+        self._seeds = {r: seeds for r, seeds in self._seeds.items() if r in used}
+        for site in self._sites.values():
+            site.states = [state for state in site.states if state.relation in used]
+        self._version += 1
 
-    def _is_used(self, relation: Relation) -> bool:
-        return any(relation is r for root in self._programs for r in root.walk())
-
-    def _rebuild(self) -> None:
-        """Evaluate everything in one pass and set the sites up."""
+    def build(self) -> None:
+        """Evaluate everything in one pass and set the sites up, if a program waits for it."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
         relations = [relation for root in self._programs for relation in root.walk()]
         visited = self._interpreter.visited
         self._interpreter = Interpreter(relations)
         self._interpreter.visited = visited
         self._sites = {}
         self._evaluate(DOCUMENT_NODE)
-        self._built = self.climbed
+        for root, load in waiting:
+            load(self._first_rows[root])
+        self._first_rows = {}
+
+    @property
+    def version(self) -> int:
+        """Moves when sites come or go: routes are good for one version."""
+        self.build()
+        return self._version
 
     # An update ------------------------------------------------------------------------------------
 
@@ -104,6 +124,7 @@ class CountingEngine:
         """Evaluate the blocks that the update touches, as they are; once, whoever asks."""
         if self._delta is delta:
             return
+        self.build()
         self._delta = delta
         blocks, fresh = self._touched(delta)
         parent = self.tree._parent
@@ -121,7 +142,7 @@ class CountingEngine:
         for block, (parent, old) in self._before.items():
             for node in self.tree.subtree(block):
                 if self._sites.pop(node, None) is not None:
-                    self.version += 1
+                    self._version += 1
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
@@ -191,26 +212,38 @@ class CountingEngine:
 
     def _evaluate(self, top: int) -> Rising:
         """Evaluate a subtree and set up the sites in it."""
-        sites = len(self._sites)
-        tree, interpreter = self.tree, self._interpreter
+        chosen = self._choose_sites(top)
+        if chosen:
+            self._version += 1
+        return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
+
+    def _choose_sites(self, top: int) -> set[int]:
+        """The nodes of a subtree with much below them, or with an open call below."""
+        tree = self.tree
+        kinds, parent = tree._kind, tree._parent
+        sizes: dict[int, int] = {}
         with_call: set[int] = set()
+        chosen: set[int] = set()
+        for node in reversed(list(tree.subtree(top))):
+            above = parent[node]
+            size = sizes.pop(node, 0) + 1
+            sizes[above] = sizes.get(above, 0) + size
+            if kinds[node] == CALL or node in with_call:
+                with_call.add(above)
+            if size > self._most or node in with_call or above == DOCUMENT_NODE:
+                if kinds[node] == ELEMENT:
+                    chosen.add(node)
+        if top == DOCUMENT_NODE:
+            chosen.add(DOCUMENT_NODE)
+        return chosen
 
-        def keep(node: int, below: Gathered, here: Bags) -> None:
-            if tree._kind[node] == CALL or node in with_call:
-                with_call.add(tree._parent[node])
-            if node == DOCUMENT_NODE:
-                self._sites[node] = Site((), False)
-                self._roots = {r: State(r, self._seeds, (), below, {}) for r in self._programs}
-                self._first_rows = {r: s.all_rows(below, {}) for r, s in self._roots.items()}
-            elif tree._kind[node] == ELEMENT and (
-                node in with_call or below.size > self._most or tree._parent[node] == DOCUMENT_NODE
-            ):
-                self._sites[node] = self._make_site(node, below, here)
-
-        risen = interpreter.evaluate(tree, top, keep)
-        if len(self._sites) != sites or top in self._sites:
-            self.version += 1
-        return risen
+    def _set_up(self, node: int, below: Gathered, here: Bags) -> None:
+        if node == DOCUMENT_NODE:
+            self._sites[node] = Site((), False)
+            self._roots = {r: State(r, self._seeds, (), below, {}) for r in self._programs}
+            self._first_rows = {r: s.all_rows(below, {}) for r, s in self._roots.items()}
+        else:
+            self._sites[node] = self._make_site(node, below, here)
 
     def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:
         interpreter = self._interpreter

@@ -36,11 +36,13 @@ class Counting(Maintainer):
         program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
         self._show = Showing(tree, program)
-        self.root, first = self.engine.add(program)
         self._counts: Bag = {}
         self._values: dict[Binding, Values] = {}
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
+        self.root = self.engine.add(program, self._load)
+
+    def _load(self, first: Bag) -> None:
         for binding, count in first.items():
             self._counts[binding] = count
             self._enter(binding)
@@ -50,6 +52,7 @@ class Counting(Maintainer):
         return compile_pattern(pattern).refusal
 
     def rows(self) -> Iterable[Row]:
+        self.engine.build()
         columns = self.pattern.columns
         return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
 
