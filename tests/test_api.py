@@ -7,7 +7,16 @@ import axlog
 
 # What users may rely on. A name enters or leaves here and in the CHANGELOG together.
 PUBLIC = [
+    "AxlogError",
+    "Change",
+    "Document",
+    "Id",
+    "Limits",
+    "Row",
+    "View",
+    "Widget",
     "__version__",
+    "parse",
 ]
 
 # What the extras bring, and the layers that use them: `import axlog` loads none of it.

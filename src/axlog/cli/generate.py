@@ -26,6 +26,12 @@ generate = typer.Typer(
     no_args_is_help=True,
 )
 
+
+def register(app: typer.Typer) -> None:
+    """Add the verb and its own verbs."""
+    app.add_typer(generate)
+
+
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="File; standard output without it.")]
 Into = Annotated[
     Path, typer.Option("--into", "-d", help="Directory for the files; made if missing.")

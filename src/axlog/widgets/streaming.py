@@ -165,6 +165,13 @@ class Streaming:
         way = self._ways[stream] = make_way(route, document.limits, self._looks_first)
         return way
 
+    def code(self, stream: str) -> str | None:
+        """The source of the matcher that takes a stream's messages, if they go the short way."""
+        if self._version != self._document.engine.version:
+            self._ways, self._version = {}, self._document.engine.version
+        way = self._ways.get(stream) or self._find(stream)
+        return None if way is None else way.matcher.source
+
     def settle(self) -> None:
         """Make nodes of the messages that were put aside; the views know them already."""
         if not self._aside:

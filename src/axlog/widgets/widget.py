@@ -206,6 +206,11 @@ class Widget:
                 for stream in known
             }
 
+    def code(self, stream: str) -> str | None:
+        """The code generated for a stream's messages; None if they go through the document."""
+        with self.document._lock:
+            return self._streaming.code(stream)
+
     @property
     def clock(self) -> int:
         return self.document.clock

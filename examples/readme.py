@@ -1,0 +1,35 @@
+"""The README's session: a document with a view, then a widget that two streams feed."""
+
+import axlog
+
+# A document, a view over it, an update: the view tells what changed.
+document = axlog.parse("<orders><order><oid>17</oid></order></orders>")
+unpaid = document.watch("match /orders/order[not(paid)]/oid/$x return $x", name="unpaid")
+print(unpaid.rows())
+print(document.insert("match /orders#o return o.id", "<order><oid>18</oid></order>"))
+print(document.insert("match //order#o[oid = 17] return o.id", "<paid/>"))
+print(unpaid.rows())
+
+# A widget: two streams bring orders and shipments, a view joins them and compares their times.
+monitor = axlog.Widget(
+    """<management xmlns:ax="urn:axlog">
+         <webstore><orders><ax:call stream="orders"/></orders></webstore>
+         <shipping><orders><ax:call stream="shipments"/></orders></shipping>
+       </management>""",
+    views={
+        "late": """match /management[webstore/orders/order[client/"INRIA"]/oid/$x#t1]
+                                    [shipping/orders/order/oid/$x#t2]
+                   where t2 - t1 >= 50000 return $x"""
+    },
+)
+monitor.view("late").listen(lambda change: print("late:", change.op, change.row["x"]))
+monitor.feed("orders", "<order><oid>17</oid><client>INRIA</client></order>", at=0)
+monitor.feed("orders", "<order><oid>18</oid><client>INRIA</client></order>", at=20_000)
+monitor.feed("shipments", "<order><oid>18</oid></order>", at=30_000)
+monitor.feed("shipments", "<order><oid>17</oid></order>", at=60_000)
+
+# Why is order 17 late? Every node that the query matched, and when it came.
+(derivation,) = monitor.view("late").why({"x": "17"})
+for match in derivation.matched:
+    if match.pattern.startswith("$x"):
+        print(match.pattern, "is", match.path, "at", match.time // 1_000_000, "seconds")

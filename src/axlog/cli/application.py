@@ -1,0 +1,73 @@
+"""The verbs put together, and what every verb does alike with errors, pipes and interruptions."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from axlog import __version__
+from axlog.errors import AxlogError
+
+VERBS = ("query", "maintain", "explain", "generate", "fuzz")
+
+
+class Verbs(TyperGroup):
+    """Runs a verb; what goes wrong for reasons of its input is said in words, with exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AxlogError as error:
+            raise _failure(error.describe()) from None
+        except BrokenPipeError:
+            # The reader has seen enough. Python would complain once more when it closes the pipe.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            named = f"{error.filename}: " if error.filename else ""
+            raise _failure(f"{named}{error.strerror or error}") from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+def _failure(text: str) -> typer.Exit:
+    typer.echo(f"axlog: {text}", err=True)
+    return typer.Exit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"axlog {__version__}")
+        raise typer.Exit(0)
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+]
+
+
+def application(verbs: Sequence[str] = ()) -> typer.Typer:
+    """The command line with these verbs; with all of them where one is unknown or none is named."""
+    app = typer.Typer(
+        name="axlog",
+        cls=Verbs,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        epilog="Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'",
+    )
+
+    @app.callback()
+    def axlog(version: Version = False) -> None:
+        """Exact, maintained answers to queries over living XML documents."""
+
+    for verb in verbs if verbs and set(verbs) <= set(VERBS) else VERBS:
+        import_module(f"axlog.cli.{verb}").register(app)
+    return app

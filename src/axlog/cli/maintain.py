@@ -1,0 +1,190 @@
+"""`axlog maintain DOC QUERY UPDATES`: the changes of a view, line by line, like any Unix filter.
+
+Updates are JSON lines for streams (`axlog.widgets.lines`), or XQuery Update statements separated by
+`;`: the first line that is not blank tells which. Changes of an update are written and flushed
+before the next update is read. With `--check` every step is compared with re-evaluation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from axlog.cli import options
+from axlog.cli.checking import Check
+from axlog.cli.output import source_of, writer
+from axlog.cli.statements import statements
+from axlog.errors import AxlogError, MalformedError, UnsupportedError
+from axlog.views.change import Change
+from axlog.widgets.lines import read_line
+from axlog.widgets.widget import Widget
+
+STDIN = "-"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(
+        "maintain",
+        epilog="Example: tail -f updates.jsonl | axlog maintain doc.xml 'match //a/$x return $x' -",
+    )(maintain)
+
+
+def maintain(
+    document: options.Doc,
+    text: options.QueryText,
+    updates: Annotated[
+        str,
+        typer.Argument(
+            metavar="UPDATES", help='A file of updates, or - for standard input: {"stream": ...}.'
+        ),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare each step with re-evaluation; 1 if it differs.")
+    ] = False,
+    on_error: Annotated[
+        str, typer.Option(help="raise: stop at a bad update; dead-letter: report it and go on.")
+    ] = "raise",
+    namespace: options.Namespaces = None,
+    language: options.Language = None,
+    maintainer: options.MaintainerName = None,
+    keep_whitespace: options.KeepWhitespace = False,
+    limit_depth: options.LimitDepth = options.DEPTH,
+    limit_size: options.LimitSize = options.SIZE,
+    limit_text: options.LimitText = options.TEXT,
+    json: options.Json = None,
+) -> None:
+    """The changes of a view while updates arrive: {"op": ..., "row": {...}}, one a line."""
+    if document == updates == STDIN:
+        raise typer.BadParameter("DOC and UPDATES cannot both be standard input")
+    if on_error not in ("raise", "dead-letter"):
+        raise typer.BadParameter("raise or dead-letter", param_hint="--on-error")
+    widget = Widget(
+        source_of(document),
+        limits=options.limits_of(limit_depth, limit_size, limit_text),
+        keep_whitespace=keep_whitespace,
+        namespaces=options.namespaces_of(namespace),
+    )
+    view = widget.watch(text, "view", language=language, maintainer=maintainer)
+    out = writer(json)
+    checking = Check(widget.document, view) if check else None
+    refused = 0
+    with _opened(updates) as lines:
+        for place, result in _results(widget, lines, updates):
+            if isinstance(result, AxlogError):
+                if on_error == "raise":
+                    raise result
+                typer.echo(f"axlog: {result.describe()}", err=True)
+                refused += 1
+                continue
+            out.changes(result)
+            if checking is not None and not checking.holds(result):
+                typer.echo(checking.difference(place), err=True)
+                raise typer.Exit(1)
+    if checking is not None:
+        typer.echo(f"checked {checking.steps:,} updates: no difference", err=True)
+    if refused:
+        raise typer.Exit(2)
+
+
+# Reading updates ----------------------------------------------------------------------------------
+
+
+def _results(
+    widget: Widget, lines: Iterator[bytes], source: str
+) -> Iterator[tuple[str, list[Change] | AxlogError]]:
+    """Each update with the changes it makes, or why it was refused."""
+    name = "standard input" if source == STDIN else source
+    blank: list[bytes] = []
+    for line in lines:
+        if line.strip():
+            rest = chain(blank, [line], lines)
+            is_json = line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+            yield from (_messages if is_json else _statements)(widget, rest, name)
+            return
+        blank.append(line)
+
+
+def _messages(
+    widget: Widget, lines: Iterable[bytes], name: str
+) -> Iterator[tuple[str, list[Change] | AxlogError]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"line {number} of {name}"
+        try:
+            update = read_line(_decoded(line, place), number, name)
+        except AxlogError as error:
+            yield place, error
+            continue
+        try:
+            changes = update.take(widget)
+        except AxlogError as error:
+            error.within(place)
+            yield place, error
+            continue
+        yield place, changes
+
+
+def _statements(
+    widget: Widget, lines: Iterable[bytes], name: str
+) -> Iterator[tuple[str, list[Change] | AxlogError]]:
+    document = widget.document
+    update = getattr(document, "update", None)
+    if update is None:
+        raise UnsupportedError(
+            "AX211",
+            f"{name} holds statements, and this version takes messages of streams only",
+            expected='lines such as {"stream": NAME, "insert": XML}',
+        )
+    text = _decoded(b"".join(lines), name)
+    for number, statement in enumerate(statements(text), start=1):
+        place = f"statement {number} of {name}"
+        try:
+            yield place, update(statement)
+        except AxlogError as error:
+            error.within(place)
+            yield place, error
+
+
+def _decoded(line: bytes, place: str) -> str:
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MalformedError(
+            "AX113", f"{place} is not in UTF-8: byte {error.start + 1} is wrong"
+        ) from None
+
+
+@contextmanager
+def _opened(updates: str) -> Iterator[Iterator[bytes]]:
+    """The lines of the updates, with progress where somebody may be waiting for a file."""
+    if updates == STDIN:
+        yield iter(sys.stdin.buffer)
+        return
+    console = Console(stderr=True)
+    path = Path(updates)
+    with (
+        path.open("rb") as file,
+        Progress(
+            console=console,
+            transient=True,
+            disable=not console.is_terminal or sys.stdout.isatty(),
+        ) as progress,
+    ):
+        task = progress.add_task(f"applying {path.name}", total=path.stat().st_size)
+
+        def lines() -> Iterator[bytes]:
+            for line in file:
+                yield line
+                progress.advance(task, len(line))
+
+        yield lines()

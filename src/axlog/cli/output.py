@@ -1,0 +1,92 @@
+"""How answers are written: JSON lines for programs, tables and colour for people.
+
+Lines are exactly those of DESIGN section 7. Every line is flushed when its update is done, so that
+`axlog maintain` can stand in a pipe between two slow programs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from axlog.document.reading import Source
+from axlog.views.change import Change, Row
+
+_SIGNS = {"insert": ("+", "green"), "delete": ("-", "red"), "update": ("~", "yellow"),
+          "never": ("x", "dim")}  # fmt: skip
+
+
+def is_json(asked: bool | None) -> bool:
+    """Whether to write JSON lines: as asked, else unless standard output is a terminal."""
+    return not sys.stdout.isatty() if asked is None else asked
+
+
+def source_of(argument: str) -> Source:
+    """What a document argument means."""
+    return sys.stdin.buffer if argument == "-" else argument
+
+
+class Lines:
+    """JSON lines on standard output."""
+
+    def __init__(self, out: IO[str] | None = None) -> None:
+        self._out = out or sys.stdout
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        for row in rows:
+            self.thing({"row": row.plain(), "count": row.count})
+        self._out.flush()
+
+    def changes(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.thing(change.plain())
+        self._out.flush()
+
+    def thing(self, thing: Mapping[str, Any]) -> None:
+        self._out.write(json.dumps(thing, ensure_ascii=False) + "\n")
+
+
+class Tables:
+    """Tables and coloured lines on a terminal."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        heads = [Column(Text(column)) for column in columns]
+        table = Table(*heads, Column("count", justify="right"))
+        number = 0
+        for row in rows:
+            number += 1
+            table.add_row(*(Text(shown(value)) for value in row.plain().values()), str(row.count))
+        if number:
+            self._console.print(table)
+        self._console.print(f"{number:,} row{'' if number == 1 else 's'}", style="dim")
+
+    def changes(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            sign, style = _SIGNS[change.op]
+            line = Text(f"{sign} {in_words(change.row)}", style=style)
+            if change.before is not None:
+                line.append(f"  was {in_words(change.before)}", style="dim")
+            self._console.print(line, soft_wrap=True)
+
+
+def in_words(row: Row) -> str:
+    """A row on one line: x=17 t.id=1.2."""
+    return " ".join(f"{column}={shown(value)}" for column, value in row.plain().items()) or "true"
+
+
+def shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def writer(asked: bool | None) -> Lines | Tables:
+    """What writes the answers of this run."""
+    return Lines() if is_json(asked) else Tables()

@@ -1,0 +1,39 @@
+"""`axlog query DOC QUERY`: the rows of a query on a document, with their counts."""
+
+from __future__ import annotations
+
+import typer
+
+from axlog.cli import options
+from axlog.cli.output import source_of, writer
+from axlog.widgets.document import parse
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("query", epilog="Example: axlog query orders.xml 'match //order/oid/$x return $x'")(
+        query
+    )
+
+
+def query(
+    document: options.Doc,
+    text: options.QueryText,
+    namespace: options.Namespaces = None,
+    language: options.Language = None,
+    maintainer: options.MaintainerName = None,
+    keep_whitespace: options.KeepWhitespace = False,
+    limit_depth: options.LimitDepth = options.DEPTH,
+    limit_size: options.LimitSize = options.SIZE,
+    limit_text: options.LimitText = options.TEXT,
+    json: options.Json = None,
+) -> None:
+    """The rows of a query on a document: {"row": {...}, "count": n}, one a line."""
+    parsed = parse(
+        source_of(document),
+        limits=options.limits_of(limit_depth, limit_size, limit_text),
+        keep_whitespace=keep_whitespace,
+        namespaces=options.namespaces_of(namespace),
+    )
+    view = parsed.watch(text, language=language, maintainer=maintainer)
+    writer(json).rows(view.columns, view.rows())
