@@ -1,0 +1,1 @@
+"""Verdicts that change nothing: truth, satisfiability, relevance, containment, types, garbage."""
