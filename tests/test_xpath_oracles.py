@@ -8,6 +8,7 @@ both oracles pass over what the attribute's element holds, which the recommendat
 too); test_xpath.py has that case by hand.
 """
 
+import re
 from typing import Any
 
 import elementpath
@@ -195,6 +196,13 @@ def selected_by_elementpath(root: etree._Element, expression: str) -> set[Positi
     return found
 
 
+ELEMENTPATH_ERRS = re.compile(
+    r"(@[kl*]|attribute::node\(\))[/\[]|(following|preceding)::|[<>]|= -?\d"
+)
+"""elementpath takes `@k/@k` for `@k`, finds nothing after a text, and fails where a value is no
+number: lxml alone judges these."""
+
+
 def agree_on(expression: str) -> bool:
     """Whether the oracles follow the recommendation here."""
     return "following::" not in expression or not ("@" in expression or "attribute::" in expression)
@@ -221,6 +229,7 @@ def test_oracle_selected_nodes_are_those_of_lxml(xml: str, expression: str) -> N
 
 @given(elements(), selections())
 def test_oracle_selected_nodes_are_those_of_elementpath(xml: str, expression: str) -> None:
+    assume(not ELEMENTPATH_ERRS.search(expression))
     pattern = the_pattern(expression)
     root = etree.fromstring(xml)
     assert selected_by_axlog(load(xml), pattern) == selected_by_elementpath(root, expression)

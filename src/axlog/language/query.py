@@ -20,8 +20,7 @@ from axlog.language.xquery_syntax import looks_like_xquery
 
 LANGUAGES = ("pattern", "xpath", "xquery")
 
-# An element called `match` in XPath is followed by what no tree pattern begins with.
-_MATCH = re.compile(r"\s*match(?![\w.\-:(])(?!\s*(?:$|[=<>|+\-*\[,)]|/(?=\s*$)))")
+_MATCH = re.compile(r"\s*match(?![\w.\-:(])")
 
 
 @dataclass(frozen=True, slots=True)

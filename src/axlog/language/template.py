@@ -93,6 +93,24 @@ class Element:
 Part: TypeAlias = Show | Atom | Each | Element
 
 
+class PieceKind(Enum):
+    """What an item of a result is."""
+
+    VALUE = "a value"
+    TEXT = "a text"
+    XML = "an element"
+    ATTRIBUTE = "an attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One item of a result: its string, or the XML of an element; `name` is an attribute's."""
+
+    kind: PieceKind
+    text: str
+    name: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """What a view makes of its rows. `bindings` are the `for` variables' nodes, in their order.
@@ -113,14 +131,18 @@ class Template:
         >>> Template((Element("p", content=(Enclosed((name,)),)),)).render({"name.val": "A & B"})
         '<p>A &amp; B</p>'
         """
+        return _joined(self.pieces(row), top=True)
+
+    def pieces(self, row: Mapping[str, Any]) -> list[Piece]:
+        """The items that one row gives."""
         parts = self.parts
         if self.scope:
             parts = tuple(_declaring(part, self.scope) for part in parts)
-        return _joined(list(_pieces(parts, row, {})), top=True)
+        return list(_pieces(parts, row, {}))
 
     def render_all(self, rows: Iterable[Mapping[str, Any]]) -> str:
         """The whole result, with what stands around the query."""
-        pieces: list[_Piece] = []
+        pieces: list[Piece] = []
         for row in rows:
             pieces += _pieces(self.parts, row, dict(self.scope))
         return self.before + _joined(pieces, top=True) + self.after
@@ -136,31 +158,17 @@ def _declaring(part: Part, scope: tuple[tuple[str, str], ...]) -> Part:
 # Rendering --------------------------------------------------------------------------------------
 
 
-class _Kind(Enum):
-    VALUE = 1
-    TEXT = 2
-    XML = 3
-    ATTRIBUTE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: _Kind
-    text: str
-    name: str = ""
-
-
 Scope: TypeAlias = Mapping[str, str]
 """Prefix to namespace, as the constructors around declare them."""
 
 
-def _pieces(parts: Iterable[Part], row: Mapping[str, Any], scope: Scope) -> Iterator[_Piece]:
+def _pieces(parts: Iterable[Part], row: Mapping[str, Any], scope: Scope) -> Iterator[Piece]:
     for part in parts:
         match part:
             case Atom(value=value):
-                yield _Piece(_Kind.VALUE, value)
+                yield Piece(PieceKind.VALUE, value)
             case Element():
-                yield _Piece(_Kind.XML, _element(part, row, scope))
+                yield Piece(PieceKind.XML, _element(part, row, scope))
             case Each(columns=columns, parts=inside):
                 for values in zip(*(row[column] for column in columns), strict=True):
                     item = {**row, **dict(zip(columns, values, strict=True))}
@@ -169,7 +177,7 @@ def _pieces(parts: Iterable[Part], row: Mapping[str, Any], scope: Scope) -> Iter
                 yield from _shown(part, row, scope)
 
 
-def _shown(show: Show, row: Mapping[str, Any], scope: Scope) -> Iterator[_Piece]:
+def _shown(show: Show, row: Mapping[str, Any], scope: Scope) -> Iterator[Piece]:
     value = row[show.column]
     values = value if isinstance(value, tuple) else (value,)
     if show.is_distinct:
@@ -193,21 +201,21 @@ def _one(values: tuple[Any, ...]) -> Any:
     return values[0] if values else ""
 
 
-def _piece(show: Show, value: str, kind: Id | str | None, scope: Scope) -> _Piece:
+def _piece(show: Show, value: str, kind: Id | str | None, scope: Scope) -> Piece:
     match show.form:
         case Form.VALUE:
-            return _Piece(_Kind.VALUE, value)
+            return Piece(PieceKind.VALUE, value)
         case Form.TEXT:
-            return _Piece(_Kind.TEXT, value)
+            return Piece(PieceKind.TEXT, value)
         case Form.ATTRIBUTE:
-            return _Piece(_Kind.ATTRIBUTE, value, show.name or str(kind)[1:])
+            return Piece(PieceKind.ATTRIBUTE, value, show.name or str(kind)[1:])
         case Form.NODE:
             label = kind.labels[-1] if isinstance(kind, Id) and kind.labels else ""
             if label.startswith("@"):
-                return _Piece(_Kind.ATTRIBUTE, value, label[1:])
+                return Piece(PieceKind.ATTRIBUTE, value, label[1:])
             if label == "#text":
-                return _Piece(_Kind.TEXT, value)
-    return _Piece(_Kind.XML, _in_scope(value, scope))
+                return Piece(PieceKind.TEXT, value)
+    return Piece(PieceKind.XML, _in_scope(value, scope))
 
 
 def _in_scope(xml: str, scope: Scope) -> str:
@@ -247,16 +255,16 @@ def _value(part: Text | Enclosed, row: Mapping[str, Any]) -> str:
 
 
 def _take_attributes(
-    pieces: list[_Piece],
+    pieces: list[Piece],
     attributes: dict[str, str],
     declared: dict[str, str],
     scope: dict[str, str],
     has_content: bool,
-) -> list[_Piece]:
+) -> list[Piece]:
     """Move the attributes among the pieces to the element; what is left is content."""
-    rest: list[_Piece] = []
+    rest: list[Piece] = []
     for piece in pieces:
-        if piece.kind is not _Kind.ATTRIBUTE:
+        if piece.kind is not PieceKind.ATTRIBUTE:
             rest.append(piece)
             continue
         name = _qualify(piece.name, declared, scope)
@@ -298,18 +306,18 @@ def _written(tag: str, declared: dict[str, str], attributes: dict[str, str], con
     return f"<{opening}>{content}</{tag}>" if content else f"<{opening}/>"
 
 
-def _joined(pieces: list[_Piece], top: bool = False) -> str:
+def _joined(pieces: list[Piece], top: bool = False) -> str:
     """Pieces side by side: a space between two values, nothing between others."""
     parts: list[str] = []
-    before: _Kind | None = None
+    before: PieceKind | None = None
     for piece in pieces:
-        if piece.kind is _Kind.VALUE and before is _Kind.VALUE:
+        if piece.kind is PieceKind.VALUE and before is PieceKind.VALUE:
             parts.append(" ")
         before = piece.kind
         match piece.kind:
-            case _Kind.XML:
+            case PieceKind.XML:
                 parts.append(piece.text)
-            case _Kind.ATTRIBUTE if top:
+            case PieceKind.ATTRIBUTE if top:
                 name = _qualify(piece.name, {}, {})
                 parts.append(f'{name}="{piece.text.translate(_VALUE_ESCAPES)}"')
             case _:

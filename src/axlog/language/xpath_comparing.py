@@ -100,6 +100,8 @@ class Comparing(Hanging):
             left, operator, right = right, operator.mirrored(), left
         if operator.is_single:
             self._check_single(left, operator, right, site)
+        if any(side.side is Side.NODES and not side.trails for side in (left, right)):
+            return None  # nothing compares with the empty sequence
         match left.side, right.side:
             case Side.NODES, Side.CONSTANTS:
                 items = [self._with_constant(operator, right.at, v) for v in right.values]

@@ -25,6 +25,7 @@ from axlog.language.xpath_tree import (
     Reference,
     Sequence,
     Step,
+    operands,
 )
 
 BOOLEAN_CALLS = frozenset("boolean empty exists false not true".split())
@@ -113,8 +114,8 @@ class Conditions(Comparing):
     def _alone(self, expression: Expression, site: Site) -> Found:
         """A connective all of whose conditions hang here."""
         match expression:
-            case Binary(left=left, right=right):
-                sides = [self.condition(side, site) for side in (left, right)]
+            case Binary():
+                sides = [self.condition(side, site) for side in operands(expression, "or")]
                 return either([side for side in sides if side is not None], site)
             case Quantified(condition=condition, at=at):
                 other = replace(expression, condition=Call("not", (condition,), at))

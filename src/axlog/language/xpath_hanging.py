@@ -111,9 +111,9 @@ class Hanging(ABC):
         return unsupported(self.text, at, what, expected, advice)
 
     def fresh_variable(self) -> str:
+        """A name for a variable of the pattern that joins two values."""
         self._fresh += 1
-        taken = self.variables.values.values()
-        return self.fresh_variable() if f"v{self._fresh}" in taken else f"v{self._fresh}"
+        return f"v{self._fresh}"
 
     # building
 

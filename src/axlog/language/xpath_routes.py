@@ -27,6 +27,7 @@ from axlog.language.xpath_tree import (
     Binary,
     Call,
     Constant,
+    Constructor,
     Context,
     Expression,
     Group,
@@ -154,6 +155,8 @@ class Routes:
         what = "a value where nodes are wanted"
         if isinstance(expression, Call):
             what = f"{expression.name}() where nodes are wanted"
+        elif isinstance(expression, Constructor):
+            what = "a path into a constructor"
         return unsupported(self.text, expression.at, what, expected="a path")
 
     def _too_many(self, at: int) -> QueryError:

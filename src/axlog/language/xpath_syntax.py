@@ -42,12 +42,18 @@ MOST_STEPS = 150
 _AXIS = re.compile(rf"({NCNAME})\s*::")
 _EXPANDED = re.compile(rf"Q\{{([^{{}}]*)\}}({NCNAME}|\*)")
 _PARTIAL = re.compile(rf"(?:\*:{NCNAME}|{NCNAME}:\*)")
-_CALLED = re.compile(rf"(?:({NCNAME}):)?({NCNAME})\s*\(")
+_CALLED = re.compile(rf"(?:({NCNAME}):)?({NCNAME})\s*\((?!:)")
 _KIND_TESTS = frozenset(
     """attribute comment document-node element item namespace-node node processing-instruction
     schema-attribute schema-element text""".split()
 )
 _DOT = re.compile(r"\.(?![.\d])")
+_CONSTRUCTED = re.compile(rf"<(?:{NCNAME}|!--|\?)")
+_COMPUTED = re.compile(
+    r"(element|attribute|processing-instruction|namespace)\s+(?:[\w:.\-]+\s*)?\{"
+    r"|(?:element|attribute|text|comment|document)\s*\{"
+)
+_VALUE_START = re.compile(r"[$\"'\d]")
 _STEP_START = re.compile(rf"{NCNAME}|[*@.(]")
 _COMPARISON = re.compile(r"!=|<=|>=|=|<(?!<)|>(?!>)")
 _VALUE_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
@@ -91,11 +97,11 @@ class ExpressionParser(Reader):
 
     def single(self) -> Expression:
         at = self.skip()
-        if re.compile(r"(some|every)\s+\$").match(self.text, at):
+        if re.compile(r"(some|every)\s*\$").match(self.text, at):
             return self._quantified(at)
         if re.compile(r"if\s*\(").match(self.text, at):
             raise self.unsupported("a choice by `if`", at, advice="`or` and `and` in a predicate")
-        if re.compile(r"(for|let)\s+\$").match(self.text, at):
+        if re.compile(r"(for|let)\s*\$").match(self.text, at):
             return self.flwor(at)
         return self._disjunction()
 
@@ -125,20 +131,16 @@ class ExpressionParser(Reader):
     # operators, the loosest first
 
     def _disjunction(self) -> Expression:
-        found = self._conjunction()
-        while True:
-            at = self.skip()
-            if not self.take_word("or"):
-                return found
-            found = Binary("or", found, self._conjunction(), at)
+        operands = [self._conjunction()]
+        while self.take_word("or"):
+            operands.append(self._conjunction())
+        return _balanced("or", operands)
 
     def _conjunction(self) -> Expression:
-        found = self._comparison()
-        while True:
-            at = self.skip()
-            if not self.take_word("and"):
-                return found
-            found = Binary("and", found, self._comparison(), at)
+        operands = [self._comparison()]
+        while self.take_word("and"):
+            operands.append(self._comparison())
+        return _balanced("and", operands)
 
     def _comparison(self) -> Expression:
         found = self._union()
@@ -157,12 +159,10 @@ class ExpressionParser(Reader):
         return found.group() if found else self.take_word(*_VALUE_COMPARISONS)
 
     def _union(self) -> Expression:
-        found = self._operand()
-        while True:
-            at = self.skip()
-            if self.text.startswith("||", at) or not (self.take("|") or self.take_word("union")):
-                return found
-            found = Binary("|", found, self._operand(), at)
+        operands = [self._operand()]
+        while not self.sees("||") and (self.take("|") or self.take_word("union")):
+            operands.append(self._operand())
+        return _balanced("|", operands)
 
     def _operand(self) -> Expression:
         """One operand, and the refusal of every infix operator that a view has no use for."""
@@ -246,11 +246,24 @@ class ExpressionParser(Reader):
             return Constant(number, at)
         if self.sees("$"):
             return Reference(self.need_variable(), at)
+        if self.sees("(#"):
+            raise self.unsupported("a pragma", at, advice="what it encloses, alone")
         if self.take("("):
             return self._parenthesised(at)
         if self._sees_call():
             return self._call(at)
+        self._refuse_constructor(at)
         return None
+
+    def _refuse_constructor(self, at: int) -> None:
+        if _COMPUTED.match(self.text, at):
+            raise self.unsupported(
+                "a computed constructor", at, advice="XQuery's <name>{...}</name>"
+            )
+        if _CONSTRUCTED.match(self.text, at):
+            raise self.unsupported(
+                "a constructor here", at, advice="XQuery: for ... return <name/>"
+            )
 
     def string_value(self, string: str, at: int) -> str:
         """What a string literal means: in XPath, itself."""
@@ -289,6 +302,9 @@ class ExpressionParser(Reader):
             return Step("self", AnyNode(), self._predicates(), at)
         if self._sees_call():
             return self._call(at)
+        self._refuse_constructor(at)
+        if _VALUE_START.match(self.text, at):
+            raise self.unsupported("a value as a step", at, expected="a step of a path")
         axis = self._axis()
         test_at = self.skip()
         if axis is None and re.compile(r"attribute\s*\(").match(self.text, test_at):
@@ -371,6 +387,15 @@ class ExpressionParser(Reader):
                     arguments.append(self.single())
             self.need(")")
         return Call(name, tuple(arguments), at)
+
+
+def _balanced(operator: str, operands: list[Expression]) -> Expression:
+    """Operands of an associative operator, in a tree of little depth: walks of it recurse."""
+    while len(operands) > 1:
+        pairs = zip(operands[::2], operands[1::2], strict=False)
+        joined: list[Expression] = [Binary(operator, a, b, a.at) for a, b in pairs]
+        operands = joined + operands[len(joined) * 2 :]
+    return operands[0]
 
 
 def _path(start: Root | Context | Reference | Expression, steps: list[AnyStep], at: int) -> Path:

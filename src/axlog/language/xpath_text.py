@@ -30,7 +30,7 @@ _NAME = re.compile(rf"(?:({NCNAME}):)?({NCNAME})")
 _WORD_END = re.compile(rf"(?![{_START}\-.0-9\xB7:])")
 _SPACE = re.compile(r"\s*")
 _COMMENT_MARK = re.compile(r"\(:|:\)")
-_STRING = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
+_STRING = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|“[^”]*”")
 _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _THING = re.compile(r"[\w$@][\w.:-]*|[/:!<>=.|]+|\S")
 
@@ -145,6 +145,7 @@ class Reader:
     # literals and names
 
     def take_string(self) -> str | None:
+        """A string in quotes; printed papers set “these”, which nothing else begins with."""
         at = self.skip()
         found = _STRING.match(self.text, at)
         if found is None:

@@ -192,6 +192,13 @@ Expression: TypeAlias = (
 )
 
 
+def operands(expression: Expression, operator: str) -> list[Expression]:
+    """The operands of a chain of one operator, in the order of writing."""
+    if isinstance(expression, Binary) and expression.operator == operator:
+        return [*operands(expression.left, operator), *operands(expression.right, operator)]
+    return [expression]
+
+
 def references(expression: object) -> set[str]:
     """The variables that an expression mentions, at whatever depth."""
     return {node.name for node in _walk(expression) if isinstance(node, Reference)}

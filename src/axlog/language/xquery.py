@@ -29,9 +29,10 @@ from functools import lru_cache
 
 from axlog.errors import QueryError
 from axlog.language.normal import check
-from axlog.language.pattern import Axis, Comparison, Kind, Pattern, Variable, Wildcard
+from axlog.language.pattern import Axis, Branch, Comparison, Kind, Pattern, Variable, Wildcard
 from axlog.language.places import place_at
 from axlog.language.template import Form, Part, Show, Template
+from axlog.language.xpath_conditions import is_condition
 from axlog.language.xpath_growing import Growing, nothing
 from axlog.language.xpath_hanging import Built, NodeVariable, Site
 from axlog.language.xpath_routes import Trail
@@ -68,8 +69,10 @@ from axlog.language.xquery_syntax import QueryParser
 
 def parse_xquery(
     text: str, namespaces: Mapping[str, str] | None = None
-) -> tuple[Pattern, Template]:
+) -> tuple[Pattern, Template | None]:
     """The pattern of an XQuery view, and the template that its constructor is.
+
+    A query without `for` that is a condition is Boolean and has no template.
 
     >>> view = "for $b in //book where $b/price > 9 return <b id='{$b/@id}'>{$b/title}</b>"
     >>> pattern, template = parse_xquery(view)
@@ -82,7 +85,7 @@ def parse_xquery(
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Pattern, Template]:
+def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Pattern, Template | None]:
     expression = QueryParser(text, dict(namespaces)).query()
     pattern, template = Querying(text).view(expression)
     check(pattern)
@@ -96,7 +99,7 @@ class Querying(Showing):
         super().__init__(text)
         self._bindings: list[str] = []
 
-    def view(self, expression: Expression) -> tuple[Pattern, Template]:
+    def view(self, expression: Expression) -> tuple[Pattern, Template | None]:
         around = _Around()
         while True:
             expression = self._as_meant(expression)
@@ -108,13 +111,19 @@ class Querying(Showing):
             if query is None:
                 break
             around, expression = self._around(expression), query
+        if is_condition(expression) and not self._bindings and not around.before:
+            self._require(expression)
+            return Pattern(self._branches()), None
         parts = self._returned(expression)
-        if not self.root.items:
-            self.root.take([Growing(Axis.CHILD, Wildcard())])  # every document has a root element
         outputs = tuple(self.outputs.values())
-        pattern = Pattern(self.root.freeze(), tuple(self.variables.where), outputs)
+        pattern = Pattern(self._branches(), tuple(self.variables.where), outputs)
         bindings = tuple(self._bindings)
         return pattern, Template(tuple(parts), bindings, around.before, around.after, around.scope)
+
+    def _branches(self) -> tuple[Branch, ...]:
+        if not self.root.items:
+            self.root.take([Growing(Axis.CHILD, Wildcard())])  # every document has a root element
+        return self.root.freeze()
 
     # the whole
 
@@ -203,8 +212,11 @@ class Querying(Showing):
                     self._declare(clause)
                     self._bind_let(clause)
                 case Where(condition=condition):
-                    found = self.condition(condition, Site(DOCUMENT, self.root))
-                    self.root.take([nothing()] if found is None else found)
+                    self._require(condition)
+
+    def _require(self, condition: Expression) -> None:
+        found = self.condition(condition, Site(DOCUMENT, self.root))
+        self.root.take([nothing()] if found is None else found)
 
     def _declare(self, clause: For | Let) -> None:
         variables = self.variables

@@ -71,6 +71,9 @@ class Showing(Conditions):
         self._collected: dict[str, Shown] = {}
         self._inner: dict[str, Shown] = {}
 
+    def fresh_variable(self) -> str:
+        return self.new_name(super().fresh_variable())
+
     # parts
 
     def parts(self, expression: Expression) -> list[Part]:

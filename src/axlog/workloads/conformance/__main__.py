@@ -1,0 +1,40 @@
+"""`python -m axlog.workloads.conformance [DATA] [--json FILE] [--reasons N]`: run all, report.
+
+DATA is where the conformance data lies; else the environment's `AXLOG_CONFORMANCE`. The file gets
+one JSON object a case: suite, part, case, outcome, reason. The exit code is 1 if a case failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from axlog.workloads.conformance.cases import Outcome, run
+from axlog.workloads.conformance.report import report
+from axlog.workloads.conformance.suites import SUITES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m axlog.workloads.conformance")
+    parser.add_argument("data", nargs="?", default=os.environ.get("AXLOG_CONFORMANCE"))
+    parser.add_argument("--json", type=Path, help="write every result to this file")
+    parser.add_argument("--reasons", type=int, default=20, help="how many reasons to list")
+    given = parser.parse_args(arguments)
+    if not given.data or not Path(given.data).is_dir():
+        print("no conformance data: name its folder, or set AXLOG_CONFORMANCE", file=sys.stderr)
+        return 2
+    results = [run(case) for suite in SUITES for case in suite(Path(given.data))]
+    report(results, Console(), given.reasons)
+    if given.json is not None:
+        lines = [json.dumps(result.plain(), ensure_ascii=False) + "\n" for result in results]
+        given.json.write_text("".join(lines), encoding="utf-8")
+    return 1 if any(result.outcome is Outcome.FAILED for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
