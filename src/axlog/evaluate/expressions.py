@@ -34,6 +34,7 @@ from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import AnyNode, Axis, Kind, Name, Output, Pattern, Test
 from axlog.language.places import place_at
 from axlog.language.xpath import SELECTED, Selecting
+from axlog.language.xpath_text import unsupported
 from axlog.language.xpath_tree import (
     Binary,
     Call,
@@ -339,11 +340,10 @@ class Evaluator:
         """Items that must be nodes of the document."""
         found = [item for item in items if isinstance(item, Node)]
         if len(found) != len(items):
-            is_new = any(isinstance(item, New) for item in items)
-            what = (
-                "a path into a node that the statement makes" if is_new else "a step from a value"
-            )
-            raise self.refused("XPTY0004", f"{what} finds nothing in the document", at)
+            if any(isinstance(item, New) for item in items):
+                what = "a path into a node that the statement makes"
+                raise unsupported(self.statement.text, at, what, advice="nodes of the document")
+            raise self.refused("XPTY0004", "a step from a value finds no nodes", at)
         return found
 
     def ordered(self, nodes: set[Node]) -> Items:

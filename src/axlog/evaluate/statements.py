@@ -27,7 +27,7 @@ from axlog.document.updates import Where as Place
 from axlog.errors import UpdateError
 from axlog.evaluate.building import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
-from axlog.evaluate.items import Items, New, Node, joined
+from axlog.evaluate.items import Item, Items, New, Node, joined
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import AnyNode
 from axlog.language.places import place_at
@@ -163,14 +163,14 @@ class _Making(Evaluator):
         self, targets: Items, place: Place, pieces: Content, attributes: int, given: Update
     ) -> None:
         if place in _BESIDE:
-            target, kind = self._target(targets, _HAS_SIBLINGS, "XUTY0006", given)
+            target, _ = self._target(targets, _HAS_SIBLINGS, "XUTY0006", given)
             if attributes and self.tree.parent(target) == DOCUMENT_NODE:
                 raise self._wrong("XUDY0030", "an attribute cannot stand beside the root", given)
         else:
             into = frozenset({ELEMENT, int(NodeKind.DOCUMENT)})
-            target, kind = self._target(targets, into, "XUTY0005", given)
-            if attributes and kind != ELEMENT:
+            if attributes and any(self._kind(item) == NodeKind.DOCUMENT for item in targets):
                 raise self._wrong("XUTY0022", "an attribute cannot be put into a document", given)
+            target, _ = self._target(targets, into, "XUTY0005", given)
         if pieces:
             self.operations.append(Insert(place, target, pieces))
 
@@ -209,15 +209,18 @@ class _Making(Evaluator):
                 advice=f"for $x in ... return {given.name.partition('-')[0]} ... $x",
             )  # fmt: skip
         (item,) = targets
-        if isinstance(item, Node):
-            kind = self.tree._kind[item]
-        else:
-            kind = _NEW_KINDS[item.kind] if isinstance(item, New) else NodeKind.FREE
+        kind = self._kind(item)
         if kind not in kinds:
             raise self._wrong(code, f"{given.name} cannot have this target", given)
         if not isinstance(item, Node):
             raise self._not_in_document(given)
         return item, kind
+
+    def _kind(self, item: Item) -> int:
+        """The kind of a node; of a value, none."""
+        if isinstance(item, Node):
+            return self.tree._kind[item]
+        return _NEW_KINDS[item.kind] if isinstance(item, New) else int(NodeKind.FREE)
 
     def _not_in_document(self, given: Update) -> UpdateError:
         if given.name in ("insert-before", "insert-after"):

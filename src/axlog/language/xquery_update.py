@@ -133,6 +133,8 @@ class StatementParser(OperatorParser):
         """One statement, checked: it updates, and only where updates may stand."""
         at = self.skip()
         found = self.expression()
+        if self.declared:
+            found = Flwor(tuple(self.declared), found, found.at)
         if classify(found, self.text) is Class.SIMPLE:
             raise self.unsupported(
                 "a statement that changes nothing",
@@ -140,7 +142,7 @@ class StatementParser(OperatorParser):
                 expected="insert, delete, replace or rename",
                 advice="watch(...) or query for what only asks",
             )
-        return Flwor(tuple(self.declared), found, found.at) if self.declared else found
+        return found
 
     # the prolog
 
@@ -166,6 +168,8 @@ class StatementParser(OperatorParser):
             name = self.need_variable()
             self.need_word("external")
             self.declared.append(Let(name, Path(Root(start), (), start), start))
+        elif re.compile(r"\s*variable\s+\$[^\s:]+\s+as\b").match(self.text, self.offset):
+            raise self.unsupported("a type of a variable", at, advice="leave `as ...` out")
         elif self.take_word("updating"):
             raise self.unsupported("a function of one's own", at, advice="the updates themselves")
         else:
