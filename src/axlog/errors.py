@@ -62,6 +62,7 @@ CODES: dict[str, str] = {
     "AX305": "lists of updates cannot be put together",
     "AX306": "this is not a list of updates",
     "AX307": "what the update or query needs was not kept",
+    "AX308": "the patch cannot be applied",
     "FOER0000": "the statement raises an error",
     "XPTY0004": "a value has another type than is wanted",
     "XQDY0025": "an element is given two attributes of one name",
@@ -103,6 +104,7 @@ CODES: dict[str, str] = {
     "AX407": "the message is refused",
     "AX408": "the stream may only delete",
     "AX409": "this is not a time",
+    "AX410": "a key's value is there already",
     "AX410": "the line is not an update",
     # analyses
     "AX501": "the question is undecidable for this kind of query",

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.constraints import Inequality, inequalities
+from axlog.analysis.keys import Key
 from axlog.analysis.unknowns import ValueNeeds
 from axlog.datalog.compile import Relation
 from axlog.datalog.compile import Test as CompiledTest
+from axlog.errors import UndecidedError
 from axlog.language.pattern import TimeConstraint
 
 Values = tuple[str | int | None, ...]
@@ -29,6 +31,7 @@ class Need:
     times: frozenset[Inequality] = frozenset()
     unknown_times: frozenset[str] = frozenset()
     values: ValueNeeds = field(default_factory=ValueNeeds)
+    new: frozenset[tuple[str, Key]] = frozenset()  # columns whose value a key must not have yet
 
     def joined(self, other: Need) -> Need:
         return Need(
@@ -36,6 +39,7 @@ class Need:
             self.times | other.times,
             self.unknown_times | other.unknown_times,
             self.values.joined(other.values),
+            self.new | other.new,
         )
 
     def asks_no_more_than(self, other: Need) -> bool:
@@ -43,6 +47,7 @@ class Need:
             self.brought <= other.brought
             and self.times <= other.times
             and self.values.asks_no_more_than(other.values)
+            and self.new <= other.new
         )
 
 
@@ -65,7 +70,8 @@ def gather_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a way to a row: of ways under the same constraints, what they ask for is put together."""
     known = rows.setdefault(values, [])
     for at, one in enumerate(known):
-        if one.times == need.times and one.values == need.values:
+        same = (one.times, one.values, one.new) == (need.times, need.values, need.new)
+        if same:
             known[at] = replace(one, brought=one.brought | need.brought)
             return
     known.append(need)
@@ -80,6 +86,7 @@ def meet(
     """A natural join in which an unknown agrees with anything."""
     shared = [(layout.index(c), columns.index(c)) for c in columns if c in layout]
     added = [i for i, c in enumerate(columns) if c not in layout]
+    nodes = frozenset(i for i, _ in shared if layout[i].endswith(".node"))
     met: Rows = {}
     index: dict[Values, list[tuple[Values, list[Need]]]] = {}
     vague: list[tuple[Values, list[Need]]] = []
@@ -90,7 +97,7 @@ def meet(
         key = tuple(left[i] for i, _ in shared)
         others = list(part.items()) if None in key else [*index.get(key, ()), *vague]
         for right, more in others:
-            unified = _unify(left, right, shared)
+            unified = _unify(left, right, shared, nodes)
             if unified is None:
                 continue
             values = unified + tuple(right[j] for j in added)
@@ -100,9 +107,17 @@ def meet(
     return met, layout + [columns[i] for i in added]
 
 
-def _unify(left: Values, right: Values, shared: list[tuple[int, int]]) -> Values | None:
+def _unify(
+    left: Values, right: Values, shared: list[tuple[int, int]], nodes: frozenset[int]
+) -> Values | None:
     values = list(left)
     for i, j in shared:
+        if i in nodes and (values[i] is None) != (right[j] is None):
+            return None  # a node to come is none that is here
+        if i in nodes and values[i] is None:
+            raise UndecidedError(
+                "AX503", "an `or` that has to be tied to a node to come from further up"
+            )
         if values[i] is None:
             values[i] = right[j]
         elif right[j] is not None and right[j] != values[i]:
@@ -113,8 +128,7 @@ def _unify(left: Values, right: Values, shared: list[tuple[int, int]]) -> Values
 def constrain(
     tests: Iterable[CompiledTest], values: dict[str, str | int | None], need: Need
 ) -> Iterator[Need]:
-    """The needs that a row has once its tests are made: none if one fails, two for `!=` of times.
-    """
+    """The needs that a row has once its tests are made: none if one fails, two for `!=`."""
     waiting = [need]
     for test in tests:
         constraint = test.constraint
@@ -140,6 +154,40 @@ def constrain(
             if isinstance(way, list)
         ]
     yield from waiting
+
+
+def project(
+    rows: Rows, layout: list[str], tests: Iterable[CompiledTest], onto: tuple[str, ...], add: Add
+) -> Rows:
+    """Test what can be tested, keep as needs what cannot yet, and leave only some columns.
+
+    What is known is put into the needs first: a column that goes cannot be asked again.
+    """
+    at = [layout.index(column) for column in onto]
+    found: Rows = {}
+    for values, needs in rows.items():
+        known = dict(zip(layout, values, strict=True))
+        for need in needs:
+            for narrowed in constrain(tests, known, need):
+                settled = narrowed.values.settled(known)
+                if settled is not None:
+                    add(found, tuple(values[i] for i in at), replace(narrowed, values=settled))
+    return found
+
+
+def choose(
+    rows: Rows, layout: list[str], parts: list[tuple[Rows, tuple[str, ...]]], add: Add
+) -> tuple[Rows, list[str]]:
+    """Rows joined with one of several alternatives; what an alternative does not bind is open."""
+    longer = list(dict.fromkeys([*layout, *(c for _, columns in parts for c in columns)]))
+    merged: Rows = {}
+    for part, columns in parts:
+        met, bound = meet(rows, layout, part, columns, add)
+        order = [bound.index(column) if column in bound else None for column in longer]
+        for values, needs in met.items():
+            for need in needs:
+                add(merged, tuple(None if i is None else values[i] for i in order), need)
+    return merged, longer
 
 
 def add_rows(rows: Rows, more: Rows) -> None:

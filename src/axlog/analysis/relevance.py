@@ -20,8 +20,9 @@ from itertools import product
 
 from lxml import etree
 
+from axlog.analysis.capacity import fits
 from axlog.analysis.generalised import Need, Values
-from axlog.analysis.scenarios import Scenarios, can_be_met, with_join_variables
+from axlog.analysis.scenarios import Scenarios, is_limited, with_join_variables
 from axlog.datalog.compile import Relation
 from axlog.document.pending import Plan
 from axlog.document.reading import Element
@@ -39,6 +40,7 @@ from axlog.language.pattern import (
     Name,
     Pattern,
     PatternNode,
+    ValueConstraint,
     Variable,
     Wildcard,
     nodes_of,
@@ -57,15 +59,17 @@ class Relevance:
     reason: str | None = None
 
 
-def relevance(tree: Tree, pattern: Pattern, *, limit: int = 2000) -> dict[str, Relevance]:
-    """The relevance of every open stream for a pattern."""
-    lazy = lazily_wanted(tree, pattern)
-    scenarios = Scenarios(tree, with_join_variables(pattern))
+def relevance(
+    tree: Tree, pattern: Pattern, *, limit: int = 2000, together: bool = False
+) -> dict[str, Relevance]:
+    """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
+    lazy = lazily_wanted(tree, pattern, together=together)
+    scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
     ways = [
         (values, need)
         for values, needs in scenarios.rows.items()
         for need in needs
-        if need.brought and can_be_met(tree, scenarios.columns, values, need)
+        if need.brought and fits(tree, scenarios.columns, values, need, together)
     ]
     deletes = any(tree.call(node).deletes != "no" for node in tree.calls().values())
     found: dict[str, Relevance] = {}
@@ -87,14 +91,16 @@ def relevance(tree: Tree, pattern: Pattern, *, limit: int = 2000) -> dict[str, R
     return found
 
 
-def lazily_wanted(tree: Tree, pattern: Pattern) -> set[tuple[Relation, str]]:
+def lazily_wanted(
+    tree: Tree, pattern: Pattern, *, together: bool = False
+) -> set[tuple[Relation, str]]:
     """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
-    scenarios = Scenarios(tree, with_join_variables(pattern), prune=False)
+    scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune=False)
     return {
         pair
         for values, needs in scenarios.rows.items()
         for need in needs
-        if can_be_met(tree, scenarios.columns, values, need)
+        if fits(tree, scenarios.columns, values, need, together)
         for pair in need.brought
     }
 
@@ -114,6 +120,10 @@ def _exact(
 ) -> tuple[bool | None, str | None]:
     if pattern.where and any(need.times for _, need in ways):
         return None, "exact relevance with time constraints is not covered"
+    if is_limited(tree):
+        return None, "exact relevance where calls bring only so many trees is not covered"
+    if any(isinstance(each, ValueConstraint) for each in pattern.where):
+        return None, "exact relevance with comparisons is not covered"
     tried = 0
     try:
         for values, need in ways:

@@ -21,18 +21,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from axlog.analysis.bringing import bringable
-from axlog.analysis.constraints import TimeSystem, not_before
+from axlog.analysis.bringing import bringable, deep_columns
+from axlog.analysis.constraints import Inequality, TimeSystem, at_or_after, not_before
 from axlog.analysis.generalised import (
     NOTHING,
     Need,
     Rows,
     Values,
     add_need,
-    constrain,
+    choose,
     gather_need,
     meet,
+    project,
 )
+from axlog.analysis.keys import Key, keyed_relations, values_seen
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
@@ -51,6 +53,7 @@ class _Below:
     descendants: Sums = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # of the node itself
     deeper_calls: list[str] = field(default_factory=list)  # anywhere below it
+    changing: list[str] = field(default_factory=list)  # anywhere below it, deleting ones too
 
 
 class Scenarios:
@@ -70,11 +73,15 @@ class Scenarios:
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
         self._bringable: dict[tuple[Relation, bool], Rows] = {}
+        self._is_limited = is_limited(tree)
+        self._deep: dict[Relation, tuple[str, ...]] = {}
+        self._keyed = keyed_relations(self.program, tree.facts)
+        self._seen: dict[Key, set[str]] = {}
         self.rows = self._evaluate()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.program.root.columns
+        return self._shown(self.program.root)
 
     # Over the document --------------------------------------------------------------------------
 
@@ -89,6 +96,7 @@ class Scenarios:
             above = risen.setdefault(tree.parent(node), _Below())
             if tree._kind[node] == CALL:
                 call = tree.call(node)
+                above.changing.append(call.stream)
                 if call.deletes != "only":
                     above.calls.append(call.stream)
                     above.deeper_calls.append(call.stream)
@@ -110,16 +118,17 @@ class Scenarios:
         descending = self._interpreter.descending
         self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
         above.deeper_calls += below.deeper_calls
+        above.changing += below.changing
 
     def _at(self, node: int, relation: Relation, below: _Below, here: Sums) -> Rows:
         """The rows of a relation at a node that passes its test."""
         interpreter, tree = self._interpreter, self.tree
         if interpreter.depends_on_value(relation):
-            if below.deeper_calls:
+            if below.changing:
                 raise UndecidedError(
                     "AX503",
                     f"{relation.node} compares a value that the stream "
-                    f"{below.deeper_calls[0]!r} may still change",
+                    f"{below.changing[0]!r} may still change",
                 )
             if not interpreter.passes_values(relation, tree.string_value(node)):
                 return {}
@@ -148,21 +157,18 @@ class Scenarios:
             raise UndecidedError("AX503", "scenarios of a pattern with `not` are not listed")
         for edge in relation.edges:
             part = self._part(edge, below, here)
-            rows, layout = meet(rows, layout, part, edge.relation.columns, self._add)
+            rows, layout = meet(rows, layout, part, self._shown(edge.relation), self._add)
             if not rows:
                 return {}
         for choice in relation.choices:
-            merged: Rows = {}
-            longer = list(dict.fromkeys([*layout, *choice.columns]))
-            for alternative in choice.alternatives:
-                part = self._join(alternative, {(): [NOTHING]}, [], below, here)
-                met, columns = meet(rows, list(layout), part, alternative.columns, self._add)
-                order = [columns.index(column) for column in longer]
-                for values, needs in met.items():
-                    for need in needs:
-                        self._add(merged, tuple(values[i] for i in order), need)
-            rows, layout = merged, longer
-        return self._finish(relation, rows, layout)
+            parts = [
+                (self._join(a, {(): [NOTHING]}, [], below, here), self._shown(a))
+                for a in choice.alternatives
+            ]
+            rows, layout = choose(rows, layout, parts, self._add)
+        if self._keyed:
+            rows = self._without_repeated(rows, layout)
+        return project(rows, layout, relation.tests, self._shown(relation), self._add)
 
     def _part(self, edge: Edge, below: _Below, here: Sums) -> Rows:
         """What an edge sees: what is here, and what calls may bring."""
@@ -179,30 +185,77 @@ class Scenarios:
             calls = below.deeper_calls
             if axis is Axis.DESCENDANT_OR_SELF:
                 self._add_rows(found, here.get(relation, {}))
-        is_root = axis is Axis.CHILD
         for stream in calls:
-            for values, needs in self._can_bring(relation, is_root).items():
+            brought = frozenset({(relation, stream)})
+            for values, needs in self._can_bring(relation, axis is Axis.CHILD).items():
                 for need in needs:
-                    self._add(found, values, replace(need, brought=frozenset({(relation, stream)})))
+                    times = self._arriving(stream, relation, axis, need)
+                    self._add(found, values, replace(times, brought=brought))
         return found
 
     def _can_bring(self, relation: Relation, is_root: bool) -> Rows:
         key = (relation, is_root)
         if key not in self._bringable:
-            self._bringable[key] = bringable(relation, is_root, self._together)
+            rows, layout = bringable((relation,), is_root, self._together)
+            found = project(rows, layout, (), self._shown(relation), add_need)
+            new = self._new_nodes(relation)
+            self._bringable[key] = {
+                values: [replace(need, new=new) for need in needs]
+                for values, needs in found.items()
+            }
         return self._bringable[key]
 
-    def _finish(self, relation: Relation, rows: Rows, layout: list[str]) -> Rows:
-        """Test what can be tested, keep as needs what cannot yet, and project."""
-        at = [layout.index(column) for column in relation.columns]
+    def _new_nodes(self, relation: Relation) -> frozenset[tuple[str, Key]]:
+        """The columns in which a tree to come has values of keys."""
+        shown = self._shown(relation)
+        pairs = (pair for below in relation.walk() for pair in self._keyed.get(below, ()))
+        return frozenset(pair for pair in pairs if pair[0] in shown)
+
+    def _without_repeated(self, rows: Rows, layout: list[str]) -> Rows:
+        """Rows without the ways that would bring a second node of a key's value."""
         found: Rows = {}
         for values, needs in rows.items():
-            for need in needs:
-                for narrowed in constrain(
-                    relation.tests, dict(zip(layout, values, strict=True)), need
-                ):
-                    self._add(found, tuple(values[i] for i in at), narrowed)
+            kept = [need for need in needs if not self.is_repeated(layout, values, need)]
+            if kept:
+                found[values] = kept
         return found
+
+    def is_repeated(self, columns: Sequence[str], values: Values, need: Need) -> bool:
+        """Whether a need asks for a node of a key whose value is there already."""
+        known = dict(zip(columns, values, strict=True))
+        return any(known.get(column) in self._values_seen(key) for column, key in need.new)
+
+    def _values_seen(self, key: Key) -> set[str]:
+        if key not in self._seen:
+            self._seen[key] = values_seen(self.tree, key)
+        return self._seen[key]
+
+    def _arriving(self, stream: str, relation: Relation, axis: Axis, need: Need) -> Need:
+        """What a one-shot call brings has one time; what calls inside it bring comes later."""
+        if not need.unknown_times or self._mode(stream) != "one-shot":
+            return need
+        arrival = f"?{stream}"
+        root = relation.node.name if axis is Axis.CHILD and relation.node is not None else None
+        times = [at_or_after(name, arrival) for name in need.unknown_times]
+        times += [
+            at_or_after(arrival, name)
+            for name in need.unknown_times
+            if self._together or name == root
+        ]
+        return replace(
+            need, times=need.times.union(times), unknown_times=need.unknown_times | {arrival}
+        )
+
+    def _mode(self, stream: str) -> str:
+        return self.tree.call(self.tree.calls()[stream]).mode
+
+    def _shown(self, relation: Relation) -> tuple[str, ...]:
+        """The columns that go up: all of them where calls are limited (see `capacity.py`)."""
+        if not self._is_limited:
+            return relation.columns
+        if relation not in self._deep:
+            self._deep[relation] = tuple(deep_columns([relation]))
+        return self._deep[relation]
 
 
 def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:
@@ -236,9 +289,19 @@ def with_join_variables(pattern: Pattern) -> Pattern:
     return replace(pattern, outputs=outputs)
 
 
+def is_limited(tree: Tree) -> bool:
+    """Whether some call may bring only so many trees."""
+    return any(tree.call(node).most is not None for node in tree.calls().values())
+
+
 def can_be_met(tree: Tree, columns: tuple[str, ...], values: Values, need: Need) -> bool:
     """Whether what a row needs does not contradict itself or the clock."""
-    if not need.values.is_satisfiable(dict(zip(columns, values, strict=True))):
+    known = dict(zip(columns, values, strict=True))
+    if not need.values.is_satisfiable(known):
         return False
     bounds = [not_before(name, tree.clock) for name in need.unknown_times]
+    for name in need.unknown_times:
+        time = known.get(f"{name}.time")
+        if time is not None:  # asked for: a time to come is unknown otherwise
+            bounds += [not_before(name, int(time)), Inequality(((1, name),), int(time))]
     return TimeSystem([*need.times, *bounds]).is_satisfiable

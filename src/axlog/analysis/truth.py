@@ -16,7 +16,7 @@ from typing import Any
 from axlog.analysis.capacity import fits
 from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
-from axlog.analysis.scenarios import Scenarios, can_be_met
+from axlog.analysis.scenarios import Scenarios
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
@@ -57,6 +57,7 @@ class Outlook:
     def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
         self.tree = tree
         self.pattern = pattern
+        self._together = together
         self._scenarios = Scenarios(tree, pattern, together=together)
         self._open: list[tuple[Values, Need]] = []
         self._holds = False
@@ -70,8 +71,12 @@ class Outlook:
                     self._holds = True
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
-        met = can_be_met(self.tree, self._scenarios.columns, values, need)
-        return met and fits(self.tree, need.brought)
+        columns = self._scenarios.columns
+        return (
+            can_be_met(self.tree, columns, values, need)
+            and not self._scenarios.is_repeated(columns, values, need)
+            and fits(self.tree, need.brought)
+        )
 
     @property
     def truth(self) -> Truth:
@@ -104,7 +109,7 @@ class Outlook:
         wanted = self._wanted(row)
         verdict = Truth.NEVER
         for values, needs in self._scenarios.rows.items():
-            pinned = _pin(values, wanted)
+            pinned = _pin(self._scenarios.columns, values, wanted)
             if pinned is None:
                 continue
             for need in needs:
@@ -140,12 +145,14 @@ class Outlook:
         return shown
 
 
-def _pin(values: Values, wanted: Iterable[str | int | None]) -> Values | None:
+def _pin(
+    columns: Iterable[str], values: Values, wanted: Iterable[str | int | None]
+) -> Values | None:
     """The scenario with the wanted values put in, or None if it has others."""
-    pinned = []
-    for value, want in zip(values, wanted, strict=True):
-        if value is not None and want is not None and value != want:
-            return None
+    pinned: list[str | int | None] = []
+    for column, value, want in zip(columns, values, wanted, strict=True):
+        if want is not None and value != want and (value is not None or column.endswith(".node")):
+            return None  # a node that has an id is none that is to come
         pinned.append(want if value is None else value)
     return tuple(pinned)
 

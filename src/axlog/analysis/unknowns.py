@@ -7,12 +7,16 @@ above s is s with a TAB, the least XML character, behind it; so intervals are de
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
 from axlog.errors import UndecidedError
 from axlog.language.pattern import Comparison, ValueConstraint, Variable
 from axlog.language.values import comparison
+
+Known = Mapping[str, str | int | None]
+"""Values by column; None: unknown."""
 
 _NAME = re.compile(r"(\{[^{}]*\})?[^\W\d][\w.\-·]*")
 _LEAST = "\t"
@@ -43,7 +47,7 @@ class ValueNeeds:
         )
 
     def constrained(
-        self, constraint: ValueConstraint, values: dict[str, str | int | None]
+        self, constraint: ValueConstraint, values: Known
     ) -> ValueNeeds | None:
         """What a value constraint adds; None if it fails."""
         left = f"${constraint.left.name}"
@@ -53,7 +57,7 @@ class ValueNeeds:
         return self._with(left, Comparison(constraint.operator, right), values)
 
     def _with(
-        self, column: str, compared: Comparison, values: dict[str, str | int | None]
+        self, column: str, compared: Comparison, values: Known
     ) -> ValueNeeds | None:
         value = values[column]
         if value is not None:
@@ -65,7 +69,7 @@ class ValueNeeds:
         return narrowed if narrowed.is_satisfiable({column: None}) else None
 
     def _of_two(
-        self, left: str, operator: str, right: str, values: dict[str, str | int | None]
+        self, left: str, operator: str, right: str, values: Known
     ) -> ValueNeeds | None:
         one, other = values[left], values[right]
         if other is not None:
@@ -81,18 +85,49 @@ class ValueNeeds:
             )
         return ValueNeeds(self.compared, self.different | {(left, right)}, self.names)
 
-    def is_satisfiable(self, values: dict[str, str | int | None]) -> bool:
+    def settled(self, values: Known) -> ValueNeeds | None:
+        """The needs with known values put in; None if one of them fails."""
+        if not self.is_satisfiable(values):
+            return None
+        known = {column: value for column, value in values.items() if value is not None}
+        if not known:
+            return self
+        compared = {pair for pair in self.compared if pair[0] not in known}
+        different = set()
+        for left, right in self.different:
+            if left in known and right not in known:
+                compared.add((right, Comparison("!=", str(known[left]))))
+            elif right in known and left not in known:
+                compared.add((left, Comparison("!=", str(known[right]))))
+            elif left not in known:
+                different.add((left, right))
+        names = frozenset(name for name in self.names if name not in known)
+        return ValueNeeds(frozenset(compared), frozenset(different), names)
+
+    def is_satisfiable(self, values: Known) -> bool:
         """Whether some strings for the unknown columns meet everything."""
         for column in self.names:
             value = values.get(column)
             if value is not None and not _NAME.fullmatch(str(value)):
                 return False
         for left, right in self.different:
-            one = values.get(left)
-            if one is not None and one == values.get(right):
+            one, other = values.get(left), values.get(right)
+            if one is not None and one == other:
                 return False
+            if one is None and other is None:
+                self._check_unbounded(left)
+                self._check_unbounded(right)
         columns = {column for column, _ in self.compared}
         return all(self._column_satisfiable(column, values.get(column)) for column in columns)
+
+    def _check_unbounded(self, column: str) -> None:
+        """Two unknowns can always differ where each has endlessly many values."""
+        orders = {c.operator for name, c in self.compared
+                  if name == column and isinstance(c.operand, str)}  # fmt: skip
+        if "=" in orders or (orders & {"<", "<="} and orders & {">", ">="}):
+            raise UndecidedError(
+                "AX503", f"{column} lies between two strings and must differ from another unknown"
+            )
 
     def _column_satisfiable(self, column: str, value: str | int | None) -> bool:
         mine = [c for name, c in self.compared if name == column]
@@ -137,6 +172,8 @@ def is_consistent(comparisons: list[Comparison]) -> bool:
     numbers = [(o, v) for o, v in constants if isinstance(v, float | int)]
     strings = [(o, v) for o, v in constants if isinstance(v, str)]
     moments = [(o, v) for o, v in constants if not isinstance(v, str | float | int)]
+    if numbers or moments:  # every number and date can be written in endlessly many ways
+        strings = [(o, v) for o, v in strings if o != "!="]
     if sum(map(bool, (numbers, strings, moments))) > 1:
         raise UndecidedError("AX503", "one value is compared both as text and as number or date")
     if numbers:

@@ -21,6 +21,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from axlog.document import ids
 from axlog.errors import InputError, UpdateError
@@ -141,6 +142,7 @@ class Tree:
         self.clock = 0
         self.version = 0  # updates carried out: what an index compares to know that it missed one
         self.ended: set[str] = set()
+        self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
         self._new(NodeKind.DOCUMENT, NONE, 0)
 

@@ -13,10 +13,11 @@ want.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from axlog.analysis.keys import Key, parse_fact
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import (
@@ -35,7 +36,8 @@ from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
-from axlog.widgets.streaming import Streaming
+from axlog.widgets.guarding import KeyGuard
+from axlog.widgets.streaming import Streaming, StreamStatus
 
 Message = str | bytes | Element
 
@@ -48,18 +50,6 @@ class DeadLetter:
     sequence: int
     message: Message
     error: AxlogError
-
-
-@dataclass(slots=True)
-class StreamStatus:
-    """What has come over one stream."""
-
-    stream: str
-    messages: int = 0
-    refused: int = 0
-    ended: bool = False
-    last: int | None = None  # time of the last message, in microseconds
-    unparsed: int = 0  # messages that their raw bytes ruled out (validate="wanted")
 
 
 class Widget:
@@ -84,6 +74,7 @@ class Widget:
         on_error: str = "raise",
         keep: str = "all",
         validate: str = "all",
+        facts: Iterable[str] = (),
     ) -> None:
         _check_option("on_error", on_error, "raise", "dead-letter")
         _check_option("keep", keep, "all", "needed")
@@ -92,10 +83,11 @@ class Widget:
         self.document = Document(
             tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces
         )
+        tree.facts = tuple(parse_fact(fact) for fact in facts)
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
-        self._streams: dict[str, StreamStatus] = {}
         self._streaming = Streaming(self.document, keep, validate)
+        self._guard = KeyGuard(tree, tree.facts)
         for name, query in (views or {}).items():
             self.document.watch(query, name)
 
@@ -103,20 +95,20 @@ class Widget:
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
-        if not isinstance(message, Element):
-            with self.document._lock:
-                told = self._streaming.feed(stream, message, at)
-                if told is not None:
-                    status = self._streams.setdefault(stream, StreamStatus(stream))
-                    status.messages += 1
-                    status.last = self.document.clock
-                    return self.document._announce(told) if told else []
+        changes = self._streaming.feed(stream, message, at)
+        return self._feed_nodes(stream, message, at) if changes is None else changes
+
+    def _feed_nodes(self, stream: str, message: Message, at: Time | None) -> list[Change]:
+        """The long way: the message becomes nodes."""
+
+        brought: list[tuple[Key, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
+            brought.extend(self._guard.check(stream, forest))
             return insert_at_call(self.document.tree, stream, forest)
 
-        return self._take(stream, message, at, operations)
+        return self._take(stream, message, at, operations, lambda: self._guard.note(brought))
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         """Take a deletion: the siblings of the stream's call that match, each as a document."""
@@ -138,10 +130,11 @@ class Widget:
         message: Message,
         at: Time | None,
         operations: Callable[[], list[Operation]],
+        done: Callable[[], None] | None = None,
     ) -> list[Change]:
         document = self.document
         with document._lock:
-            status = self._streams.setdefault(stream, StreamStatus(stream))
+            status = self._streaming.status(stream)
             status.messages += 1
             document.settle()
             try:
@@ -154,6 +147,8 @@ class Widget:
                 status.refused += 1
                 return self._refuse(stream, status.messages, message, error)
             status.last = time
+            if done is not None:
+                done()
             # Outside of the try: what a listener raises is no fault of the message.
             return document._announce(told)
 
@@ -198,11 +193,7 @@ class Widget:
             tree = self.document.tree
             known = sorted({*tree.calls(), *tree.ended})
             return {
-                stream: replace(
-                    self._streams.get(stream, StreamStatus(stream)),
-                    ended=stream in tree.ended,
-                    unparsed=self._streaming.unparsed.get(stream, 0),
-                )
+                stream: replace(self._streaming.status(stream), ended=stream in tree.ended)
                 for stream in known
             }
 

@@ -1,0 +1,44 @@
+"""Enforced keys: the values seen so far, and the refusal of a second node with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from axlog.analysis.keys import Key, values_in, values_seen
+from axlog.document.reading import Element
+from axlog.document.tree import Tree
+from axlog.document.updates import call_of
+from axlog.errors import StreamError
+
+
+class KeyGuard:
+    """Keeps the values of the enforced keys of a document; deleting a node does not free its value."""
+
+    def __init__(self, tree: Tree, keys: Iterable[Key]) -> None:
+        self._tree = tree
+        self._seen = {key: values_seen(tree, key) for key in keys if key.is_enforced}
+
+    def __bool__(self) -> bool:
+        return bool(self._seen)
+
+    def check(self, stream: str, forest: Iterable[Element]) -> list[tuple[Key, str]]:
+        """The key values that a message brings, all of them new; nothing is noted yet."""
+        node, _ = call_of(self._tree, stream)
+        parent = self._tree.parent(node)
+        brought: list[tuple[Key, str]] = []
+        for root in forest:
+            for key, seen in self._seen.items():
+                for value in values_in(key, self._tree, parent, root):
+                    if value in seen or (key, value) in brought:
+                        raise StreamError(
+                            "AX410",
+                            f"there is already a {'/'.join(key.path)} with {'/'.join(key.by)} {value!r}",
+                            advice=f"the document declares `{key}`",
+                        )
+                    brought.append((key, value))
+        return brought
+
+    def note(self, brought: Iterable[tuple[Key, str]]) -> None:
+        """Remember values whose message was applied."""
+        for key, value in brought:
+            self._seen[key].add(value)
