@@ -47,10 +47,12 @@ def diff(old: Tree, new: Tree) -> list[Operation]:
     >>> [type(one).__name__ for one in diff(load("<r><a/><b/></r>"), load("<r><a/>x</r>"))]
     ['Insert', 'Delete']
     """
-    return _Difference(old, new).operations()
+    return Difference(old, new).operations()
 
 
-class _Difference:
+class Difference:
+    """Two trees, with what of them is equal."""
+
     def __init__(self, old: Tree, new: Tree) -> None:
         self.old = old
         self.new = new
@@ -58,12 +60,16 @@ class _Difference:
         self.old_content = _contents(old, numbers)
         self.new_content = _contents(new, numbers)
 
+    def is_equal(self, old: int, new: int) -> bool:
+        """Whether a node of the old tree and one of the new are equal with all they hold."""
+        return self.old_content[old] == self.new_content[new]
+
     def operations(self) -> list[Operation]:
         found: list[Operation] = []
         pairs = [(DOCUMENT_NODE, DOCUMENT_NODE)]
         while pairs:
             old, new = pairs.pop()
-            if self.old_content[old] != self.new_content[new]:
+            if not self.is_equal(old, new):
                 found += self._attributes(old, new)
                 found += self._children(old, new, pairs)
         return found
@@ -87,7 +93,7 @@ class _Difference:
     def _children(self, old: int, new: int, pairs: Pairs) -> Iterator[Operation]:
         """What makes the old children the new ones; pairs of elements to go into are added."""
         before, after = list(self.old.children(old)), list(self.new.children(new))
-        paired = self._aligned(before, after)
+        paired = self.aligned(before, after)
         kept = {i for i, _ in paired}
         stays = {j: before[i] for i, j in paired}
         yield from self._insertions(old, after, stays)
@@ -115,7 +121,7 @@ class _Difference:
         return found
 
     def _pair(self, old: int, new: int, pairs: Pairs) -> Iterator[Operation]:
-        if self.old_content[old] == self.new_content[new]:
+        if self.is_equal(old, new):
             return
         if self.old._kind[old] == ELEMENT:
             pairs.append((old, new))
@@ -135,7 +141,7 @@ class _Difference:
 
     # Alignment ----------------------------------------------------------------------------------
 
-    def _aligned(self, before: list[int], after: list[int]) -> Pairs:
+    def aligned(self, before: list[int], after: list[int]) -> Pairs:
         """Pairs of places, ascending on both sides."""
         equal = common([self.old_content[n] for n in before], [self.new_content[n] for n in after])
         found: Pairs = []

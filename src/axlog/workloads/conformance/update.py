@@ -2,8 +2,8 @@
 
 A case is steps in order. Those that update go through `Document.update`; those that ask are put to
 Saxon, with the document as we left it, so that nothing of ours judges us. White space is kept, as
-the suite counts it. Outside: cases over several documents, cases that only ask, and what is refused.
-A case that expects an error passes if one is raised; the reason says which, if it is another one.
+the suite counts it. Outside: cases over several documents, cases that only ask, and what is
+refused. Where an error is expected, raising one passes; the reason says which, if it is another.
 """
 
 from __future__ import annotations
