@@ -12,11 +12,12 @@ declined (`can_match`), the interpreter takes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from axlog.datalog.compile import Edge, Relation
-from axlog.datalog.joins import Bag, JoinPlan, Tables, make_check
+from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, make_check
 from axlog.document.reading import Element
 from axlog.evaluate.interpreter import Bags, distinct
 from axlog.language.pattern import (
@@ -32,7 +33,12 @@ from axlog.language.pattern import (
 from axlog.language.values import comparison
 from axlog.matching.message import all_texts, is_element, texts, value
 
-Match = Callable[[Element, int], tuple[Bag, ...]]
+Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
+"""The bags of a message: its root element, its time, and the UTF-8 that it was parsed from."""
+Answers: TypeAlias = dict[Relation, Bag]
+Sink: TypeAlias = Callable[[Row, int, Answers], None]
+"""Where a row and its count go; what they come to at the document node is added to the answers."""
+Deliver: TypeAlias = Callable[[Element, int, bytes], Answers | None]
 _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
 
 
@@ -59,9 +65,9 @@ class Matcher:
     source: str
     run: Match = field(repr=False)
 
-    def bags(self, element: Element, time: int) -> tuple[Bags, Bags]:
+    def bags(self, element: Element, time: int, message: bytes) -> tuple[Bags, Bags]:
         """What the message's root hands up, as the interpreter gives it."""
-        found = self.run(element, time)
+        found = self.run(element, time, message)
         at = len(self.here)
         return (
             {r: bag for r, bag in zip(self.here, found[:at], strict=True) if bag},
@@ -77,6 +83,34 @@ def generate(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Matche
     scope: dict[str, object] = dict(writer.constants)
     exec(compile(source, "<matcher>", "exec"), scope)
     return Matcher(here, everywhere, source, scope["match"])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A compiled matcher that hands its rows on: the answers, or None if it found nothing."""
+
+    source: str
+    run: Deliver = field(repr=False)
+
+
+def generate_delivery(
+    here: Iterable[Relation], everywhere: Iterable[Relation], sinks: Sequence[Sink]
+) -> Delivery:
+    """Make a matcher that gives what it finds of each relation to a sink."""
+    matcher = generate(here, everywhere)
+    match = matcher.run
+
+    def run(root: Element, time: int, message: bytes) -> Answers | None:
+        bags = match(root, time, message)
+        if not any(bags):
+            return None
+        answers: Answers = {}
+        for bag, sink in zip(bags, sinks, strict=True):
+            for row, count in bag.items():
+                sink(row, count, answers)
+        return answers
+
+    return Delivery(matcher.source, run)
 
 
 class _Writer:
@@ -119,7 +153,7 @@ class _Writer:
             self.depth -= 1
 
     def function(self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]) -> str:
-        self.open("def match(e, t):")
+        self.open("def match(e, t, m):")
         names = []
         for relation in (*here, *everywhere):
             bag = self.fresh("bag")

@@ -9,14 +9,19 @@ rule that this one is checked by; both look up the same tables.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check
 from axlog.language.pattern import TimeConstraint
-from axlog.views.counting.tables import Positions, Table
+from axlog.matching.generate import Sink
+from axlog.views.counting.tables import Positions, Table, put
 
 Push: TypeAlias = Callable[[Bag, Row, list[Table]], Bag]
+MOST_PARTS = 15
+"""Parts with columns that a sink joins at most: each is a loop, and Python nests twenty."""
 
 
 def join_order(
@@ -93,6 +98,111 @@ def generate_push(relation: Relation, number: int) -> tuple[Push, str] | None:
     scope: dict[str, object] = dict(constants)
     exec(compile(source, "<push>", "exec"), scope)
     return scope["push"], source  # type: ignore[return-value]
+
+
+def can_push(relation: Relation) -> bool:
+    """Whether pushes can be generated for a relation: no connectives, and not too many parts."""
+    if relation.choices or relation.absences:
+        return False
+    return sum(bool(edge.relation.columns) for edge in relation.edges) <= MOST_PARTS
+
+
+def generate_sink(
+    relation: Relation, number: int, own: Row, tables: list[Table], then: Sink
+) -> tuple[Sink, str]:
+    """A sink for rows of one edge at a site, with its source; what they join to goes to `then`."""
+    writer = _Push(relation, number)
+    scope: dict[str, object] = {"put": put, "then": then, "own": own}
+    source = writer.function(tables, scope)
+    exec(_compiled(source), scope)
+    return scope["push"], source  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str) -> CodeType:
+    """One relation has the same code at all sites, and again whenever routes change."""
+    return compile(source, "<push>", "exec")
+
+
+class _Push:
+    """Writes the code of one push."""
+
+    def __init__(self, relation: Relation, number: int) -> None:
+        self.relation = relation
+        self.number = number
+        self.plan = JoinPlan(relation)
+        self.columns = self.plan.parts[number]
+        self.lines: list[str] = []
+        self.keys: dict[str, str] = {}  # tuples of the row's values, and what they are called
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def function(self, tables: list[Table], scope: dict[str, object]) -> str:
+        name, number = self.relation.name, self.number + 1
+        self.line(0, f"def push(row, count, answers):  # {name}, edge {number}")
+        at = len(self.lines)
+        self._join(tables, scope)
+        if tables:
+            self._keep(tables[self.number], scope)
+        self.lines[at:at] = [f"    {name} = {value}" for value, name in self.keys.items()]
+        return "\n".join(self.lines) + "\n"
+
+    def _join(self, tables: list[Table], scope: dict[str, object]) -> None:
+        """What the row joins to."""
+        parts, own = self.plan.parts, list(dict.fromkeys(self.plan.own))
+        where = {column: f"row[{i}]" for i, column in enumerate(self.columns)}
+        conditions = [f"{where[c]} == own[{i}]" for i, c in enumerate(own) if c in where]
+        where.update({c: f"own[{i}]" for i, c in enumerate(own) if c not in where})
+        steps = join_order(parts, list(where), self.number)
+        for at, (part, meeting) in enumerate(steps):
+            scope[f"index{at}"] = tables[part].index(meeting.positions)
+        scales = [at for at, (part, _) in enumerate(steps) if not parts[part]]
+        for at in scales:
+            self.line(1, f"scale{at} = index{at}.get(())")
+        conditions += [f"scale{at}" for at in scales]
+        counts = ["count", *(f"scale{at}[1]" for at in scales)]
+        depth = 1
+        if conditions:
+            self.line(depth, f"if {' and '.join(conditions)}:")
+            depth += 1
+        for at, (part, meeting) in enumerate(steps):
+            if at in scales:
+                continue
+            key = self._tuple([where[parts[part][i]] for i in meeting.positions])
+            self.line(depth, f"found = index{at}.get({key})")
+            self.line(depth, "if found is not None:")
+            pairs = "found.items() if type(found) is dict else (found,)"
+            self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
+            depth += 2
+            for i, column in enumerate(parts[part]):
+                where.setdefault(column, f"row{at}[{i}]")
+            counts.append(f"count{at}")
+        tests = [_condition(test, where, scope) for test in self.relation.tests]
+        if tests:
+            self.line(depth, f"if {' and '.join(tests)}:")
+            depth += 1
+        shown = self._tuple([where[column] for column in self.relation.columns])
+        self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
+
+    def _keep(self, table: Table, scope: dict[str, object]) -> None:
+        """Add the row to its own table."""
+        for at, positions in enumerate(table.keys()):
+            scope[f"kept{at}"] = table.index(positions)
+            key = self._tuple([f"row[{i}]" for i in positions])
+            self.line(1, f"if {key} in kept{at}:")
+            self.line(2, f"put(kept{at}, {key}, row, count)")
+            self.line(1, "else:")
+            self.line(2, f"kept{at}[{key}] = (row, count)")
+
+    def _tuple(self, values: list[str]) -> str:
+        """A row of these values; made once where it comes from the row alone, or the row itself."""
+        if values == [f"row[{i}]" for i in range(len(self.columns))]:
+            return "row"
+        made = f"({''.join(value + ', ' for value in values)})"
+        if values and all(value.startswith("row[") for value in values):
+            return self.keys.setdefault(made, f"key{len(self.keys)}")
+        return made
 
 
 def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:

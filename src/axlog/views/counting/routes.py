@@ -2,9 +2,9 @@
 
 A message arrives at one place, its call; from there its deltas always climb the same sites. A route
 is that climb with everything that does not depend on the message done: relations that only pass
-rows on are skipped, each stop is a part of a join that keeps rows, and what a join yields has a
-route of its own, up to the root relations. Where sites on the way evaluate connectives or a node
-against itself, the engine's general climb is taken instead.
+rows on are skipped, each join that keeps rows is a generated push, and what it yields goes straight
+to the next, up to the root relations. Where sites on the way evaluate connectives or a node against
+itself, the engine's general climb is taken instead.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from axlog.datalog.compile import Relation
-from axlog.datalog.joins import Bag, add_all
+from axlog.datalog.joins import Bag, Row
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.evaluate.interpreter import Bags, Gathered
 from axlog.language.pattern import Axis
+from axlog.matching.generate import Answers, Sink
+from axlog.views.counting.pushes import can_push, generate_sink
 from axlog.views.counting.sites import State
 
 if TYPE_CHECKING:
@@ -25,99 +27,90 @@ if TYPE_CHECKING:
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
-class Stop:
-    """One part of a join that rows of a relation feed, and where the join's rows go from there."""
-
-    __slots__ = ("part", "root", "state", "then")
-
-    def __init__(self, state: State, part: int, then: list[Stop], root: Relation | None) -> None:
-        self.state = state
-        self.part = part
-        self.then = then
-        self.root = root
-
-    def push(self, bag: Bag, answers: dict[Relation, Bag]) -> None:
-        """Join a delta in and carry what it yields on."""
-        delta = self.state.push(self.part, bag)
-        if not delta:
-            return
-        if self.root is not None:
-            known = answers.get(self.root)
-            if known is None:
-                answers[self.root] = dict(delta)
-            else:
-                add_all(known, delta)
-        for stop in self.then:
-            stop.push(delta, answers)
-
-
 class Route:
-    """What messages at one place can add to, and how it gets to the answers."""
+    """What messages at one place can add to, and how it gets to the answers.
+
+    A direct route has a sink for each relation of `here`, then of `everywhere`; another one climbs.
+    """
 
     def __init__(self, engine: CountingEngine, node: int) -> None:
         self.engine = engine
         self.node = node
-        self.version = engine.version
         path = [node, *engine.tree.ancestors(node)]
         self.here = _wanted(engine.states_at(node), (Axis.CHILD,))
         self.everywhere = _wanted((s for n in path for s in engine.states_at(n)), _DESCENT)
         self.is_direct = all(_is_plain(s.relation) for n in path for s in engine.states_at(n))
-        self._stops: list[list[Stop]] = []
+        self.sinks: list[Sink] = []
+        self.sources: list[str] = []  # of the pushes, for people
         if self.is_direct:
             here = {r: self._arrive(node, r, (Axis.CHILD,)) for r in self.here}
             everywhere = {r: self._descend(node, r) for r in self.everywhere}
             # What leads nowhere is not looked for: its ancestors are not the ones the pattern asks.
-            self.here = tuple(r for r, stops in here.items() if stops)
-            self.everywhere = tuple(r for r, stops in everywhere.items() if stops)
-            self._stops = [here[r] for r in self.here] + [everywhere[r] for r in self.everywhere]
+            self.here = tuple(r for r, sinks in here.items() if sinks)
+            self.everywhere = tuple(r for r, sinks in everywhere.items() if sinks)
+            self.sinks = [_into_all(here[r]) for r in self.here]
+            self.sinks += [_into_all(everywhere[r]) for r in self.everywhere]
 
-    def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Stop]:
+    def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """The joins at a node that rows of a relation feed when they rise to it."""
-        found: list[Stop] = []
+        found: list[Sink] = []
         for state in self.engine.states_at(node):
             for part, edge in enumerate(state.relation.edges):
-                if edge.relation is relation and edge.axis in axes:
+                if edge.relation is relation and edge.axis in axes and not state.is_dead:
                     found += self._through(node, state, part)
         return found
 
-    def _descend(self, node: int, relation: Relation) -> list[Stop]:
+    def _descend(self, node: int, relation: Relation) -> list[Sink]:
         """The joins at a node and above it that see all that is below them."""
         path = [node, *self.engine.tree.ancestors(node)]
-        return [stop for at in path for stop in self._arrive(at, relation, _DESCENT)]
+        return [sink for at in path for sink in self._arrive(at, relation, _DESCENT)]
 
-    def _through(self, node: int, state: State, part: int) -> list[Stop]:
-        root = state.relation if node == DOCUMENT_NODE else None
-        then: list[Stop] = []
-        if root is None:
+    def _through(self, node: int, state: State, part: int) -> list[Sink]:
+        if node == DOCUMENT_NODE:
+            then = [_into_answers(state.relation)]
+        else:
             above = self.engine.tree.parent(node)
             then = self._arrive(above, state.relation, (Axis.CHILD,))
             if self.engine.is_descending(state.relation):
                 then += self._descend(above, state.relation)
-        if state.is_identity and root is None:
+        if state.is_identity or not then:
             return then
-        return [Stop(state, part, then, root)]
+        push, source = generate_sink(state.relation, part, state.own, state.tables, _into_all(then))
+        self.sources.append(source)
+        return [push]
 
-    def run(self, bags: tuple[Bag, ...]) -> dict[Relation, Bag]:
-        """Carry a message's bags (of `here`, then of `everywhere`) to the root relations."""
-        if not self.is_direct:
-            return self._climb(bags)
-        answers: dict[Relation, Bag] = {}
-        for bag, stops in zip(bags, self._stops, strict=True):
-            if bag:
-                self.engine.climbed += len(stops)
-                for stop in stops:
-                    stop.push(bag, answers)
-        return answers
-
-    def _climb(self, bags: tuple[Bag, ...]) -> dict[Relation, Bag]:
+    def climb(self, bags: tuple[Bag, ...]) -> Answers | None:
+        """Carry a message's bags up by the general rule; None if there is nothing to carry."""
         at = len(self.here)
         below = Gathered(
             children=_nonempty(self.here, bags[:at]),
             descendants=_nonempty(self.everywhere, bags[at:]),
         )
         if not below.children and not below.descendants:
-            return {}
+            return None
         return self.engine.propagate({self.node: below})
+
+
+def _into_answers(root: Relation) -> Sink:
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        known = answers.get(root)
+        if known is None:
+            answers[root] = {row: count}
+        else:
+            known[row] = known.get(row, 0) + count
+
+    return sink
+
+
+def _into_all(sinks: list[Sink]) -> Sink:
+    if len(sinks) == 1:
+        return sinks[0]
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for each in sinks:
+            each(row, count, answers)
+
+    return sink
 
 
 def _nonempty(relations: tuple[Relation, ...], bags: tuple[Bag, ...]) -> Bags:
@@ -142,4 +135,4 @@ def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ..
 def _is_plain(relation: Relation) -> bool:
     """Whether a relation's join looks only downward: no connectives, nothing at its own node."""
     own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    return not (relation.choices or relation.absences or any(e.axis in own for e in relation.edges))
+    return can_push(relation) and not any(edge.axis in own for edge in relation.edges)

@@ -27,6 +27,10 @@ class Table:
         self._indexes: dict[Positions, Index] = {at: {} for at in positions}
         self.update(rows)
 
+    def keys(self) -> list[Positions]:
+        """The positions that the rows are kept by."""
+        return list(self._indexes)
+
     def index(self, positions: Positions) -> Index:
         """The rows by their values at these positions."""
         index = self._indexes.get(positions)
@@ -40,7 +44,7 @@ class Table:
         pick = picker(positions)
         self._picks.append(pick)
         for row, count in rows.items():
-            _put(index, pick(row), row, count)
+            put(index, pick(row), row, count)
         return index
 
     def matching(self, positions: Positions, key: Row) -> Iterable[tuple[Row, int]]:
@@ -58,7 +62,7 @@ class Table:
         """Add a delta, signs included."""
         for pick, index in zip(self._picks, self._indexes.values(), strict=True):
             for row, count in delta.items():
-                _put(index, pick(row), row, count)
+                put(index, pick(row), row, count)
 
     def rows(self) -> Bag:
         """All rows, as a bag of its own."""
@@ -75,7 +79,7 @@ class Table:
         return len(self.rows())
 
 
-def _put(index: Index, key: Row, row: Row, count: int) -> None:
+def put(index: Index, key: Row, row: Row, count: int) -> None:
     """Add to a row's count in its bucket; what comes to zero leaves."""
     bucket = index.get(key)
     if bucket is None:
