@@ -221,7 +221,8 @@ class Routes:
     def _check_position(self, predicate: Predicate, step: Step) -> None:
         if not _is_position(predicate.condition):
             return
-        at = predicate.condition.at
+        condition = predicate.condition
+        at = condition.left.at if isinstance(condition, Binary) else condition.at
         expected = "`[1]` on following-sibling::* or preceding-sibling::*"
         advice = "a condition that the node itself meets, such as [@id = ...]"
         if step.axis in _NEAREST and not step.is_filter:
