@@ -6,8 +6,8 @@ import axlog
 document = axlog.parse("<orders><order><oid>17</oid></order></orders>")
 unpaid = document.watch("match /orders/order[not(paid)]/oid/$x return $x", name="unpaid")
 print(unpaid.rows())
-print(document.insert("match /orders#o return o.id", "<order><oid>18</oid></order>"))
-print(document.insert("match //order#o[oid = 17] return o.id", "<paid/>"))
+print(document.update("insert node <order><oid>18</oid></order> into /orders"))
+print(document.update("insert node <paid/> into //order[oid = 17]"))
 print(unpaid.rows())
 
 # A widget: two streams bring orders and shipments, a view joins them and compares their times.

@@ -226,6 +226,29 @@ def test_maintain_check_sees_changes_that_do_not_lead_there(
     assert 'the view has {"x": "1"}' in result.stderr
 
 
+def test_maintain_takes_statements() -> None:
+    updates = """
+    insert node <a>1; 2</a> into /r;
+    for $x in //a return
+      insert node <b>{string($x)}</b> after $x;  delete nodes //a;
+    """
+    result = run("maintain", "<r><a>0</a></r>", VALUES, "-", "--check", given=updates)
+    assert [(change["op"], change["row"]["x"]) for change in objects(result)] == [
+        ("insert", "1; 2"),
+        ("delete", "0"),
+        ("delete", "1; 2"),
+    ]
+    assert "checked 3 updates" in result.stderr
+
+
+def test_a_bad_statement_stops_with_its_number() -> None:
+    result = run(
+        "maintain", "<r/>", VALUES, "-", given="insert node <a>1</a> into /r;\ndelete nodes //a[;\n"
+    )
+    assert "statement 2 of standard input" in refused(result, "AX201")
+    assert len(result.stdout.splitlines()) == 1
+
+
 def test_maintain_in_colour() -> None:
     updates = lines({"stream": "s", "insert": "<a>1</a>"}, {"stream": "s", "delete": "match /a"})
     result = run("maintain", CALL, VALUES, "-", "--table", given=updates)

@@ -21,8 +21,8 @@ from rich.progress import Progress
 from axlog.cli import options
 from axlog.cli.checking import Check
 from axlog.cli.output import source_of, writer
-from axlog.cli.statements import statements
-from axlog.errors import AxlogError, MalformedError, UnsupportedError
+from axlog.cli.statements import arriving
+from axlog.errors import AxlogError, MalformedError
 from axlog.views.change import Change
 from axlog.widgets.lines import read_line
 from axlog.widgets.widget import Widget
@@ -137,22 +137,16 @@ def _messages(
 def _statements(
     widget: Widget, lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
-    document = widget.document
-    update = getattr(document, "update", None)
-    if update is None:
-        raise UnsupportedError(
-            "AX211",
-            f"{name} holds statements, and this version takes messages of streams only",
-            expected='lines such as {"stream": NAME, "insert": XML}',
-        )
-    text = _decoded(b"".join(lines), name)
-    for number, statement in enumerate(statements(text), start=1):
+    texts = (_decoded(line, name) for line in lines)
+    for number, statement in enumerate(arriving(texts), start=1):
         place = f"statement {number} of {name}"
         try:
-            yield place, update(statement)
+            changes = widget.document.update(statement)
         except AxlogError as error:
             error.within(place)
             yield place, error
+            continue
+        yield place, changes
 
 
 def _decoded(line: bytes, place: str) -> str:

@@ -8,7 +8,7 @@ the parser of its language, which says what is wrong with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _MARKUP = (
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>"
@@ -24,16 +24,33 @@ def statements(text: str) -> Iterator[str]:
     >>> list(statements("delete node /a; insert node <b>x; y</b> into /c;"))
     ['delete node /a', 'insert node <b>x; y</b> into /c']
     """
+    return arriving([text])
+
+
+def arriving(lines: Iterable[str]) -> Iterator[str]:
+    """The statements of lines, each as soon as the semicolon after it has come."""
+    waiting = ""
+    for line in lines:
+        waiting += line
+        if ";" in line:
+            *complete, waiting = _split(waiting)
+            yield from filter(None, complete)
+    if waiting.strip():
+        yield waiting.strip()
+
+
+def _split(text: str) -> list[str]:
+    """The statements that a semicolon ends, and behind them what is left."""
+    found: list[str] = []
     start = at = depth = 0
-    while found := (_IN_ELEMENT if depth else _OUTSIDE).search(text, at):
-        at = found.end()
-        if found["end"] and not depth:
-            if statement := text[start : found.start()].strip():
-                yield statement
-            start = at
-        elif found["close"]:
+    while part := (_IN_ELEMENT if depth else _OUTSIDE).search(text, at):
+        at = part.end()
+        if part["end"]:
+            if not depth:
+                found.append(text[start : part.start()].strip())
+                start = at
+        elif part["close"]:
             depth = max(0, depth - 1)
-        elif found.group().startswith("<") and not found["empty"] and found.group()[1] != "!":
+        elif part.group().startswith("<") and not part["empty"] and part.group()[1] != "!":
             depth += 1
-    if statement := text[start:].strip():
-        yield statement
+    return [*found, text[start:]]

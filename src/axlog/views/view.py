@@ -127,7 +127,8 @@ class View:
                 "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
             ) from None
         rows = self.rows()
-        data = {c: [_cell(row[c]) for row in rows] for c in self.columns}
+        plain = [row.plain() for row in rows]
+        data = {column: [row[column] for row in plain] for column in self.columns}
         return pyarrow.table({**data, "count": [row.count for row in rows]})
 
     def _repr_html_(self) -> str:

@@ -114,7 +114,7 @@ class Widget:
         """Take a deletion: the siblings of the stream's call that match, each as a document."""
 
         def operations() -> list[Operation]:
-            tree = self.document.tree
+            tree = self.document.nodes()
             wanted = self.document._parse(pattern).pattern
             return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
 
