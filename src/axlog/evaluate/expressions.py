@@ -232,20 +232,10 @@ class Evaluator:
 
     def path(self, given: Path, scope: Scope) -> Items:
         """The nodes, or values, at the end of a path."""
-        start = given.start
-        match start:
-            case Root():
-                current: Items = [DOCUMENT]
-            case Context():
-                current = [scope.item]
-            case Reference(name=name):
-                current = self._variable(name, start.at, scope)
-            case _:
-                current = self.value(start, scope)
-        if given.steps and _is_document(current):
-            pattern = pattern_of(given, self.statement.text)
-            if pattern is not None:
-                return [Node(node) for node in select(self.tree, pattern, self.index)]
+        current = self._start(given, scope)
+        found = self._by_columns(given, current)
+        if found is not None:
+            return [Node(node) for node in found]
         after_slashes = False
         for step in given.steps:
             if isinstance(step, Step) and step.is_slashes and _is_document(current):
@@ -254,6 +244,29 @@ class Evaluator:
             current = self._step(step, current, scope, after_slashes)
             after_slashes = False
         return current
+
+    def handles(self, given: Expression, scope: Scope) -> list[int] | None:
+        """The nodes of a path from the document that columns can find, None of any other."""
+        if not isinstance(given, Path):
+            return None
+        return self._by_columns(given, self._start(given, scope))
+
+    def _start(self, given: Path, scope: Scope) -> Items:
+        match given.start:
+            case Root():
+                return [DOCUMENT]
+            case Context():
+                return [scope.item]
+            case Reference(name=name, at=at):
+                return self._variable(name, at, scope)
+            case start:
+                return self.value(start, scope)
+
+    def _by_columns(self, given: Path, start: Items) -> list[int] | None:
+        if not given.steps or not _is_document(start):
+            return None
+        pattern = pattern_of(given, self.statement.text)
+        return None if pattern is None else select(self.tree, pattern, self.index)
 
     def _variable(self, name: str, at: int, scope: Scope) -> Items:
         if name not in scope.variables:

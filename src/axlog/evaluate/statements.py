@@ -118,7 +118,14 @@ class _Making(Evaluator):
                 self.value(given, scope)  # vacuous: `error()` raises
 
     def _one(self, given: Update, scope: Scope) -> None:
-        targets = self.value(given.arguments[-1], scope)
+        found = self.handles(given.arguments[-1], scope)
+        if found is not None and given.is_each and self._all_at_once(given, found, scope):
+            return
+        targets: Items = (
+            self.value(given.arguments[-1], scope)
+            if found is None
+            else [Node(node) for node in found]
+        )
         if given.name == "delete":
             self.operations += [Delete(node) for node in self._deleted(targets, given)]
             return
@@ -129,6 +136,20 @@ class _Making(Evaluator):
                 make([target])
         else:
             make(targets)
+
+    def _all_at_once(self, given: Update, found: list[int], scope: Scope) -> bool:
+        """Make the operations for many nodes, where no node can be a wrong target."""
+        if given.name == "delete":
+            self.operations += [Delete(node) for node in found]
+            return True
+        place, kinds = _PLACES.get(given.name), self.tree._kind
+        if place is None or place in _BESIDE or any(kinds[node] != ELEMENT for node in found):
+            return False
+        pieces = content(self.tree, self.value(given.arguments[0], scope))
+        self._attributes_first(pieces, given)
+        if pieces:
+            self.operations += [Insert(place, node, pieces) for node in found]
+        return True
 
     def _deleted(self, targets: Items, given: Update) -> list[Node]:
         for item in targets:

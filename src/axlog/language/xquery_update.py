@@ -51,6 +51,8 @@ _OPERAND = re.compile(
 _UPDATES = re.compile(
     r"(insert|delete)(?![\w.\-:])|(replace)\s+(?:value\s+of\s+)?node\b|(rename)\s+node\b"
 )
+# P5's appendix prints `regions/*/*item` for `regions/*/item` (E6_L, X17_L, B5_L).
+_PRINTED = re.compile(rf"\*/\*(?!(?:and|or|div|idiv|mod|union)\b){NCNAME}")
 _TRANSFORM = re.compile(r"copy\s+\$")
 _COMPUTED = re.compile(
     rf"(element|attribute|processing-instruction)\s+(?:({NCNAME}(?::{NCNAME})?)\s*)?\{{"
@@ -326,6 +328,11 @@ class StatementParser(OperatorParser):
             inside = self.expression()
         self.need("}")
         return inside
+
+    def _test(self, axis: str, at: int) -> Test:
+        if _PRINTED.match(self.text, max(at - 2, 0)):
+            self.offset = at + 1
+        return super()._test(axis, self.offset)
 
     def _kind_test(self, kind: str, axis: str, at: int) -> Test:
         if kind not in ("comment", "processing-instruction"):
