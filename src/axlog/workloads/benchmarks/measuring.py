@@ -1,0 +1,89 @@
+"""Measuring two or more sides in one run, so that noise from other processes hits them alike.
+
+The work is cut into chunks. In every round each side does a chunk before any side does the next
+one. Two figures come out of it: the sum over the chunks of the best round (`least`), and the sum of
+the median rounds (`median`). Best of each chunk, not the best chunk: chunks differ in what they
+hold. A side is made anew for each round, since what it keeps grows while it is measured.
+
+Not handled: what a machine does in slow and fast phases longer than a run; compare ratios of one
+run, never times of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Side: TypeAlias = Callable[[Sequence[T]], None]
+"""Does a chunk of the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one side took for each item, in microseconds."""
+
+    least: float
+    median: float
+
+
+@dataclass(slots=True)
+class Result:
+    """What a benchmark found: figures by name, ratios with their goals, sizes, remarks."""
+
+    name: str
+    about: str
+    sizes: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
+    ratios: list[Ratio] = field(default_factory=list)
+    series: dict[str, list[float]] = field(default_factory=dict)  # for plots
+    remarks: list[str] = field(default_factory=list)
+    skipped: str | None = None  # why it could not run
+
+    def compare(
+        self, what: str, costs: Mapping[str, Cost], over: str, under: str, goal: str = ""
+    ) -> None:
+        """Note both sides of a ratio, and the ratio by each of the two ways to sum up."""
+        for side in (over, under):
+            self.figures[f"{what}: {side}, us (least)"] = costs[side].least
+            self.figures[f"{what}: {side}, us (median)"] = costs[side].median
+        least = costs[over].least / costs[under].least
+        middle = costs[over].median / costs[under].median
+        self.ratios.append(Ratio(what, f"{over} / {under}", least, middle, goal))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One side over the other."""
+
+    what: str
+    sides: str
+    least: float
+    median: float
+    goal: str = ""
+
+
+def interleave(
+    sides: Mapping[str, Callable[[], Side[T]]], items: Sequence[T], chunk: int, rounds: int
+) -> dict[str, Cost]:
+    """What each side takes for an item, measured chunk by chunk in turns."""
+    chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
+    times: dict[str, list[list[float]]] = {name: [[] for _ in chunks] for name in sides}
+    for number in range(rounds):
+        made = [(name, make()) for name, make in sides.items()]
+        if number % 2:
+            made.reverse()  # nobody always goes first
+        for at, part in enumerate(chunks):
+            for name, side in made:
+                start = perf_counter()
+                side(part)
+                times[name][at].append(perf_counter() - start)
+    return {name: _cost(each, len(items)) for name, each in times.items()}
+
+
+def _cost(times: list[list[float]], count: int) -> Cost:
+    scale = 1e6 / max(count, 1)
+    return Cost(scale * sum(map(min, times)), scale * sum(map(median, times)))
