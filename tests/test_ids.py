@@ -171,7 +171,7 @@ def check_one(tree: Tree, node: int) -> None:
     assert tree.find(identifier) == node
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 3)
 @given(documents(), st.lists(updates(), max_size=4))
 def test_ids_agree_with_the_tree_after_updates(xml, lists):
     tree = load(xml, keep_whitespace=True)

@@ -68,7 +68,7 @@ def test_data_arrives_before_the_call_in_order():
     assert tree.brought == {"f": 4}
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.lists(st.tuples(st.sampled_from("fg"), fragments(Features(calls=False, others=False)))))
 def test_two_streams_side_by_side(messages):
     tree = load(f'<a {AX}><ax:call stream="f"/><ax:call stream="g"/></a>')

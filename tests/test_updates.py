@@ -113,7 +113,7 @@ def run(tree: Tree, model: Model, edits: list) -> bool:
     return True
 
 
-@settings(max_examples=250)
+@settings(max_examples=settings().max_examples + 50)
 @given(documents(WITH_CALLS), st.lists(updates(), min_size=1, max_size=3))
 def test_oracle_updates_equal_the_same_edits_with_lxml(xml, lists):
     tree = load(xml, keep_whitespace=True)
@@ -127,7 +127,7 @@ def test_oracle_updates_equal_the_same_edits_with_lxml(xml, lists):
         assert len(tree) == len(model.nodes()) - 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=settings().max_examples // 2)
 @given(documents(WITH_CALLS), updates(most=8))
 def test_oracle_long_lists(xml, edits):
     tree = load(xml, keep_whitespace=True)
@@ -137,7 +137,7 @@ def test_oracle_long_lists(xml, edits):
     invariants(tree)
 
 
-@settings(max_examples=100)
+@settings(max_examples=settings().max_examples // 2)
 @given(documents(WITH_CALLS), st.lists(updates(), min_size=2, max_size=4))
 def test_handles_are_used_again_and_nothing_is_lost(xml, lists):
     tree = load(xml)
@@ -164,7 +164,7 @@ class Refuser:
         pytest.fail("the update was refused")
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 3)
 @given(documents(WITH_CALLS), updates(), updates())
 def test_a_watcher_that_raises_before_leaves_the_document_alone(xml, first, second):
     tree = load(xml)

@@ -89,23 +89,30 @@ class Parsed(NamedTuple):
     may_declare: bool
 
 
-def read(source: Source, limits: Limits = DEFAULT_LIMITS) -> Parsed:
+def read(source: Source, limits: Limits = DEFAULT_LIMITS, *, drops_blanks: bool = False) -> Parsed:
     """The root element of a source: XML as str or bytes, a path, a file, or an element.
 
-    A `str` that starts with `<` is XML, any other `str` is a path.
+    A `str` that starts with `<` is XML, any other `str` is a path. See `parse` for blanks.
     """
     if isinstance(source, etree._Element | etree._ElementTree):
         return Parsed(_root_of(source), True)
+    content, name = _content_of(source, limits)
+    return parse(content, limits, name, drops_blanks=drops_blanks)
+
+
+def _content_of(source: Source, limits: Limits) -> tuple[str | bytes, str | None]:
+    """The XML of a source and, if it has one, the source's name."""
     if isinstance(source, StandardTree.Element | StandardTree.ElementTree):
-        return _read_standard(source, limits)
+        return _write_standard(source), None
     if isinstance(source, bytes):
-        return parse(source, limits)
+        return source, None
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return parse(source, limits)
+        return source, None
     if isinstance(source, str | os.PathLike):
-        return _read_path(source, limits)
+        return _read_path(source, limits), str(source)
     if callable(getattr(source, "read", None)):
-        return _read_file(source, limits)
+        name = getattr(source, "name", None)
+        return _read_file(source, limits), name if isinstance(name, str) else None
     raise _not_xml(type(source).__name__)
 
 
@@ -126,26 +133,23 @@ def _root_of(source: etree._Element | etree._ElementTree) -> Element:
     return root  # type: ignore[no-any-return]  # lxml-stubs: getroot is Any
 
 
-def _read_standard(
-    source: StandardTree.Element | StandardTree.ElementTree, limits: Limits
-) -> Parsed:
+def _write_standard(source: StandardTree.Element | StandardTree.ElementTree) -> bytes:
     root = source.getroot() if isinstance(source, StandardTree.ElementTree) else source
     if root is None or not isinstance(root.tag, str):
         raise _not_xml("tree without a root")
     tail, root.tail = root.tail, None  # it is no part of the element, yet would be written
     try:
-        content = StandardTree.tostring(root)
+        return StandardTree.tostring(root)
     except (TypeError, ValueError) as error:
         raise MalformedError("AX101", f"the element cannot be written as XML: {error}") from error
     finally:
         root.tail = tail
-    return parse(content, limits)
 
 
-def _read_path(path: str | os.PathLike[str], limits: Limits) -> Parsed:
+def _read_path(path: str | os.PathLike[str], limits: Limits) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            content = file.read(limits.size + 1)
+            return file.read(limits.size + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
         raise InputError(
@@ -153,10 +157,9 @@ def _read_path(path: str | os.PathLike[str], limits: Limits) -> Parsed:
             f"{str(path)[:200]!r}: {reason}",
             advice="give the path of a readable file, or XML text that starts with '<'",
         ) from error
-    return parse(content, limits, str(path))
 
 
-def _read_file(file: Any, limits: Limits) -> Parsed:
+def _read_file(file: Any, limits: Limits) -> str | bytes:
     """Read in pieces: a pipe or a socket gives less than was asked for."""
     pieces: list[Any] = []
     size = 0
@@ -170,10 +173,11 @@ def _read_file(file: Any, limits: Limits) -> Parsed:
     except UnicodeDecodeError as error:
         advice = "open the file in binary mode; XML says its own encoding"
         raise MalformedError("AX113", str(error), advice=advice) from error
+    except (TypeError, AttributeError):  # neither str nor bytes
+        content = None
     if not isinstance(content, str | bytes):
-        raise _not_xml(f"file of {type(content).__name__}")
-    name = getattr(file, "name", None)
-    return parse(content, limits, name if isinstance(name, str) else None)
+        raise _not_xml("file that gives neither str nor bytes")
+    return content
 
 
 class _Nothing(etree.Resolver):
@@ -184,7 +188,7 @@ class _Nothing(etree.Resolver):
         return untyped.resolve_empty(request[-1])
 
 
-def make_parser() -> etree.XMLParser:
+def make_parser(drops_blanks: bool = False) -> etree.XMLParser:
     """The one way a parser is made in axlog; it takes UTF-8, whatever the XML declares.
 
     `huge_tree` takes away the parser's own limits, which differ by version and do not say what they
@@ -198,17 +202,28 @@ def make_parser() -> etree.XMLParser:
         dtd_validation=False,
         attribute_defaults=False,
         huge_tree=True,
+        remove_blank_text=drops_blanks,
         encoding="utf-8",
     )
     parser.resolvers.add(_Nothing())
     return parser
 
 
-_parser_for_messages = lru_cache(maxsize=1)(make_parser)
+_shared_parser = lru_cache(maxsize=2)(make_parser)
 
 
-def parse(content: str | bytes, limits: Limits = DEFAULT_LIMITS, name: str | None = None) -> Parsed:
-    """Parse one document, or raise with the place."""
+def parse(
+    content: str | bytes,
+    limits: Limits = DEFAULT_LIMITS,
+    name: str | None = None,
+    *,
+    drops_blanks: bool = False,
+) -> Parsed:
+    """Parse one document, or raise with the place.
+
+    `drops_blanks` lets the parser leave out white space between elements, where it is sure: a part
+    of what `recording` would leave out, sooner. It errs beside CDATA sections and below a DTD.
+    """
     if len(content) > limits.size:
         raise LimitError(
             "AX122",
@@ -216,10 +231,11 @@ def parse(content: str | bytes, limits: Limits = DEFAULT_LIMITS, name: str | Non
             advice="raise it with limits=Limits(size=...)",
         )
     encoded = _in_utf8(content, name)
-    has_doctype = b"<!DOCTYPE" in encoded
+    has_sections = b"<!" in encoded
+    has_doctype = has_sections and b"<!DOCTYPE" in encoded
     if has_doctype:
         refuse_entities(encoded, name)
-    parser = make_parser() if has_doctype else _parser_for_messages()
+    parser = make_parser() if has_doctype else _shared_parser(drops_blanks and not has_sections)
     try:
         root = etree.fromstring(encoded, parser)
     except etree.XMLSyntaxError as error:

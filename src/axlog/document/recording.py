@@ -7,7 +7,8 @@ the limits of depth, text and name. It changes nothing in the tree but the table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable
 from typing import Any, cast
 
 from lxml import etree
@@ -50,10 +51,11 @@ class Recorder:
         self.limits = limits
         self.keep = keep_whitespace
         self.above = above
-        self.parents: list[int] = [NONE]
+        self.parents = array("i", [NONE])
         self.kinds = bytearray([NodeKind.DOCUMENT])
-        self.labels: list[int] = [NONE]
+        self.labels = array("i", [NONE])
         self.texts: list[str] = []
+        self._of_attributes: dict[str, int] = {}  # names of attributes met, to their numbers
         self.calls: dict[int, Call] = {}
         self.declared: dict[int, tuple[tuple[str | None, str], ...]] = {}
         self.prefixes: dict[int, str | None] = {}
@@ -61,69 +63,78 @@ class Recorder:
     def record(self, top: Iterable[Element], may_declare: bool = True) -> None:
         """Walk these elements and everything in them, as children of the document node."""
         top = list(top)
-        declaring = _declarations(top) if may_declare else {}
-        parents, kinds, labels, texts = self.parents, self.kinds, self.labels, self.texts
-        names = self.tree._name_ids
-        deepest = self.limits.depth - self.above
-        if deepest < 1:
+        if self.limits.depth <= self.above:
             raise too_deep(self.limits.depth)
-        stack: list[tuple[Iterator[Element], int, bool, Scope, Element]] = []
-        below: Iterator[Element] = iter(top)
-        at, keep = DOCUMENT_NODE, False
-        scope: Scope = {}
-        while True:
-            element = next(below, None)
-            if element is None:
-                if not stack:
-                    break
-                below, at, keep, scope, element = stack.pop()
-            else:
-                tag = element.tag
-                if type(tag) is not str:
-                    self._add_other(element, at)
-                elif tag == CALL_LABEL:
-                    self._add_call(element, at, scope, declaring)
-                else:
-                    node = len(parents)
-                    label = names.get(tag)
-                    parents.append(at)
-                    kinds.append(ELEMENT)
-                    labels.append(self._intern(tag) if label is None else label)
-                    inner = keep or self.keep
-                    attributes = cast("dict[str, str]", element.attrib)
-                    if attributes:
-                        for key, value in attributes.items():
-                            self._add_attribute(node, key, value)
-                            if key == _SPACE:
-                                inner = value == "preserve" or self.keep
-                    inner_scope = (
-                        self._note_scope(element, node, scope, declaring) if declaring else scope
-                    )
-                    text = element.text
-                    size = len(element)
-                    if text and (not size or inner or text.strip(SPACES)):
-                        parents.append(node)
-                        kinds.append(TEXT)
-                        labels.append(len(texts))
-                        texts.append(text)
-                    if size:
-                        stack.append((below, at, keep, scope, element))
-                        if len(stack) >= deepest:
-                            self._check_bottom(element)
-                        below, at, keep, scope = iter(element), node, inner, inner_scope
-                        continue
-            tail = element.tail
-            if tail and stack and (keep or self.keep or tail.strip(SPACES)):
-                parents.append(at)
-                kinds.append(TEXT)
-                labels.append(len(texts))
-                texts.append(tail)
+        declaring = _declarations(top) if may_declare else {}
+        for root in top:
+            self._record(root, declaring)
         self._check_texts()
+
+    def _record(self, root: Element, declaring: dict[Element, Scope]) -> None:
+        """One pass in document order; how many children are left says when an element ends."""
+        parents, kinds, labels, texts = self.parents, self.kinds, self.labels, self.texts
+        names, of_attributes = self.tree._name_ids, self._of_attributes
+        deepest = self.limits.depth - self.above
+        stack: list[tuple[int, int, bool, Scope, str | None]] = []
+        at, left, keep = DOCUMENT_NODE, 1, self.keep
+        scope: Scope = {}
+        for element in root.iter():
+            tag = element.tag
+            tail = element.tail if stack else None
+            size = 0
+            if type(tag) is not str:
+                self._add_other(element, at)
+            elif tag == CALL_LABEL:
+                self._add_call(element, at, scope, declaring)
+            else:
+                node = len(parents)
+                label = names.get(tag)
+                parents.append(at)
+                kinds.append(ELEMENT)
+                labels.append(self._intern(tag) if label is None else label)
+                inner = keep
+                for key, value in cast("list[tuple[str, str]]", element.items()):
+                    label = of_attributes.get(key)
+                    labels.append(self._intern_attribute(key) if label is None else label)
+                    labels.append(len(texts))
+                    texts.append(value)
+                    kinds += _ATTRIBUTE_AND_TEXT
+                    parents.append(node)
+                    parents.append(len(parents) - 1)
+                    if key == _SPACE:
+                        inner = value == "preserve" or self.keep
+                outer = scope
+                if declaring:
+                    scope = self._note_scope(element, node, scope, declaring)
+                text = element.text
+                size = len(element)
+                if text and (not size or inner or not text.isspace() or text.strip(SPACES)):
+                    parents.append(node)
+                    kinds.append(TEXT)
+                    labels.append(len(texts))
+                    texts.append(text)
+                if size:
+                    stack.append((at, left, keep, outer, tail))
+                    if len(stack) >= deepest:
+                        self._check_bottom(element)
+                    at, left, keep = node, size, inner
+                    continue
+                scope = outer
+            while True:
+                if tail and (keep or not tail.isspace() or tail.strip(SPACES)):
+                    parents.append(at)
+                    kinds.append(TEXT)
+                    labels.append(len(texts))
+                    texts.append(tail)
+                left -= 1
+                if left or not stack:
+                    break
+                at, left, keep, scope, tail = stack.pop()
 
     # One node each ------------------------------------------------------------------------------
 
     def _intern(self, label: str) -> int:
-        """The number of a label that is new; a name beyond the limit is refused before."""
+        """The number of a label; a name beyond the limit is refused before it is kept."""
         address, _, local = label.rpartition("}")
         for what, limit in (
             (local.removeprefix("@"), self.limits.name),
@@ -137,13 +148,9 @@ class Recorder:
                 )
         return self.tree._name(label)
 
-    def _add_attribute(self, node: int, key: str, value: str) -> None:
-        at = len(self.parents)
-        label = self.tree._name_ids.get("@" + key)
-        self.parents += (node, at)
-        self.kinds += _ATTRIBUTE_AND_TEXT
-        self.labels += (self._intern("@" + key) if label is None else label, len(self.texts))
-        self.texts.append(value)
+    def _intern_attribute(self, name: str) -> int:
+        label = self._of_attributes[name] = self._intern("@" + name)
+        return label
 
     def _add_other(self, element: Any, at: int) -> None:
         """A comment or a processing instruction; an entity reference is refused."""

@@ -413,7 +413,9 @@ class Tree:
         """Put a node into its label's partition."""
         label = self._partition_of(node)
         if label is not None:
-            handles = self._partitions.setdefault(label, array("i"))
+            handles = self._partitions.get(label)
+            if handles is None:
+                handles = self._partitions[label] = array("i")
             self._place[node] = len(handles)
             handles.append(node)
 
@@ -435,13 +437,16 @@ class Tree:
                 table.pop(dead, None)
             self._free.append(dead)
 
+    def _columns(self) -> tuple[array[int], ...]:
+        """Every column with one entry a node."""
+        return (
+            self._kind, self._parent, self._first, self._last, self._next, self._prev,
+            self._label, self._order, self._time, self._place,
+        )  # fmt: skip
+
     def __sizeof__(self) -> int:
         """Bytes of the columns, partitions and side tables; the text bytes left out."""
-        columns = (
-            self._kind, self._parent, self._first, self._last, self._next, self._prev,
-            self._label, self._order, self._time, self._place, self._spans,
-            *self._partitions.values(),
-        )  # fmt: skip
+        columns = (*self._columns(), self._spans, *self._partitions.values())
         tables = (self._far, self._texts, self._prefix, self._declared)
         return sum(column.__sizeof__() for column in columns) + sum(
             table.__sizeof__() for table in tables

@@ -7,10 +7,11 @@ the result gives an equal document, by canonical XML.
 
 from __future__ import annotations
 
+import re
+
 from axlog.document.tree import (
     ATTRIBUTE,
     CALL,
-    CALL_LABEL,
     DOCUMENT_NODE,
     ELEMENT,
     NONE,
@@ -24,6 +25,8 @@ _TEXT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#
 _VALUE_ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 )
+_IN_TEXT = re.compile("[&<>\r]")
+_IN_VALUE = re.compile('[&<"\t\n\r]')
 Scope = dict[str | None, str]
 
 
@@ -46,16 +49,19 @@ def _write(
     tree: Tree, top: int, scope: Scope, parts: list[str], declare: Scope | None = None
 ) -> None:
     """Write one subtree without recursion: open, go down, close on the way up."""
-    kinds, following, parent = tree._kind, tree._next, tree._parent
+    kinds, first, following, parent = tree._kind, tree._first, tree._next, tree._parent
     open_elements: list[tuple[str, Scope]] = []
     node = top
     while True:
         kind = kinds[node]
         if kind == TEXT:
-            parts.append(tree.text(node).translate(_TEXT_ESCAPES))
+            text = tree.text(node)
+            parts.append(text.translate(_TEXT_ESCAPES) if _IN_TEXT.search(text) else text)
         elif kind == ELEMENT or kind == CALL:
             tag, inner = _open(tree, node, scope, parts, declare if node == top else None)
-            below = _first_child(tree, node)
+            below = first[node]
+            while below != NONE and kinds[below] == ATTRIBUTE:
+                below = following[below]
             if below != NONE:
                 parts.append(">")
                 open_elements.append((tag, scope))
@@ -75,34 +81,40 @@ def _write(
         node = following[node]
 
 
-def _first_child(tree: Tree, node: int) -> int:
-    below = tree._first[node]
-    while below != NONE and tree._kind[below] == ATTRIBUTE:
-        below = tree._next[below]
-    return below
-
-
 def _open(
     tree: Tree, node: int, scope: Scope, parts: list[str], declare: Scope | None
 ) -> tuple[str, Scope]:
     """Write a start tag up to its end; the tag and the scope inside it."""
+    label = tree.names[tree._label[node]]
+    if not scope and not declare and label[0] != "{" and node not in tree._declared:
+        plain = _open_plainly(tree, node, label)
+        if plain is not None:
+            parts.append(plain)
+            return label, scope
     wanted = dict(tree._declared.get(node, ())) if declare is None else declare
     written = {prefix: uri for prefix, uri in wanted.items() if scope.get(prefix, "") != uri}
-    inner = {**scope, **written} if written else scope
-    label = CALL_LABEL if tree._kind[node] == CALL else tree.label(node)
-    first = tree._first[node]
-    if not inner and label[0] != "{" and (first == NONE or tree._kind[first] != ATTRIBUTE):
-        parts.append(f"<{label}")
-        return label, inner
-    inner = dict(inner)
+    inner = {**scope, **written}
     tag = _qualify(label, tree._prefix.get(node), True, inner, written)
     attributes = _attributes(tree, node, inner, written)
     parts.append(f"<{tag}")
     for prefix, address in sorted(written.items(), key=lambda pair: pair[0] or ""):
         name = "xmlns" if prefix is None else f"xmlns:{prefix}"
-        parts.append(f' {name}="{address.translate(_VALUE_ESCAPES)}"')
+        parts.append(f' {name}="{_escape_value(address)}"')
     parts.extend(attributes)
-    return tag, inner
+    return tag, inner if written else scope
+
+
+def _open_plainly(tree: Tree, node: int, label: str) -> str | None:
+    """The start tag where no name has a namespace, as in most of most documents; else None."""
+    tag = f"<{label}"
+    at = tree._first[node]
+    while at != NONE and tree._kind[at] == ATTRIBUTE:
+        name = tree.names[tree._label[at]]
+        if name[1] == "{":
+            return None
+        tag += f' {name[1:]}="{_escape_value(tree.text(tree._first[at]))}"'
+        at = tree._next[at]
+    return tag
 
 
 def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str]:
@@ -115,9 +127,13 @@ def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str
             for a in tree.attributes(node)
         ]
     return [
-        f' {_qualify(name, prefix, False, inner, written)}="{value.translate(_VALUE_ESCAPES)}"'
+        f' {_qualify(name, prefix, False, inner, written)}="{_escape_value(value)}"'
         for name, value, prefix in pairs
     ]
+
+
+def _escape_value(value: str) -> str:
+    return value.translate(_VALUE_ESCAPES) if _IN_VALUE.search(value) else value
 
 
 def _qualify(label: str, noted: str | None, is_element: bool, inner: Scope, written: Scope) -> str:

@@ -1,7 +1,7 @@
 """XML to columns: one walk over lxml elements records what each node is, then links follow.
 
-A whole document's links and partitions are computed by sorting in numpy; a fragment's nodes are
-hung one by one. Whitespace-only texts beside elements are dropped unless asked for
+A whole document's links and partitions are computed by sorting in numpy, a fragment's in one plain
+pass. Whitespace-only texts beside elements are dropped unless asked for
 (`xml:space="preserve"` is obeyed). Law: `writing.serialise` gives back an equal document, by
 canonical XML; the DOCTYPE is not kept, CDATA becomes text.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 from array import array
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -27,10 +27,12 @@ from axlog.document.tree import (
     NONE,
     TEXT,
     TEXT_LABEL,
+    NodeKind,
     Tree,
 )
 from axlog.errors import MalformedError, Place, StreamError
 
+_WITHOUT_TEXT = (NodeKind.DOCUMENT, ELEMENT, ATTRIBUTE, CALL)
 Column = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -45,7 +47,7 @@ def load(
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of fresh objects, none of them garbage
     try:
-        root, may_declare = read(source, limits)
+        root, may_declare = read(source, limits, drops_blanks=not keep_whitespace)
         recorder.record(with_surroundings(root), may_declare)
         _fill(recorder, time)
     finally:
@@ -107,22 +109,72 @@ def graft(
     """
     recorder = Recorder(tree, limits, keep_whitespace, above)
     recorder.record(forest)
-    handles = [DOCUMENT_NODE]
-    roots: list[int] = []
-    for at in range(1, len(recorder.parents)):
-        kind = recorder.kinds[at]
-        if kind in (ELEMENT, ATTRIBUTE, CALL):
-            node = tree._new(kind, recorder.labels[at], time)
-        else:
-            node = tree._new_text(kind, recorder.texts[recorder.labels[at]], time)
-        handles.append(node)
-        above = recorder.parents[at]
-        if above == DOCUMENT_NODE:
-            roots.append(node)
-        else:
-            tree._append(handles[above], node)
+    links = _link(recorder)
+    handles = _allocate(tree, recorder, links, time)
+    for at, label in enumerate(recorder.labels):
+        if recorder.kinds[at] not in _WITHOUT_TEXT:
+            tree._texts[handles[at]] = recorder.texts[label]
     recorder.settle(handles)
-    return roots
+    return [handles[at] for at, parent in enumerate(recorder.parents) if parent == DOCUMENT_NODE]
+
+
+class _Links(NamedTuple):
+    """Links between records, by their numbers; 0, the document node's, stands for none."""
+
+    first: list[int]
+    last: list[int]
+    next: list[int]
+    prev: list[int]
+    order: list[int]
+
+
+def _link(recorder: Recorder) -> _Links:
+    parents, kinds = recorder.parents, recorder.kinds
+    count = len(parents)
+    first, last, following, previous = [0] * count, [0] * count, [0] * count, [0] * count
+    order = [1] * count
+    for at in range(1, count):
+        parent = parents[at]
+        if parent == DOCUMENT_NODE:
+            continue
+        before = last[parent]
+        last[parent] = at
+        if before == 0:
+            first[parent] = at
+        else:
+            previous[at] = before
+            following[before] = at
+            if (kinds[before] == ATTRIBUTE) == (kinds[at] == ATTRIBUTE):
+                order[at] = order[before] + 1
+    return _Links(first, last, following, previous, order)
+
+
+def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[int]:
+    """Handles for the records, the columns filled: free ones if there are enough, else new ones."""
+    count = len(recorder.parents) - 1
+    if len(tree._free) >= count:
+        fresh = [tree._free.pop() for _ in range(count)]
+    else:
+        fresh = list(range(len(tree._kind), len(tree._kind) + count))
+        for column in tree._columns():
+            column.frombytes(bytes(column.itemsize * count))
+    handles = [NONE, *fresh]  # what links to the document node hangs nowhere
+    kinds, labels = recorder.kinds, recorder.labels
+    first, last, following, previous, order = links
+    for at, node in enumerate(fresh, 1):
+        kind = kinds[at]
+        tree._kind[node] = kind
+        tree._label[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
+        tree._parent[node] = handles[recorder.parents[at]]
+        tree._first[node] = handles[first[at]]
+        tree._last[node] = handles[last[at]]
+        tree._next[node] = handles[following[at]]
+        tree._prev[node] = handles[previous[at]]
+        tree._order[node] = order[at]
+        tree._time[node] = time
+        tree._place[node] = NONE
+    handles[DOCUMENT_NODE] = DOCUMENT_NODE
+    return handles
 
 
 def with_surroundings(root: Element) -> list[Element]:
@@ -136,9 +188,9 @@ def with_surroundings(root: Element) -> list[Element]:
 def _fill(recorder: Recorder, time: int) -> None:
     """Compute every column of a new tree from the records of its document."""
     tree = recorder.tree
-    parents = np.array(recorder.parents, dtype=np.int32)
-    kinds = np.frombuffer(bytes(recorder.kinds), dtype=np.int8)
-    labels = np.array(recorder.labels, dtype=np.int32)
+    parents = np.frombuffer(recorder.parents, dtype=np.int32)
+    kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
+    labels = np.frombuffer(recorder.labels, dtype=np.int32)
     count = len(parents)
     first, last, following, previous = (np.full(count, NONE, dtype=np.int32) for _ in range(4))
 
@@ -166,17 +218,25 @@ def _fill(recorder: Recorder, time: int) -> None:
     }  # fmt: skip
     for name, column in columns.items():
         setattr(tree, name, _column(getattr(tree, name).typecode, column))
-    encoded = [text.encode() for text in recorder.texts]
-    spans = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=spans[1:])
-    tree._spans = _column("q", spans)
-    tree._bytes = b"".join(encoded)
+    _store_texts(tree, recorder.texts)
     tree._size = count - 1
     recorder.settle(list(range(count)) if recorder.calls or recorder.declared else [])
     for node, call in tree._call_at.items():
         if call.stream in tree._calls:
             raise StreamError("AX403", f"the stream {call.stream!r} has two calls")
         tree._calls[call.stream] = node
+
+
+def _store_texts(tree: Tree, texts: list[str]) -> None:
+    """All texts in one string of bytes, and where each starts."""
+    joined = "".join(texts)
+    tree._bytes = joined.encode()
+    lengths: Iterable[int] = map(len, texts)
+    if len(tree._bytes) != len(joined):  # not ASCII alone
+        lengths = (len(text.encode()) for text in texts)
+    spans = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(texts)), out=spans[1:])
+    tree._spans = _column("q", spans)
 
 
 def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:
@@ -198,7 +258,9 @@ def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
     """Fill the partitions; each handle's place in its own."""
     named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     group = np.where(named, labels, np.where(kinds == TEXT, len(tree.names), NONE))
-    by_group = np.argsort(group, kind="stable")
+    # Short integers are sorted by radix, in a fraction of the time.
+    fits = len(tree.names) < 1 << 15
+    by_group = np.argsort(group.astype(np.int16) if fits else group, kind="stable")
     grouped = group[by_group]
     starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
     sizes = np.diff(np.r_[starts, len(grouped)])
