@@ -167,7 +167,7 @@ class _Bringing:
             start = _text(text, way) if TEXT in _kinds(text, False) else None
             if start is not None:
                 part = self._join(text, start, names[0] if names else above, [])
-                own = (dict.fromkeys(labelled, label), NOTHING)
+                own: _Own = (dict.fromkeys(labelled, label), NOTHING)
                 _add_shown(found, layout, self._join(way, own, above, [part]))
         return found, layout
 

@@ -14,6 +14,7 @@ exact relevance of patterns with time constraints or `not` is not covered: askin
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -22,14 +23,12 @@ from lxml import etree
 
 from axlog.analysis.capacity import fits
 from axlog.analysis.generalised import Need, Values
-from axlog.analysis.scenarios import Scenarios, is_limited, with_join_variables
+from axlog.analysis.scenarios import Scenarios, can_be_met, is_limited, with_join_variables
 from axlog.datalog.compile import Relation
 from axlog.document.pending import Plan
 from axlog.document.reading import Element
 from axlog.document.tree import Tree
 from axlog.document.updates import Insert, Where
-from axlog.document.writing import serialise
-from axlog.document.xml import load
 from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.language.pattern import (
@@ -96,11 +95,14 @@ def lazily_wanted(
 ) -> set[tuple[Relation, str]]:
     """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
     scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune=False)
+    columns = scenarios.columns
     return {
         pair
         for values, needs in scenarios.rows.items()
         for need in needs
-        if fits(tree, scenarios.columns, values, need, together)
+        # What scenarios under the same constraints ask for is put together here, so how many trees
+        # a call may bring is not asked: lazy relevance is the coarse one.
+        if can_be_met(tree, columns, values, need)
         for pair in need.brought
     }
 
@@ -155,7 +157,6 @@ def _instances(
     known = {c: str(v) for c, v in zip(columns, values, strict=True) if v is not None}
     longest = 1 + _longest_run(pattern)
     brought = sorted(need.brought, key=lambda pair: (pair[1], str(pair[0].node)))
-    text = serialise(tree)
     edges = sum(_descents(relation) for relation, _ in brought)
     if (longest + 1) ** edges > 5000:
         raise UndecidedError("AX502", "undecided within the limit: too many // to instantiate")
@@ -164,17 +165,18 @@ def _instances(
         fresh = _Fresh(known)
         messages = [(s, _instance(r, fresh, chains)) for r, s in brought]
         yield (
-            _after(text, messages),
-            _after(text, [(s, made) for s, made in messages if s != stream]),
+            _after(tree, messages),
+            _after(tree, [(s, made) for s, made in messages if s != stream]),
         )
 
 
-def _after(text: str, messages: list[tuple[str, Element]]) -> Tree:
-    copy = load(text, keep_whitespace=True)
-    calls = copy.calls()
+def _after(tree: Tree, messages: list[tuple[str, Element]]) -> Tree:
+    later = copy.deepcopy(tree)
+    calls = later.calls()
     operations = [Insert(Where.BEFORE, calls[stream], (made,)) for stream, made in messages]
-    Plan(copy, operations, copy.clock, keep_whitespace=True).commit()
-    return copy
+    # later than all that is here: a time that an output shows is a new one
+    Plan(later, operations, later.clock + 1, keep_whitespace=True).commit()
+    return later
 
 
 class _Fresh:

@@ -36,7 +36,7 @@ from axlog.analysis.generalised import (
 )
 from axlog.analysis.keys import Key, keyed_relations, values_seen
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, Tree
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, Call, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.interpreter import Interpreter
 from axlog.language.normal import bound_variables
@@ -96,8 +96,10 @@ class Scenarios:
             above = risen.setdefault(tree.parent(node), _Below())
             if tree._kind[node] == CALL:
                 call = tree.call(node)
-                above.changing.append(call.stream)
-                if call.deletes != "only":
+                is_open = may_bring(tree, call)
+                if is_open or call.deletes != "no":
+                    above.changing.append(call.stream)
+                if is_open:
                     above.calls.append(call.stream)
                     above.deeper_calls.append(call.stream)
                 continue
@@ -287,6 +289,12 @@ def with_join_variables(pattern: Pattern) -> Pattern:
     joins = sorted(name for name, n in counts.items() if n > 1 and name in bound - shown)
     outputs = (*pattern.outputs, *(Output(Kind.VARIABLE, name) for name in joins))
     return replace(pattern, outputs=outputs)
+
+
+def may_bring(tree: Tree, call: Call) -> bool:
+    """Whether a call may still bring a tree."""
+    is_full = call.most is not None and tree.brought.get(call.stream, 0) >= call.most
+    return call.deletes != "only" and not is_full
 
 
 def is_limited(tree: Tree) -> bool:

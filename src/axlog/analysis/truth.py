@@ -72,10 +72,8 @@ class Outlook:
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
         columns = self._scenarios.columns
-        return (
-            can_be_met(self.tree, columns, values, need)
-            and not self._scenarios.is_repeated(columns, values, need)
-            and fits(self.tree, need.brought)
+        return not self._scenarios.is_repeated(columns, values, need) and fits(
+            self.tree, columns, values, need, self._together
         )
 
     @property

@@ -46,9 +46,7 @@ class ValueNeeds:
             and self.names <= other.names
         )
 
-    def constrained(
-        self, constraint: ValueConstraint, values: Known
-    ) -> ValueNeeds | None:
+    def constrained(self, constraint: ValueConstraint, values: Known) -> ValueNeeds | None:
         """What a value constraint adds; None if it fails."""
         left = f"${constraint.left.name}"
         right = constraint.right
@@ -56,9 +54,7 @@ class ValueNeeds:
             return self._of_two(left, constraint.operator, f"${right.name}", values)
         return self._with(left, Comparison(constraint.operator, right), values)
 
-    def _with(
-        self, column: str, compared: Comparison, values: Known
-    ) -> ValueNeeds | None:
+    def _with(self, column: str, compared: Comparison, values: Known) -> ValueNeeds | None:
         value = values[column]
         if value is not None:
             operand = compared.operand
@@ -68,9 +64,7 @@ class ValueNeeds:
         narrowed = ValueNeeds(found, self.different, self.names)
         return narrowed if narrowed.is_satisfiable({column: None}) else None
 
-    def _of_two(
-        self, left: str, operator: str, right: str, values: Known
-    ) -> ValueNeeds | None:
+    def _of_two(self, left: str, operator: str, right: str, values: Known) -> ValueNeeds | None:
         one, other = values[left], values[right]
         if other is not None:
             return self._with(left, Comparison(operator, str(other)), values)

@@ -1,0 +1,369 @@
+"""Law 4: truth, possible rows and relevance against brute force over all small futures.
+
+    law 4   truth, the status of every row, deadlines and exact relevance equal the reference;
+            relevant implies axlog relevant implies lazily relevant
+
+A case is a tiny document with open calls, some with declared facts, a few messages that have come,
+and one pattern. The reference tries every future within the bound that P2 theorem 2 needs; a case
+whose bound is too large to try is not compared, and neither is a question that the analysis refuses
+by name. `check_outlook` says what it compared, so that a test can see that most cases were.
+
+The reference's messages hold no calls, so the analyses are asked the same (`together`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from math import comb
+from random import Random
+from typing import Any
+
+from axlog import reference
+from axlog.analysis.relevance import relevance
+from axlog.analysis.truth import Outlook
+from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
+from axlog.document.writing import serialise
+from axlog.errors import AxlogError, UndecidedError
+from axlog.language.pattern import (
+    AnyText,
+    Axis,
+    Branch,
+    Kind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Pattern,
+    PatternNode,
+    Variable,
+)
+from axlog.language.verdict import Truth
+from axlog.reference import Bound
+from axlog.reference.bounds import is_monotone
+from axlog.reference.rows import every_branch
+from axlog.widgets.widget import Widget
+from axlog.workloads import small_cases
+from axlog.workloads.edits import Edit, carry_out
+from axlog.workloads.fuzz_cases import Case, Step
+from axlog.workloads.small_cases import Features, fragment
+
+_OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
+_FEATURES = Features(size=4, collects=False, outputs=_OUTPUTS)
+_FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="only"')
+_MOST_NODES = 3000  # of a document in which calls brought everything
+_MOST_VALUATIONS = 200_000
+_MOST_FUTURES = 1200
+_MOST_TUPLES = 400
+
+Seen = Counter[str]
+
+
+# Cases --------------------------------------------------------------------------------------------
+
+
+def make_outlook_case(random: Random) -> Case:
+    """A tiny document with calls, what has come, and a pattern; with `not` in one case of five."""
+    wants_not = random.random() < 0.2
+    while True:
+        pattern = small_cases.pattern(random, _FEATURES)
+        has_not = any(isinstance(branch, Not) for branch in every_branch(pattern))
+        if len(list(pattern.nodes())) <= 4 and has_not == wants_not and _may_meet(pattern):
+            break
+    text = small_cases.document(random, random.randint(1, 6), random.choice((1, 1, 2, 2, 3)))
+    for number in range(3):
+        declared = random.choice(_FACTS) if random.random() < 0.5 else ""
+        text = text.replace(f'stream="s{number}"', f'stream="s{number}"{declared}')
+    return Case(text, (pattern,), _steps(random, text))
+
+
+def _may_meet(pattern: Pattern) -> bool:
+    """Patterns whose root tests a text never hold: no reason to try them by thousands."""
+    tests = [
+        b.test for b in pattern.branches if isinstance(b, PatternNode) and b.axis is Axis.CHILD
+    ]
+    return not any(isinstance(test, Literal | AnyText) for test in tests)
+
+
+def _steps(random: Random, text: str) -> tuple[Step, ...]:
+    widget = Widget(text)
+    steps: list[Step] = []
+    for _ in range(random.choice((0, 0, 1, 2))):
+        streams = sorted(widget.document.nodes().calls())
+        if not streams:
+            break
+        edit: dict[str, Any] = {"stream": random.choice(streams)}
+        edit |= {"end": True} if random.random() < 0.1 else {"insert": fragment(random, 2)}
+        edit["at"] = (widget.clock + random.choice((0, 1, 2))) / 1_000_000
+        try:
+            carry_out(widget, [edit])
+        except AxlogError:
+            continue
+        steps.append((edit,))
+    return tuple(steps)
+
+
+def document_of(case: Case) -> Tree:
+    """The document of a case after its messages."""
+    widget = Widget(case.document)
+    for step in case.steps:
+        try:
+            carry_out(widget, list[Edit](step))
+        except AxlogError:  # a case cut down may have lost the stream
+            continue
+    return widget.document.nodes()
+
+
+# Bounds -------------------------------------------------------------------------------------------
+
+
+def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
+    """A bound in which every verdict shows, or None if it is too large to try."""
+    is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
+    nodes = max(1, _nodes_needed(pattern.branches, is_shared))
+    trees = sum(1 for node in pattern.nodes() if node.axis is not Axis.SELF)
+    bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
+    bound = replace(bound, deletions=False)
+    if not bound.times and any(output.kind is Kind.TIME for output in pattern.outputs):
+        bound = replace(bound, times=(tree.clock, tree.clock + 1))
+    labels = sum(map(len, (bound.alphabet.elements, bound.alphabet.texts)))
+    if labels**nodes > 20_000 or (bound.ordered and labels**nodes > 3_000):
+        return None
+    size = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
+    size *= max(1, len(tree.calls()))
+    if size > _MOST_NODES or size ** max(1, _wide(pattern)) > _MOST_VALUATIONS:
+        return None
+    if not is_monotone(tree, pattern, bound) and futures_of(tree, bound) > _MOST_FUTURES:
+        return None
+    return bound
+
+
+def _wide(pattern: Pattern) -> int:
+    """How many pattern nodes can be almost any node."""
+    return sum(
+        node.axis is not Axis.ATTRIBUTE
+        and (node.axis is Axis.DESCENDANT or not isinstance(node.test, Name | Literal))
+        for node in pattern.nodes()
+    )
+
+
+def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
+    """About how many futures the bound has."""
+    count = 1
+    for stream, node in tree.calls().items():
+        call = tree.call(node)
+        room = bound.trees_per_call
+        if call.most is not None:
+            room = min(room, call.most - tree.brought.get(stream, 0))
+        if call.deletes == "only" or stream == without:
+            room = 0
+        pool = len(bound.pool(stream)) * len(bound.times_from(tree.clock))
+        count *= sum(pool**k if bound.ordered else comb(pool, k) for k in range(max(room, 0) + 1))
+    return count
+
+
+def _nodes_needed(branches: Iterable[Branch], is_shared: bool, inside: bool = False) -> int:
+    """The nodes of the largest tree that a message may need; siblings may come apart."""
+    needed = [_nodes_of(branch, is_shared, inside) for branch in branches]
+    if not needed:
+        return 0
+    return sum(needed) if inside or is_shared else max(needed)
+
+
+def _nodes_of(branch: Branch, is_shared: bool, inside: bool) -> int:
+    match branch:
+        case PatternNode(axis=Axis.ATTRIBUTE):
+            return 1
+        case PatternNode():
+            below = _nodes_needed(branch.branches, is_shared, True)
+            is_here = branch.axis is Axis.SELF and inside
+            is_text = isinstance(branch.test, Literal | AnyText | Variable)
+            wrapped = not inside and branch.axis is not Axis.CHILD and is_text
+            valued = 0 if isinstance(branch.test, Literal | AnyText) else len(branch.comparisons)
+            return below + valued + wrapped + (not is_here)
+        case Or(alternatives=alternatives):
+            return max(_nodes_needed(each, is_shared, inside) for each in alternatives)
+        case Not(branches=branches):
+            return _nodes_needed(branches, is_shared, inside)
+    return 1
+
+
+# The law ------------------------------------------------------------------------------------------
+
+
+def check_outlook(case: Case) -> Seen:
+    """Compare every verdict on a case; what was compared, by name."""
+    seen: Seen = Counter()
+    tree, (pattern,) = document_of(case), case.patterns
+    bound = bound_for(tree, pattern)
+    if bound is None:
+        seen["too large"] += 1
+        return seen
+    try:
+        outlook = Outlook(tree, pattern, together=True)
+        verdict = outlook.truth
+    except UndecidedError as error:
+        seen[f"refused {error.code}"] += 1
+        return seen
+    wanted = reference.truth(tree, pattern, bound)
+    _same("the truth", verdict, wanted)
+    seen[f"truth {verdict.value}"] += 1
+    if not any(isinstance(branch, Not) for branch in every_branch(pattern)):
+        _check_rows(tree, pattern, bound, outlook, seen)
+        _check_deadline(tree, pattern, outlook, seen)
+        _check_relevance(tree, pattern, bound, seen)
+    return seen
+
+
+def check(case: Case) -> None:
+    """The law, for the fuzzer."""
+    check_outlook(case)
+
+
+def _check_rows(tree: Tree, pattern: Pattern, bound: Bound, outlook: Outlook, seen: Seen) -> None:
+    """Every tuple over the alphabet has the status that brute force gives it."""
+    satisfiable = reference.satisfiable_rows(tree, pattern, bound)
+    present = {answer.values for answer in reference.rows(tree, pattern).values()}
+    choices = [_values(tree, pattern, number, bound) for number in range(len(pattern.outputs))]
+    shown = [one.row for one in outlook.possible()]
+    for row in satisfiable - present:
+        covered = any(_agree(row, tuple(one.values())) for one in shown)
+        _same(f"whether a possible row covers {row}", covered, True)
+    for one in shown:
+        instance = any(_agree(row, tuple(one.values())) for row in satisfiable)
+        _same(f"whether the possible row {dict(one)} may come", instance, True)
+    tuples = 0
+    for values in product(*choices):
+        tuples += 1
+        if tuples > _MOST_TUPLES:
+            break
+        asked = dict(zip(pattern.columns, values, strict=True))
+        wanted = Truth.NEVER
+        if any(_agree(one, values) for one in present):
+            wanted = Truth.TRUE
+        elif any(_agree(one, values) for one in satisfiable):
+            wanted = Truth.POSSIBLE
+        _same(f"the status of {asked}", outlook.status(asked), wanted)
+    seen["tuples"] += tuples
+
+
+def _agree(row: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+    return all(wanted is None or found == wanted for found, wanted in zip(row, values, strict=True))
+
+
+def _values(tree: Tree, pattern: Pattern, number: int, bound: Bound) -> list[Any]:
+    """What an output may show, as far as the bound goes; None: anything."""
+    nodes = list(tree.subtree(DOCUMENT_NODE))[1:]
+    kind = pattern.outputs[number].kind
+    if kind is Kind.ID:
+        return [None, *(tree.id(n) for n in nodes if tree.kind(n) in _SHOWN)]
+    if kind is Kind.TIME:
+        return sorted({*bound.times_from(tree.clock), *(tree.time(n) for n in nodes)})
+    return sorted({*bound.alphabet.elements, *bound.alphabet.texts})
+
+
+_SHOWN = (NodeKind.ELEMENT, NodeKind.TEXT)
+
+
+def _check_deadline(tree: Tree, pattern: Pattern, outlook: Outlook, seen: Seen) -> None:
+    """At the last deadline something may still come, and a moment later nothing can."""
+    deadlines = [one.deadline for one in outlook.possible()]
+    known = [deadline for deadline in deadlines if deadline is not None]
+    if outlook.truth is not Truth.POSSIBLE or len(known) < len(deadlines):
+        return
+    for time, wanted in ((max(known), Truth.POSSIBLE), (max(known) + 1, Truth.NEVER)):
+        later = copy.deepcopy(tree)
+        later.clock = time
+        bound = bound_for(later, pattern)
+        if bound is not None:
+            _same(f"the truth at {time}", reference.truth(later, pattern, bound), wanted)
+            seen["deadlines"] += 1
+
+
+def _check_relevance(tree: Tree, pattern: Pattern, bound: Bound, seen: Seen) -> None:
+    try:
+        found = relevance(tree, pattern, together=True)
+    except UndecidedError as error:
+        seen[f"relevance refused {error.code}"] += 1
+        return
+    for stream, each in found.items():
+        _same(f"that axlog relevance of {stream} is lazy", each.axlog <= each.lazy, True)
+        if each.relevant:
+            _same(f"that relevance of {stream} is axlog relevance", each.axlog, True)
+        is_free = is_monotone(tree, pattern, bound)
+        if futures_of(tree, bound, stream if is_free else None) > _MOST_FUTURES // 4:
+            seen["relevance too large"] += 1
+            continue
+        if any(tree.call(call).deletes != "no" for call in tree.calls().values()):
+            continue
+        wanted = reference.relevant(tree, pattern, stream, bound)
+        _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog, True)
+        if each.relevant is None:
+            seen["relevance undecided"] += 1
+            continue
+        _same(f"the relevance of {stream}", each.relevant, wanted)
+        seen[f"relevant {wanted}"] += 1
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")
+
+
+# Cutting down -------------------------------------------------------------------------------------
+
+
+def smaller_cases(case: Case) -> Iterator[Case]:
+    """Cases with less of the document, of what came, or of the pattern."""
+    for number in range(len(case.steps)):
+        yield replace(case, steps=case.steps[:number] + case.steps[number + 1 :])
+    (pattern,) = case.patterns
+    for fewer in _fewer(pattern.branches):
+        yield replace(case, patterns=(replace(pattern, branches=fewer),))
+    for number in range(len(pattern.where)):
+        where = pattern.where[:number] + pattern.where[number + 1 :]
+        yield replace(case, patterns=(replace(pattern, where=where),))
+    for number in range(len(pattern.outputs)):
+        outputs = pattern.outputs[:number] + pattern.outputs[number + 1 :]
+        yield replace(case, patterns=(replace(pattern, outputs=outputs),))
+    tree = Widget(case.document).document.nodes()
+    for node in list(tree.subtree(tree.root))[1:]:
+        if tree.kind(node) is not NodeKind.ATTRIBUTE and tree.kind(tree.parent(node)) is not (
+            NodeKind.ATTRIBUTE
+        ):
+            yield replace(case, document=_without(case.document, tree.id(node)))
+
+
+def _without(text: str, identifier: Any) -> str:
+    from axlog.document.pending import apply
+    from axlog.document.updates import Delete
+
+    tree = Widget(text).document.nodes()
+    apply(tree, [Delete(tree.find(identifier))])
+    return serialise(tree)
+
+
+def _fewer(branches: tuple[Branch, ...]) -> Iterator[tuple[Branch, ...]]:
+    for number, branch in enumerate(branches):
+        before, after = branches[:number], branches[number + 1 :]
+        if before or after:
+            yield before + after
+        match branch:
+            case PatternNode():
+                if branch.name is not None:
+                    yield (*before, replace(branch, name=None), *after)
+                if branch.comparisons:
+                    yield (*before, replace(branch, comparisons=()), *after)
+                if branch.branches:
+                    yield (*before, replace(branch, branches=()), *after)
+                for inner in _fewer(branch.branches):
+                    yield (*before, replace(branch, branches=inner), *after)
+            case Or(alternatives=alternatives):
+                for each in alternatives:
+                    yield (*before, *each, *after)
+            case Not():
+                for inner in _fewer(branch.branches):
+                    yield (*before, replace(branch, branches=inner), *after)
