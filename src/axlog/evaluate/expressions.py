@@ -42,6 +42,7 @@ from axlog.language.xpath_tree import (
     Constant,
     Constructor,
     Context,
+    Enclosed,
     Expression,
     Flwor,
     For,
@@ -109,13 +110,25 @@ class Evaluator:
             case Call():
                 return self._call(given, scope)
             case Constructor():
-                return [New("element", (self.builder(scope).element(given),))]
+                return [self._constructed(given, scope)]
             case Flwor(clauses=clauses, returned=returned):
                 return [
                     i for each in self.tuples(clauses, scope) for i in self.value(returned, each)
                 ]
             case Quantified():
                 return [self._quantified(given, scope)]
+
+    def _constructed(self, given: Constructor, scope: Scope) -> New:
+        """The element that a constructor makes; made once where it encloses nothing."""
+        known = _CONSTRUCTED.get(id(given))
+        if known is not None:
+            return known[1]
+        made = New("element", (self.builder(scope).element(given),))
+        if not _encloses(given):
+            if len(_CONSTRUCTED) > 256:
+                _CONSTRUCTED.clear()
+            _CONSTRUCTED[id(given)] = (given, made)
+        return made
 
     def holds(self, given: Expression, scope: Scope) -> bool:
         """Whether an expression is true."""
@@ -369,6 +382,17 @@ class Evaluator:
 
     def refused(self, code: str, message: str, at: int, expected: str | None = None) -> AxlogError:
         return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
+
+
+_CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, as patterns are
+
+
+def _encloses(given: Constructor) -> bool:
+    parts = (*given.content, *(part for _, value in given.attributes for part in value))
+    return any(
+        isinstance(part, Enclosed) or (isinstance(part, Constructor) and _encloses(part))
+        for part in parts
+    )
 
 
 _PATTERNS: dict[int, tuple[Path, Pattern | None]] = {}

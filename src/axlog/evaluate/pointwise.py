@@ -62,14 +62,22 @@ def found(tree: Tree, node: int, step: PatternNode) -> Iterator[int]:
 
 def meets(tree: Tree, node: int, step: PatternNode) -> bool:
     """Whether a node that passes a pattern node's test has the values and branches it asks for."""
-    if step.comparisons:
-        value = tree.string_value(node)
-        for asked in step.comparisons:
-            if not isinstance(asked.operand, Variable) and not comparison(
-                asked.operator, asked.operand
-            )(value):
-                return False
+    if step.comparisons and not compares(tree, node, step):
+        return False
     return all(holds(tree, node, branch) for branch in step.branches)
+
+
+def compares(tree: Tree, node: int, step: PatternNode) -> bool:
+    """Whether a node has the values that a pattern node asks for."""
+    if not step.comparisons:
+        return True
+    value = tree.string_value(node)
+    for asked in step.comparisons:
+        if not isinstance(asked.operand, Variable) and not comparison(
+            asked.operator, asked.operand
+        )(value):
+            return False
+    return True
 
 
 def holds(tree: Tree, node: int, branch: Branch) -> bool:

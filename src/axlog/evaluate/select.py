@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from axlog.document.tree import Tree
 from axlog.errors import UnsupportedError
 from axlog.evaluate.answers import selected
 from axlog.evaluate.bulk import ROOT, Bulk
+from axlog.evaluate.climbing import climb_of
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import (
@@ -33,6 +33,7 @@ from axlog.language.pattern import (
     PatternNode,
     Variable,
     branches_of,
+    nodes_of,
 )
 
 
@@ -45,18 +46,87 @@ def select(tree: Tree, pattern: Pattern, index: ValueIndex | None = None) -> lis
     >>> [tree.path(n) for n in select(tree, parse_pattern("match //a#x[b] return x.id"))]
     ['/r/a[1]']
     """
-    if covers(pattern) is not None:
+    selection = selection_of(pattern)
+    if selection.refusal is not None:
         return selected(tree, pattern)
+    if index is not None and selection.climb is not None:
+        found = selection.climb.nodes(tree, index)
+        if found is not None:
+            return found if len(found) < 2 else sorted(found, key=tree.id)
     with columns_of(tree) as columns:
-        found = _named(Bulk(columns, index), ROOT, pattern.branches, selected_name(pattern))
-        nodes: list[int] = columns.in_document_order(found).tolist()
-        return nodes
+        nodes = selection.nodes(Bulk(columns, index), ROOT, pattern.branches)
+        in_order: list[int] = columns.in_document_order(nodes).tolist()
+        return in_order
 
 
-@lru_cache(maxsize=1024)
 def covers(pattern: Pattern) -> str | None:
     """Why sets of nodes do not suffice for a pattern, or None."""
-    name = selected_name(pattern)
+    return selection_of(pattern).refusal
+
+
+_SELECTIONS: dict[int, tuple[Pattern, Selection]] = {}
+
+
+def selection_of(pattern: Pattern) -> Selection:
+    """How a pattern selects; kept by identity, as to hash a pattern costs more than to find."""
+    known = _SELECTIONS.get(id(pattern))
+    if known is not None:
+        return known[1]
+    if len(_SELECTIONS) > 4096:
+        _SELECTIONS.clear()
+    made = Selection(pattern)
+    _SELECTIONS[id(pattern)] = (pattern, made)
+    return made
+
+
+class Selection:
+    """What of a pattern leads to the node that it selects."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.name = selected_name(pattern)
+        self.refusal = _refusal(pattern, self.name)
+        self._leading: set[int] = set()
+        for branch in pattern.branches:
+            self._find(branch)
+        self.climb = climb_of(pattern, self.name) if self.refusal is None else None
+
+    def _find(self, branch: Branch) -> bool:
+        """Note the branches in which the selected node stands."""
+        if isinstance(branch, Not | Collect):
+            return False
+        inside = [self._find(below) for below in branches_of(branch)]
+        own = isinstance(branch, PatternNode) and branch.name == self.name
+        if own or any(inside):
+            self._leading.add(id(branch))
+            return True
+        return False
+
+    def nodes(self, bulk: Bulk, contexts: Handles, branches: tuple[Branch, ...]) -> Handles:
+        """The selected nodes below the contexts at which all branches hold."""
+        path: Branch | None = None
+        for branch in branches:
+            if path is None and id(branch) in self._leading:
+                path = branch
+            else:
+                contexts = bulk.keeping(contexts, branch)
+        if path is None or not len(contexts):
+            return NOTHING
+        if isinstance(path, Or):
+            parts = [self.nodes(bulk, contexts, inside) for inside in path.alternatives]
+            return np.unique(np.concatenate(parts))
+        assert isinstance(path, PatternNode)
+        attribute = attribute_anywhere(path)
+        if attribute is not None and attribute.name == self.name:
+            return bulk.attributes_below(contexts, attribute)
+        if path.name == self.name:
+            return bulk.below(contexts, path)
+        found = bulk.reached(contexts, path)
+        for asked in path.comparisons:
+            found = bulk.with_value(found, asked)
+        return self.nodes(bulk, found, path.branches)
+
+
+def _refusal(pattern: Pattern, name: str) -> str | None:
     if pattern.where:
         return "it has constraints"
     occurrences: Counter[str] = Counter()
@@ -69,14 +139,13 @@ def covers(pattern: Pattern) -> str | None:
                     return "it compares values of variables"
             case Not(where=where) if where:
                 return "it has constraints"
-            case Collect(node=node) if any(n.name == name for n in _nodes((node,))):
+            case Collect(node=node) if any(n.name == name for n in nodes_of(node)):
                 return "the selected node stands in collect(...)"
     if any(count > 1 for count in occurrences.values()):
         return "variables join parts of it"
     return None
 
 
-@lru_cache(maxsize=1024)
 def selected_name(pattern: Pattern) -> str:
     """The name of the node that a pattern returns; refused where it returns something else."""
     names = {output.of for output in pattern.outputs if output.kind is not Kind.VARIABLE}
@@ -87,43 +156,6 @@ def selected_name(pattern: Pattern) -> str:
             advice="use an XPath such as //person[phone], or return one node: `return t.id`",
         )
     return names.pop()
-
-
-def _named(bulk: Bulk, contexts: Handles, branches: tuple[Branch, ...], name: str) -> Handles:
-    """The nodes with a name below the contexts at which all branches hold."""
-    path: Branch | None = None
-    for branch in branches:
-        if path is None and _leads_to(branch, name):
-            path = branch
-        else:
-            contexts = bulk.keeping(contexts, branch)
-    if path is None or not len(contexts):
-        return NOTHING
-    if isinstance(path, Or):
-        parts = [_named(bulk, contexts, inside, name) for inside in path.alternatives]
-        return np.unique(np.concatenate(parts))
-    assert isinstance(path, PatternNode)
-    attribute = attribute_anywhere(path)
-    if attribute is not None and attribute.name == name:
-        return bulk.attributes_below(contexts, attribute)
-    if path.name == name:
-        return bulk.below(contexts, path)
-    found = bulk.reached(contexts, path)
-    for asked in path.comparisons:
-        found = bulk.with_value(found, asked)
-    return _named(bulk, found, path.branches, name)
-
-
-@lru_cache(maxsize=4096)
-def _leads_to(branch: Branch, name: str) -> bool:
-    """Whether the node of this name stands in a branch, where it can be selected."""
-    match branch:
-        case PatternNode(name=own, branches=branches):
-            return own == name or any(_leads_to(below, name) for below in branches)
-        case Or(alternatives=alternatives):
-            return any(_leads_to(below, name) for inside in alternatives for below in inside)
-        case Not() | Collect():
-            return False
 
 
 def attribute_anywhere(step: PatternNode) -> PatternNode | None:
@@ -144,7 +176,3 @@ def _every(branches: tuple[Branch, ...]) -> Iterator[Branch]:
     for branch in branches:
         yield branch
         yield from _every(tuple(branches_of(branch)))
-
-
-def _nodes(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
-    return (branch for branch in _every(branches) if isinstance(branch, PatternNode))

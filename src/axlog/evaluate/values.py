@@ -11,7 +11,7 @@ not shown an update forgets what it knew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
@@ -30,7 +30,7 @@ class ValueIndex:
         self._version = tree.version
         self.built = 0  # nodes read to build indexes: what tests of idle work look at
 
-    def find(self, label: str, value: str) -> Iterable[int] | None:
+    def find(self, label: str, value: str) -> Collection[int] | None:
         """The nodes of a label with this string value; None where the label is not indexed."""
         if self.tree.version != self._version:
             self._forget()
