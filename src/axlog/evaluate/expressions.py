@@ -9,16 +9,19 @@ a text; comments and instructions are found by `comment()` and `processing-instr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from math import fmod, isnan
+from typing import Any
 
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, NodeKind, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate import pointwise
 from axlog.evaluate.building import Builder
+from axlog.evaluate.climbing import hole
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.functions import FUNCTIONS
 from axlog.evaluate.items import (
+    Atom,
     Item,
     Items,
     Named,
@@ -57,7 +60,7 @@ from axlog.language.xpath_tree import (
     Where,
 )
 from axlog.language.xpath_tree import Sequence as Listed
-from axlog.language.xquery_update import ForAt, Other, Statement
+from axlog.language.xquery_update import External, ForAt, Other, Statement
 
 DOCUMENT = Node(DOCUMENT_NODE)
 _AXES = {axis.value: axis for axis in Axis}
@@ -83,10 +86,23 @@ class Scope:
 class Evaluator:
     """Evaluates the expressions of one statement on one tree."""
 
-    def __init__(self, tree: Tree, statement: Statement, index: ValueIndex | None = None) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        statement: Statement,
+        index: ValueIndex | None = None,
+        given: Mapping[str, Atom] | None = None,
+    ) -> None:
         self.tree = tree
         self.statement = statement
         self.index = index
+        self.given = dict(given or {})
+        self._strings = {name: v for name, v in self.given.items() if isinstance(v, str)}
+        self._holes = frozenset(self._strings)
+
+    def scope(self) -> Scope:
+        """What the whole statement sees: the variables that its caller gives."""
+        return Scope({name: [value] for name, value in self.given.items()})
 
     def builder(self, scope: Scope) -> Builder:
         return Builder(
@@ -141,6 +157,8 @@ class Evaluator:
             return
         first, rest = clauses[0], clauses[1:]
         match first:
+            case External(variable=variable) if variable in self.given:
+                yield from self.tuples(rest, scope)
             case Let(variable=variable, value=value):
                 yield from self.tuples(rest, scope.binding(variable, self.value(value, scope)))
             case Where(condition=condition):
@@ -278,8 +296,10 @@ class Evaluator:
     def _by_columns(self, given: Path, start: Items) -> list[int] | None:
         if not given.steps or not _is_document(start):
             return None
-        pattern = pattern_of(given, self.statement.text)
-        return None if pattern is None else select(self.tree, pattern, self.index)
+        pattern = pattern_of(given, self.statement.text, self._holes)
+        if pattern is None:
+            return None
+        return select(self.tree, pattern, self.index, self._strings)
 
     def _variable(self, name: str, at: int, scope: Scope) -> Items:
         if name not in scope.variables:
@@ -395,33 +415,48 @@ def _encloses(given: Constructor) -> bool:
     )
 
 
-_PATTERNS: dict[int, tuple[Path, Pattern | None]] = {}
+_PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
 
 
-def pattern_of(path: Path, written: str) -> Pattern | None:
+def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
     """The pattern that a path from the document is, or None if it says more than patterns can.
 
-    Kept by identity, as statements are: to hash a path costs as much as to find a node.
+    Variables among the holes are strings to come. Kept by identity, as statements are: to hash a
+    path costs as much as to find a node.
     """
-    known = _PATTERNS.get(id(path))
+    known = _PATTERNS.get((id(path), holes))
     if known is not None:
         return known[1]
     if len(_PATTERNS) > 4096:
         _PATTERNS.clear()
-    pattern = _make_pattern(path, written)
-    _PATTERNS[id(path)] = (path, pattern)
+    pattern = _make_pattern(path, written, holes)
+    _PATTERNS[id(path), holes] = (path, pattern)
     return pattern
 
 
-def _make_pattern(path: Path, written: str) -> Pattern | None:
+def _make_pattern(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
     if _is_beyond(path.steps):
         return None
     try:
-        from_root = Path(Root(path.at), path.steps, path.at)
+        from_root = Path(Root(path.at), _with_holes(path.steps, holes), path.at)
         building = Selecting(written, is_xquery=True)
         return building.pattern(from_root, (Output(Kind.ID, SELECTED),))
     except QueryError:
         return None
+
+
+def _with_holes(value: Any, holes: frozenset[str]) -> Any:
+    """A part of a path in which variables that are given are constants to come."""
+    if isinstance(value, tuple):
+        return tuple(_with_holes(one, holes) for one in value)
+    if isinstance(value, Path) and isinstance(value.start, Reference) and not value.steps:
+        if value.start.name in holes:
+            return Constant(hole(value.start.name), value.at)
+        return value
+    if not is_dataclass(value) or isinstance(value, type) or not holes:
+        return value
+    parts = {field.name: _with_holes(getattr(value, field.name), holes) for field in fields(value)}
+    return type(value)(**parts)
 
 
 def _is_document(items: Items) -> bool:

@@ -4,13 +4,18 @@ Top-down along the path to the selected node, a set of nodes at each pattern nod
 the path keeps or drops nodes of the set (`bulk`). Sets suffice where no variable joins and no
 constraint is written: `covers` says why not, and the interpreter (`answers`) walks the document.
 
+A pattern may have holes: constants `hole(name)` that stand for strings to come, so that one pattern
+serves a statement whatever values it is given.
+
 Law: `select(tree, p) == answers.selected(tree, p)`, and both are the reference's rows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +23,7 @@ from axlog.document.tree import Tree
 from axlog.errors import UnsupportedError
 from axlog.evaluate.answers import selected
 from axlog.evaluate.bulk import ROOT, Bulk
-from axlog.evaluate.climbing import climb_of
+from axlog.evaluate.climbing import climb_of, filled
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import (
@@ -26,6 +31,7 @@ from axlog.language.pattern import (
     Axis,
     Branch,
     Collect,
+    Comparison,
     Kind,
     Not,
     Or,
@@ -37,8 +43,13 @@ from axlog.language.pattern import (
 )
 
 
-def select(tree: Tree, pattern: Pattern, index: ValueIndex | None = None) -> list[int]:
-    """The nodes that a pattern with one node as output selects.
+def select(
+    tree: Tree,
+    pattern: Pattern,
+    index: ValueIndex | None = None,
+    values: Mapping[str, str] | None = None,
+) -> list[int]:
+    """The nodes that a pattern with one node as output selects; `values` fill its holes.
 
     >>> from axlog.document.xml import load
     >>> from axlog.language.tree_syntax import parse_pattern
@@ -47,12 +58,15 @@ def select(tree: Tree, pattern: Pattern, index: ValueIndex | None = None) -> lis
     ['/r/a[1]']
     """
     selection = selection_of(pattern)
+    found = selection.by_index(tree, index, values or {})
+    if found is None and values:
+        pattern = replace(pattern, branches=_filled(pattern.branches, values))
+        selection = Selection(pattern)
+        found = selection.by_index(tree, index, {})
+    if found is not None:
+        return found
     if selection.refusal is not None:
         return selected(tree, pattern)
-    if index is not None and selection.climb is not None:
-        found = selection.climb.nodes(tree, index)
-        if found is not None:
-            return found if len(found) < 2 else sorted(found, key=tree.id)
     with columns_of(tree) as columns:
         nodes = selection.nodes(Bulk(columns, index), ROOT, pattern.branches)
         in_order: list[int] = columns.in_document_order(nodes).tolist()
@@ -79,6 +93,22 @@ def selection_of(pattern: Pattern) -> Selection:
     return made
 
 
+def _filled(value: Any, values: Mapping[str, str]) -> Any:
+    """Branches, or what they hold, with the holes of comparisons filled."""
+    if isinstance(value, tuple):
+        return tuple(_filled(one, values) for one in value)
+    if isinstance(value, Comparison):
+        return replace(value, operand=filled(value.operand, values))
+    if isinstance(value, PatternNode):
+        comparisons, branches = (_filled(v, values) for v in (value.comparisons, value.branches))
+        return replace(value, comparisons=comparisons, branches=branches)
+    if isinstance(value, Or):
+        return replace(value, alternatives=_filled(value.alternatives, values))
+    if isinstance(value, Not):
+        return replace(value, branches=_filled(value.branches, values))
+    return replace(value, node=_filled(value.node, values))
+
+
 class Selection:
     """What of a pattern leads to the node that it selects."""
 
@@ -89,6 +119,17 @@ class Selection:
         for branch in pattern.branches:
             self._find(branch)
         self.climb = climb_of(pattern, self.name) if self.refusal is None else None
+
+    def by_index(
+        self, tree: Tree, index: ValueIndex | None, values: Mapping[str, str]
+    ) -> list[int] | None:
+        """The selected nodes by the value index, or None where it does not help."""
+        if index is None or self.climb is None:
+            return None
+        found = self.climb.nodes(tree, index, values)
+        if found is None or len(found) < 2:
+            return found
+        return sorted(found, key=tree.id)
 
     def _find(self, branch: Branch) -> bool:
         """Note the branches in which the selected node stands."""

@@ -9,7 +9,7 @@ once (P5 3.4, compute-pul).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
@@ -27,7 +27,7 @@ from axlog.document.updates import Where as Place
 from axlog.errors import UpdateError
 from axlog.evaluate.building import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
-from axlog.evaluate.items import Item, Items, New, Node, joined
+from axlog.evaluate.items import Atom, Item, Items, New, Node, joined
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import AnyNode
 from axlog.language.places import place_at
@@ -71,9 +71,12 @@ _NEW_KINDS = {
 
 
 def operations_of(
-    tree: Tree, statement: Statement, index: ValueIndex | None = None
+    tree: Tree,
+    statement: Statement,
+    index: ValueIndex | None = None,
+    variables: Mapping[str, Atom] | None = None,
 ) -> list[Operation]:
-    """The pending update list of a statement.
+    """The pending update list of a statement; `variables` are given to it from outside.
 
     >>> from axlog.document.xml import load
     >>> from axlog.language.xquery_update import parse_statements
@@ -81,8 +84,8 @@ def operations_of(
     >>> operations_of(load("<a><b/><b/></a>"), statement)
     [Delete(target=2), Delete(target=3)]
     """
-    making = _Making(tree, statement, index)
-    making.update(statement.expression, Scope({}))
+    making = _Making(tree, statement, index, variables)
+    making.update(statement.expression, making.scope())
     _check_attributes(tree, making.operations)
     return making.operations
 
@@ -90,8 +93,14 @@ def operations_of(
 class _Making(Evaluator):
     """Evaluates one statement and gathers its operations."""
 
-    def __init__(self, tree: Tree, statement: Statement, index: ValueIndex | None) -> None:
-        super().__init__(tree, statement, index)
+    def __init__(
+        self,
+        tree: Tree,
+        statement: Statement,
+        index: ValueIndex | None,
+        variables: Mapping[str, Atom] | None,
+    ) -> None:
+        super().__init__(tree, statement, index, variables)
         self.operations: list[Operation] = []
 
     def update(self, given: Expression, scope: Scope) -> None:
@@ -106,9 +115,7 @@ class _Making(Evaluator):
             case Flwor(clauses=clauses, returned=returned):
                 loop = _loop(given)
                 if loop is not None:
-                    for clause in clauses[: loop.lets]:
-                        assert isinstance(clause, Let)
-                        scope = scope.binding(clause.variable, self.value(clause.value, scope))
+                    (scope,) = self.tuples(clauses[: loop.lets], scope)
                     for each in loop.updates:
                         self._one(each, scope)
                     return

@@ -83,6 +83,11 @@ class ForAt(For):
 
 
 @dataclass(frozen=True, slots=True)
+class External(Let):
+    """`declare variable $x external`: what the caller gives, and if it does not, the document."""
+
+
+@dataclass(frozen=True, slots=True)
 class Other(Name):
     """The test of comments (`#comment`) or instructions (`#instruction`, with a target or none)."""
 
@@ -169,7 +174,7 @@ class StatementParser(OperatorParser):
             start = self.skip()
             name = self.need_variable()
             self.need_word("external")
-            self.declared.append(Let(name, Path(Root(start), (), start), start))
+            self.declared.append(External(name, Path(Root(start), (), start), start))
         elif re.compile(r"\s*variable\s+\$[^\s:]+\s+as\b").match(self.text, self.offset):
             raise self.unsupported("a type of a variable", at, advice="leave `as ...` out")
         elif self.take_word("updating"):

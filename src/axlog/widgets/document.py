@@ -136,19 +136,30 @@ class Document:
             nodes = select(self.nodes(), self._parse(target).pattern, self._values)
             return self.apply([Delete(node) for node in nodes], at)
 
-    def update(self, statement: str, at: Time | None = None) -> list[Change]:
+    def update(
+        self,
+        statement: str,
+        at: Time | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> list[Change]:
         """Carry out a statement of XQuery Update, or several separated by `;`, one by one.
 
-        >>> doc = parse("<people><person><phone/></person><person/></people>")
+        `variables` are values for variables of the statement; a statement that is used again with
+        other values is parsed once.
+
+        >>> doc = parse("<people><person id='1'><phone/></person><person id='2'/></people>")
         >>> doc.update("delete nodes //person[phone]")
         []
+        >>> doc.update("rename node //person[@id = $id] as 'user'", variables={"id": "2"})
+        []
         >>> print(doc)
-        <people><person/></people>
+        <people><user id="2"/></people>
         """
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces):
             with self._lock:
-                changes += self.apply(operations_of(self.nodes(), one, self._values), at)
+                operations = operations_of(self.nodes(), one, self._values, variables)
+                changes += self.apply(operations, at)
         return changes
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
