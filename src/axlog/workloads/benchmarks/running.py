@@ -1,0 +1,82 @@
+"""Which benchmarks there are, how large each runs, and what is written of a run."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from axlog.errors import WorkloadError
+from axlog.workloads.benchmarks.against_pathway import against_pathway
+from axlog.workloads.benchmarks.flatness import flatness
+from axlog.workloads.benchmarks.loading import loading
+from axlog.workloads.benchmarks.measuring import Result
+from axlog.workloads.benchmarks.memory import memory
+from axlog.workloads.benchmarks.messages import messages
+from axlog.workloads.benchmarks.million import million
+from axlog.workloads.benchmarks.reevaluation import reevaluation
+
+Run = Callable[[], Result]
+
+QUICK: dict[str, Run] = {
+    "memory": lambda: memory(0.1, 100_000),
+    "load": lambda: loading(0.1, 3),
+    "message": lambda: messages(2000, 4, 3),
+    "flat": lambda: flatness(5000, 100_000, 600, 500, 2),
+    "reevaluation": lambda: reevaluation((5000, 50_000), 400, 3),
+    "pathway": lambda: against_pathway(10_000, 1000),
+    "million": lambda: million(50_000),
+}
+FULL: dict[str, Run] = {
+    "memory": lambda: memory(0.1, 100_000),
+    "load": lambda: loading(0.1, 7),
+    "message": lambda: messages(6000, 8, 6),
+    "flat": lambda: flatness(5000, 500_000, 2000, 2000, 4),
+    "reevaluation": lambda: reevaluation((5000, 500_000), 1000, 3),
+    "pathway": lambda: against_pathway(50_000, 5000),
+    "million": lambda: million(1_000_000),
+}
+TINY: dict[str, Run] = {
+    "memory": lambda: memory(0.002, 200),
+    "load": lambda: loading(0.002, 1),
+    "message": lambda: messages(60, 1, 1),
+    "flat": lambda: flatness(600, 1200, 60, 40, 1),
+    "reevaluation": lambda: reevaluation((600,), 40, 1),
+    "pathway": lambda: against_pathway(3000, 0),
+    "million": lambda: million(400, 4),
+}
+"""For tests: every part runs, nothing is worth measuring."""
+
+_MEASURED = ("axlog", "lxml", "numpy", "pathway", "saxonche")
+
+
+def chosen(names: Iterable[str]) -> list[str]:
+    """The benchmarks of these names, all without any; an error for an unknown one."""
+    wanted = list(names) or list(QUICK)
+    for name in wanted:
+        if name not in QUICK:
+            raise WorkloadError("AX601", f"no benchmark {name!r}", expected=", ".join(QUICK))
+    return wanted
+
+
+def run(names: Iterable[str], sizes: dict[str, Run]) -> Iterator[Result]:
+    """Run benchmarks one after the other."""
+    return (sizes[name]() for name in chosen(names))
+
+
+def versions() -> dict[str, str]:
+    """What was measured on what."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in _MEASURED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def written(results: Iterable[Result]) -> dict[str, Any]:
+    """Results for JSON."""
+    return {"versions": versions(), "results": [asdict(result) for result in results]}

@@ -1,0 +1,107 @@
+"""Every benchmark runs in a tiny form; its result has its shape, and both sides the same answers.
+
+No test asserts a time.
+"""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from axlog.cli.bench import draw, lines
+from axlog.document.xml import load
+from axlog.errors import WorkloadError
+from axlog.evaluate.answers import answers
+from axlog.language.query import parse_query
+from axlog.widgets.widget import Widget
+from axlog.workloads import active
+from axlog.workloads.benchmarks.flatness import orders_of
+from axlog.workloads.benchmarks.measuring import Result, interleave
+from axlog.workloads.benchmarks.messages import plain, same_answers
+from axlog.workloads.benchmarks.million import million
+from axlog.workloads.benchmarks.running import FULL, QUICK, TINY, chosen, run, written
+
+WITHOUT_RATIOS = {"memory", "million"}
+
+
+@pytest.mark.parametrize("name", [name for name in TINY if name != "pathway"])
+def test_benchmark_runs_and_says_both_sides(name: str) -> None:
+    (result,) = run([name], TINY)
+    assert result.name == name
+    assert result.sizes
+    assert result.figures
+    assert all(value > 0 for value in result.figures.values())
+    assert bool(result.ratios) == (name not in WITHOUT_RATIOS)
+    for ratio in result.ratios:
+        for side in ratio.sides.split(" / "):
+            assert result.figures[f"{ratio.what}: {side}, us (least)"] > 0
+    json.dumps(written([result]))
+    assert lines(result)[1].startswith(name)
+
+
+@pytest.mark.slow
+def test_differential_axlog_and_pathway_name_the_same_late_orders() -> None:
+    (result,) = run(["pathway"], TINY)
+    if find_spec("pathway") is None:
+        assert "not installed" in str(result.skipped)
+        return
+    assert result.figures["late orders"] > 0
+    assert result.remarks == ["both name the same late orders"]
+
+
+def test_differential_all_ways_of_keeping_give_the_same_rows() -> None:
+    assert same_answers(3000)
+
+
+def test_oracle_maintained_rows_are_the_evaluated_ones() -> None:
+    """What `reevaluation` compares the times of has the same answers."""
+    made = active.widget(document_size=400, seed=1)
+    widget = Widget(made.document, {"view": made.pattern})
+    for stream, message, at in plain(active.updates(made, 150)):
+        widget.feed(stream, message, at=at)
+    pattern = parse_query(made.pattern).pattern
+    wanted = sorted(answers(load(widget.xml()), pattern).items())
+    assert wanted
+    assert sorted((row.values_, row.count) for row in widget.view("view").rows()) == wanted
+
+
+def test_deletions_that_flatness_measures_take_one_row_each() -> None:
+    document = orders_of(20)
+    assert len(document.views["ids"]) == 20
+    assert len(document.delete('match /orders/order#n[oid/"o7"] return n.id')) == 1
+
+
+def test_interleaving_gives_every_side_all_items_in_every_round() -> None:
+    seen: dict[str, list[list[int]]] = {"one": [], "other": []}
+
+    def making(name: str):
+        def make():
+            seen[name].append([])
+            return lambda chunk: seen[name][-1].extend(chunk)
+
+        return make
+
+    costs = interleave({name: making(name) for name in seen}, list(range(7)), 3, 4)
+    assert seen["one"] == seen["other"] == [list(range(7))] * 4
+    assert all(0 <= cost.least <= cost.median for cost in costs.values())
+
+
+def test_long_run_has_a_figure_for_every_slice(tmp_path: Path) -> None:
+    result = million(400, 4)
+    assert {len(values) for values in result.series.values()} == {4}
+    draw([result], tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_sizes_are_given_for_the_same_benchmarks_and_unknown_ones_refused() -> None:
+    assert QUICK.keys() == FULL.keys() == TINY.keys()
+    assert chosen([]) == list(QUICK)
+    with pytest.raises(WorkloadError) as caught:
+        chosen(["speed"])
+    assert caught.value.code == "AX601"
+
+
+def test_skipped_benchmark_says_why() -> None:
+    said = lines(Result("pathway", "against Pathway", skipped="pathway is not installed"))
+    assert "skipped: pathway is not installed" in said[-1]
