@@ -18,6 +18,7 @@ import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from lxml import etree
 
@@ -56,6 +57,17 @@ class Relevance:
     relevant: bool | None  # None: not decided, see `reason`
     wanted: tuple[str, ...]  # the sub-patterns that scenarios not dominated ask it for
     reason: str | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        said: dict[str, Any] = {
+            "stream": self.stream,
+            "lazy": self.lazy,
+            "axlog": self.axlog,
+            "relevant": self.relevant,
+            "wanted": list(self.wanted),
+        }
+        return said if self.reason is None else {**said, "reason": self.reason}
 
 
 def relevance(

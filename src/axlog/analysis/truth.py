@@ -16,10 +16,11 @@ from typing import Any
 from axlog.analysis.capacity import fits
 from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
+from axlog.analysis.profiles import has_not, truth_with_not
 from axlog.analysis.scenarios import Scenarios
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
-from axlog.errors import QueryError
+from axlog.errors import QueryError, UndecidedError
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.language.verdict import Truth
 
@@ -58,9 +59,13 @@ class Outlook:
         self.tree = tree
         self.pattern = pattern
         self._together = together
-        self._scenarios = Scenarios(tree, pattern, together=together)
         self._open: list[tuple[Values, Need]] = []
         self._holds = False
+        self._negated: Truth | None = None
+        if has_not(pattern):
+            self._negated = truth_with_not(tree, pattern)
+            return
+        self._scenarios = Scenarios(tree, pattern, together=together)
         for values, needs in self._scenarios.rows.items():
             for need in needs:
                 if not self._can_be_met(values, need):
@@ -79,12 +84,15 @@ class Outlook:
     @property
     def truth(self) -> Truth:
         """Of a Boolean pattern; of others, whether there is some row."""
+        if self._negated is not None:
+            return self._negated
         if self._holds:
             return Truth.TRUE
         return Truth.POSSIBLE if self._open else Truth.NEVER
 
     def possible(self) -> list[Possible]:
         """The scenarios that no other dominates, in the order of their rows."""
+        self._check_listed()
         found: dict[tuple[Any, ...], Possible] = {}
         for values, need in self._open:
             row = self._row(values)
@@ -104,6 +112,7 @@ class Outlook:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row (P2's satisfiability of it)."""
+        self._check_listed()
         wanted = self._wanted(row)
         verdict = Truth.NEVER
         for values, needs in self._scenarios.rows.items():
@@ -116,6 +125,14 @@ class Outlook:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
         return verdict
+
+    def _check_listed(self) -> None:
+        if self._negated is not None:
+            raise UndecidedError(
+                "AX503",
+                "the rows that may still come of a query with `not` are not listed",
+                advice="ask for the truth of the whole query",
+            )
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The row's values by the program's columns."""

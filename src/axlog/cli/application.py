@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from axlog import __version__
 from axlog.errors import AxlogError
 
-VERBS = ("query", "maintain", "explain", "generate", "fuzz")
+VERBS = ("query", "maintain", "truth", "relevance", "explain", "generate", "fuzz")
 
 
 class Verbs(TyperGroup):

@@ -40,6 +40,7 @@ from axlog.language.pattern import (
     Pattern,
     PatternNode,
     Variable,
+    branches_of,
 )
 from axlog.language.verdict import Truth
 from axlog.reference import Bound
@@ -53,6 +54,7 @@ from axlog.workloads.small_cases import Features, fragment
 
 _OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
 _FEATURES = Features(size=4, collects=False, outputs=_OUTPUTS)
+_NEGATED = Features(size=4, collects=False, outputs=(), times=False, values=False)
 _FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="only"')
 _MOST_NODES = 3000  # of a document in which calls brought everything
 _MOST_VALUATIONS = 200_000
@@ -69,11 +71,12 @@ def make_outlook_case(random: Random) -> Case:
     """A tiny document with calls, what has come, and a pattern; with `not` in one case of five."""
     wants_not = random.random() < 0.2
     while True:
-        pattern = small_cases.pattern(random, _FEATURES)
+        pattern = small_cases.pattern(random, _NEGATED if wants_not else _FEATURES)
         has_not = any(isinstance(branch, Not) for branch in every_branch(pattern))
         if len(list(pattern.nodes())) <= 4 and has_not == wants_not and _may_meet(pattern):
             break
-    text = small_cases.document(random, random.randint(1, 6), random.choice((1, 1, 2, 2, 3)))
+    streams = 1 if wants_not else random.choice((1, 1, 2, 2, 3))
+    text = small_cases.document(random, random.randint(1, 6), streams)
     for number in range(3):
         declared = random.choice(_FACTS) if random.random() < 0.5 else ""
         text = text.replace(f'stream="s{number}"', f'stream="s{number}"{declared}')
@@ -124,7 +127,7 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     """A bound in which every verdict shows, or None if it is too large to try."""
     is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
     nodes = max(1, _nodes_needed(pattern.branches, is_shared))
-    trees = sum(1 for node in pattern.nodes() if node.axis is not Axis.SELF)
+    trees = sum(_positive(branch) for branch in pattern.branches)
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
     if not bound.times and any(output.kind is Kind.TIME for output in pattern.outputs):
@@ -186,9 +189,26 @@ def _nodes_of(branch: Branch, is_shared: bool, inside: bool) -> int:
             return below + valued + wrapped + (not is_here)
         case Or(alternatives=alternatives):
             return max(_nodes_needed(each, is_shared, inside) for each in alternatives)
-        case Not(branches=branches):
-            return _nodes_needed(branches, is_shared, inside)
+        case Not(branches=branches):  # only what stands in a second `not` has to come
+            twice = [inner for each in branches for inner in _nots(each)]
+            return _nodes_needed(twice, is_shared, inside)
     return 1
+
+
+def _positive(branch: Branch) -> int:
+    """How many nodes a match can want of messages."""
+    if isinstance(branch, Not):
+        return sum(_positive(twice) for each in branch.branches for twice in _nots(each))
+    own = isinstance(branch, PatternNode) and branch.axis is not Axis.SELF
+    return own + sum(_positive(below) for below in branches_of(branch))
+
+
+def _nots(branch: Branch) -> Iterator[Branch]:
+    """What stands directly inside the nots of a branch."""
+    for below in branches_of(branch):
+        yield from branches_of(below) if isinstance(below, Not) else _nots(below)
+    if isinstance(branch, Not):
+        yield from branch.branches
 
 
 # The law ------------------------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+"""`axlog relevance DOC QUERY`: for each open stream, whether it can still matter and for what.
+
+One line a stream: {"stream": ..., "lazy": b, "axlog": b, "relevant": b, "wanted": [patterns]}; where
+exact relevance is not decided, "relevant" is null and "reason" says why.
+"""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from axlog.analysis.relevance import Relevance
+from axlog.analysis.relevance import relevance as relevance_of
+from axlog.cli import options
+from axlog.cli.output import Lines, is_json
+from axlog.cli.truth import After, watched
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(
+        "relevance", epilog="Example: axlog relevance orders.xml 'match /orders/order[paid]'"
+    )(relevance)
+
+
+def relevance(
+    document: options.Doc,
+    text: options.QueryText,
+    after: After = None,
+    namespace: options.Namespaces = None,
+    language: options.Language = None,
+    json: options.Json = None,
+) -> None:
+    """Which streams a query can still gain or lose by: lazily, by axlog's rule, exactly."""
+    widget, view = watched(document, text, after, namespace, language)
+    found = relevance_of(widget.document.nodes(), view.pattern).values()
+    if is_json(json):
+        lines = Lines()
+        for each in found:
+            lines.thing(each.plain())
+        return
+    _print(list(found))
+
+
+def _print(found: list[Relevance]) -> None:
+    table = Table("stream", "lazy", "axlog", "relevant", "wanted")
+    for each in found:
+        verdict = each.reason if each.relevant is None else _yes(each.relevant)
+        cells = (each.stream, _yes(each.lazy), _yes(each.axlog), verdict, ", ".join(each.wanted))
+        table.add_row(*(Text(cell or "") for cell in cells))
+    Console(highlight=False).print(table)
+
+
+def _yes(said: bool) -> str:
+    return "yes" if said else "no"

@@ -1,0 +1,86 @@
+"""`axlog truth DOC QUERY`: whether the query holds now, may still hold, or never will, and the rows
+that may still come with what each needs, from which stream, and until when.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from axlog.cli import options
+from axlog.cli.output import Lines, in_words, is_json, source_of
+from axlog.errors import UndecidedError
+from axlog.views.change import Row
+from axlog.views.view import View
+from axlog.widgets.lines import read_line
+from axlog.widgets.widget import Widget
+
+After = Annotated[
+    Path | None,
+    typer.Option(
+        "--after",
+        metavar="UPDATES",
+        help="JSON lines of streams to take first, as `axlog maintain` reads them.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("truth", epilog="Example: axlog truth orders.xml 'match /orders/order[paid]'")(
+        truth
+    )
+
+
+def truth(
+    document: options.Doc,
+    text: options.QueryText,
+    after: After = None,
+    namespace: options.Namespaces = None,
+    language: options.Language = None,
+    json: options.Json = None,
+) -> None:
+    """TRUE, POSSIBLE or NEVER, and the rows that may still come: one JSON object."""
+    _, view = watched(document, text, after, namespace, language)
+    said = {"truth": view.truth.value, **_possible(view)}
+    if is_json(json):
+        Lines().thing(said)
+        return
+    typer.echo(said["truth"])
+    for one in said["possible"] or ():
+        row = Row(tuple(one["row"]), tuple(one["row"].values()), 1)
+        needs = ", ".join(f"{need['pattern']} from {need['stream']}" for need in one["needs"])
+        until = f", until {one['deadline'] / 1e6:g} s" if "deadline" in one else ""
+        typer.echo(f"? {in_words(row)}  needs {needs}{until}")
+    if "reason" in said:
+        typer.echo(said["reason"])
+
+
+def watched(
+    document: str,
+    text: str,
+    after: Path | None,
+    namespace: list[str] | None,
+    language: str | None,
+) -> tuple[Widget, View]:
+    """A widget after some updates, and the view of a query over it."""
+    widget = Widget(source_of(document), namespaces=options.namespaces_of(namespace))
+    view = widget.watch(text, language=language)
+    if after is not None:
+        lines = after.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                read_line(line, number, str(after)).take(widget)
+    return widget, view
+
+
+def _possible(view: View) -> dict[str, Any]:
+    """The rows that may still come, or why they are not listed."""
+    try:
+        return {"possible": [one.plain() for one in view.possible()]}
+    except UndecidedError as error:
+        return {"possible": None, "reason": error.message}
