@@ -32,6 +32,7 @@ class Law(StrEnum):
 
     EXACT = "1"
     BATCHES = "2"
+    OUTLOOK = "4"
     IDLE = "8"
     ALL = "all"
 
@@ -46,7 +47,11 @@ def register(app: typer.Typer) -> None:
 def fuzz(
     cases: Annotated[int, typer.Option(help="How many cases of each law.", min=1)] = 1000,
     law: Annotated[
-        Law, typer.Option(help="1 rows are exact, 2 batches, 8 idle updates cost nothing, or all.")
+        Law,
+        typer.Option(
+            help="1 rows are exact, 2 batches, 4 truth and relevance by brute force,"
+            " 8 idle updates cost nothing, or all."
+        ),
     ] = Law.EXACT,
     seed: Annotated[int, typer.Option(help="The first seed; a later run goes on from it.")] = 0,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,

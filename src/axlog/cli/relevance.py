@@ -1,7 +1,7 @@
 """`axlog relevance DOC QUERY`: for each open stream, whether it can still matter and for what.
 
-One line a stream: {"stream": ..., "lazy": b, "axlog": b, "relevant": b, "wanted": [patterns]}; where
-exact relevance is not decided, "relevant" is null and "reason" says why.
+One line a stream: {"stream": ..., "lazy": b, "axlog": b, "relevant": b, "wanted": [patterns]}.
+Where exact relevance is not decided, "relevant" is null and "reason" says why.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
     law 1   maintained(view, update) == evaluated(view, apply(document, update)), counts included
     law 2   maintainers agree, and a batch tells exactly the difference that its updates make
+    law 4   truth, possible rows and relevance equal brute force (`outlook_cases.py`)
     law 8   an update that no view can notice does no work beyond looking at it
 
 A case follows from its seed alone, so a run can be cut into ranges of seeds and repeated anywhere.
@@ -30,6 +31,7 @@ from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case
+from axlog.workloads.outlook_cases import check_outlook, make_outlook_case, smaller_cases
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
 
@@ -58,7 +60,8 @@ def run_case(seed: int, law: str = "1") -> Failure | None:
     what = _trouble(check, case)
     if what is None:
         return None
-    smallest = shrink(case, lambda smaller: _trouble(check, smaller) is not None)
+    cuts = smaller_cases if law == "4" else _smaller
+    smallest = shrink(case, lambda smaller: _trouble(check, smaller) is not None, cuts)
     return Failure(law, seed, _trouble(check, smallest) or what, smallest)
 
 
@@ -67,7 +70,7 @@ def run_range(seeds: Iterable[int], law: str = "1") -> Iterator[Failure | None]:
     return (run_case(seed, law) for seed in seeds)
 
 
-def _trouble(check: Callable[[Case], None], case: Case) -> str | None:
+def _trouble(check: Callable[[Case], object], case: Case) -> str | None:
     try:
         check(case)
     except Broken as broken:
@@ -231,9 +234,10 @@ _UNNOTICED = (
 )
 _READ = (Kind.VAL, Kind.CONT)
 
-LAWS: dict[str, tuple[Callable[[Random], Case], Callable[[Case], None]]] = {
+LAWS: dict[str, tuple[Callable[[Random], Case], Callable[[Case], object]]] = {
     "1": (make_case, check_exact),
     "2": (make_case, check_batches),
+    "4": (make_outlook_case, check_outlook),
     "8": (make_deaf_case, check_idle),
 }
 """The laws that can be fuzzed: how a case is made, and what must hold of it."""
@@ -285,12 +289,15 @@ def replayed(rows: Told, changes: Iterable[Change]) -> Told:
 # Cutting down -------------------------------------------------------------------------------------
 
 
-def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
+def shrink(
+    case: Case, fails: Callable[[Case], bool], cuts: Callable[[Case], Iterator[Case]] | None = None
+) -> Case:
     """The case with everything left out that it fails without."""
+    cuts = cuts or _smaller
     shrunk = True
     while shrunk:
         shrunk = False
-        for smaller in _smaller(case):
+        for smaller in cuts(case):
             if fails(smaller):
                 case, shrunk = smaller, True
                 break
