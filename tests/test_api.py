@@ -13,10 +13,13 @@ PUBLIC = [
     "Id",
     "Limits",
     "Row",
+    "Truth",
     "View",
     "Widget",
     "__version__",
+    "contains",
     "parse",
+    "xpath",
 ]
 
 # What the extras bring, and the layers that use them: `import axlog` loads none of it.

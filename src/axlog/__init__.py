@@ -11,9 +11,12 @@ from importlib.metadata import version as _version
 from logging import NullHandler as _NullHandler
 from logging import getLogger as _get_logger
 
+from axlog.analysis.containment import contains
 from axlog.document.ids import Id
 from axlog.document.reading import Limits
 from axlog.errors import AxlogError
+from axlog.language.query import xpath
+from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
 from axlog.views.view import View
 from axlog.widgets.document import Document, parse
@@ -27,10 +30,13 @@ __all__ = [
     "Id",
     "Limits",
     "Row",
+    "Truth",
     "View",
     "Widget",
     "__version__",
+    "contains",
     "parse",
+    "xpath",
 ]
 
 _get_logger(__name__).addHandler(_NullHandler())

@@ -142,6 +142,7 @@ class Tree:
         self.clock = 0
         self.version = 0  # updates carried out: what an index compares to know that it missed one
         self.ended: set[str] = set()
+        self._origins: dict[int, tuple[str, int]] = {}  # roots of messages: stream and number
         self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
         self._new(NodeKind.DOCUMENT, NONE, 0)
@@ -340,6 +341,13 @@ class Tree:
     def call(self, node: int) -> Call:
         return self._call_at[node]
 
+    def origin(self, node: int) -> tuple[str, int] | None:
+        """The stream that brought a node and the number of its message, if one did."""
+        for at in (node, *self.ancestors(node)):
+            if at in self._origins:
+                return self._origins[at]
+        return None
+
     def namespaces(self, node: int) -> dict[str | None, str]:
         """The namespace declarations in scope at a node: prefix to address."""
         scope: dict[str | None, str] = {}
@@ -433,7 +441,9 @@ class Tree:
         """Free a subtree's handles; they are used again."""
         for dead in list(self.subtree(node)):
             self._kind[dead] = NodeKind.FREE
-            for table in (self._texts, self._far, self._prefix, self._declared, self._call_at):
+            for table in (
+                self._texts, self._far, self._prefix, self._declared, self._call_at, self._origins,
+            ):  # fmt: skip
                 table.pop(dead, None)
             self._free.append(dead)
 

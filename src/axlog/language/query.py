@@ -64,3 +64,14 @@ def language_of(text: str) -> str:
     if _MATCH.match(text):
         return "pattern"
     return "xquery" if looks_like_xquery(text) else "xpath"
+
+
+def xpath(
+    text: str, namespaces: Mapping[str, str] | None = None, show: Sequence[str] = ("id",)
+) -> Query:
+    """An XPath view whose rows show `id`, `val`, `cont`, `label` or `time` of the selected node.
+
+    >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
+    ('node.id', 'node.val')
+    """
+    return parse_query(text, namespaces, "xpath", show)

@@ -41,9 +41,7 @@ class Derivation:
         )
 
 
-def derivations(
-    tree: Tree, pattern: Pattern, row: Mapping[str, Any], origins: Mapping[int, str] | None = None
-) -> list[Derivation]:
+def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[Derivation]:
     """Every derivation of a row; none if the row does not hold."""
     wanted = [_text(row[column]) for column in pattern.columns]
     steps = [str(replace(node, branches=())) for node in pattern.nodes()]
@@ -60,13 +58,18 @@ def derivations(
                         tree.id(node),
                         tree.path(node),
                         tree.time(node),
-                        (origins or {}).get(node),
+                        _origin(tree, node),
                     )
                     for number, node in sorted(valuation.nodes.items())
                 )
             )
         )
     return found
+
+
+def _origin(tree: Tree, node: int) -> str | None:
+    found = tree.origin(node)
+    return None if found is None else f"message {found[1]} of {found[0]!r}"
 
 
 def _text(value: Any) -> Any:

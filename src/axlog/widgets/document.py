@@ -170,8 +170,16 @@ class Document:
         with self._lock:
             return self._announce(self._carry_out(operations, time))
 
-    def _carry_out(self, operations: Sequence[Operation], time: int | None) -> Told:
-        """Apply a pending update list, or raise and change nothing; no listener is told yet."""
+    def _carry_out(
+        self,
+        operations: Sequence[Operation],
+        time: int | None,
+        origin: tuple[str, int] | None = None,
+    ) -> Told:
+        """Apply a pending update list, or raise and change nothing; no listener is told yet.
+
+        `origin` is the stream and the number of the message that it came from.
+        """
         self.settle()
         plan = pending.Plan(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
@@ -185,6 +193,8 @@ class Document:
             plan.abandon()
             raise
         plan.commit()
+        if origin is not None:
+            self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
         self._values.after(plan.delta)
         return [(view, view.after(plan.delta)) for view in views]
 

@@ -87,7 +87,7 @@ def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
     """
     for names in wanted:
         for name in names:
-            if name not in message:
+            if message.find(name) < 0:  # faster than `in`, which tries it as a number first
                 break
         else:
             return True
@@ -112,7 +112,7 @@ class Streaming:
         self._ways: dict[str, ShortWay | None] = {}
         self._version = -1  # of the engine; -1 when views may have come or gone
         self._found_for: tuple[int, list[View]] = (-1, [])
-        self._aside: list[tuple[str, bytes, int]] = []
+        self._aside: list[tuple[str, bytes, int, int]] = []  # with the number of the message
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document._lock.acquire, document._lock.release
         document.settle = self.settle
@@ -163,7 +163,7 @@ class Streaming:
                 document.forgotten += 1
                 return []
             if self._keeps:
-                self._aside.append((stream, message, time))
+                self._aside.append((stream, message, time, status.messages))
             else:
                 document.forgotten += 1
             answers = way.run(root, time, message)
@@ -234,10 +234,12 @@ class Streaming:
         document = self._document
         tree = document.tree
         clock = tree.clock
-        for stream, message, time in aside:
+        for stream, message, time, number in aside:
             tree.clock = time
             operations = insert_at_call(tree, stream, read_forest(message, document.limits))
-            Plan(tree, operations, time, limits=document.limits).commit()
+            plan = Plan(tree, operations, time, limits=document.limits)
+            plan.commit()
+            tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
         tree.clock = clock
 
 
@@ -271,7 +273,11 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
     groups = [names_needed(relation) for relation in (*route.here, *route.everywhere)]
     if not all(groups):
         return None
-    return tuple(tuple(sorted(name.encode() for name in names)) for names in groups)
+    # Long names first: they are the rarer ones, and faster to look for.
+    return tuple(
+        tuple(sorted((name.encode() for name in names), key=lambda n: (-len(n), n)))
+        for names in groups
+    )
 
 
 def needs_no_nodes(view: View) -> bool:

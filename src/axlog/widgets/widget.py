@@ -142,7 +142,7 @@ class Widget:
                 time = time_of_message(
                     document.tree, stream, None if at is None else microseconds(at)
                 )
-                told = document._carry_out(operations(), time)
+                told = document._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status.refused += 1
                 return self._refuse(stream, status.messages, message, error)
