@@ -23,6 +23,7 @@ from axlog.workloads.conformance.__main__ import main
 from axlog.workloads.conformance.answering import Answer, answer, counted, rows
 from axlog.workloads.conformance.judging import judge_of, literals
 from axlog.workloads.conformance.report import why
+from axlog.workloads.conformance.suites import given
 
 SUITES = {"QT3": qt3.cases, "libxml2": libxml2.cases, "XPathMark": xmark.cases}
 
@@ -97,6 +98,11 @@ def test_the_report_is_printed_and_written(data: Path) -> None:
     assert "XPathMark" in text
     assert "arithmetic is not supported" in text
     assert all(json.loads(json.dumps(each.plain()))["suite"] == "XPathMark" for each in few)
+
+
+def test_suites_without_data_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / xmark.FOLDER).mkdir()
+    assert [suite.name for suite in given(tmp_path)] == ["XPathMark"]
 
 
 def test_the_report_without_data_says_so(

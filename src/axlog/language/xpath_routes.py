@@ -149,7 +149,7 @@ class Routes:
                 expected=f"one document: {', '.join(sorted(self.documents - {name}))}",
                 advice="a document that holds both, or a view for each",
             )
-        return Root(call.at, name)
+        return Root(call.at)
 
     def _no_path(self, expression: Expression) -> UnsupportedError:
         what = "a value where nodes are wanted"

@@ -27,10 +27,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The document node: a leading `/`, and `doc(...)`, which names its document."""
+    """The document node: a leading `/`, and `doc(...)`."""
 
     at: int
-    document: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

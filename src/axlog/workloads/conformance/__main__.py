@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from axlog.workloads.conformance.cases import Outcome, run
+from axlog.workloads.conformance.cases import Outcome
 from axlog.workloads.conformance.report import report
-from axlog.workloads.conformance.suites import SUITES
+from axlog.workloads.conformance.suites import SUITES, given
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,15 +24,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("data", nargs="?", default=os.environ.get("AXLOG_CONFORMANCE"))
     parser.add_argument("--json", type=Path, help="write every result to this file")
     parser.add_argument("--reasons", type=int, default=20, help="how many reasons to list")
-    given = parser.parse_args(arguments)
-    if not given.data or not Path(given.data).is_dir():
+    asked = parser.parse_args(arguments)
+    if not asked.data or not Path(asked.data).is_dir():
         print("no conformance data: name its folder, or set AXLOG_CONFORMANCE", file=sys.stderr)
         return 2
-    results = [run(case) for suite in SUITES for case in suite(Path(given.data))]
-    report(results, Console(), given.reasons)
-    if given.json is not None:
+    data = Path(asked.data)
+    suites = given(data)
+    for suite in SUITES:
+        if suite not in suites:
+            print(f"{suite.name}: not in this data ({suite.folder})", file=sys.stderr)
+    results = [result for suite in suites for result in suite.results(data)]
+    report(results, Console(), asked.reasons)
+    if asked.json is not None:
         lines = [json.dumps(result.plain(), ensure_ascii=False) + "\n" for result in results]
-        given.json.write_text("".join(lines), encoding="utf-8")
+        asked.json.write_text("".join(lines), encoding="utf-8")
     return 1 if any(result.outcome is Outcome.FAILED for result in results) else 0
 
 
