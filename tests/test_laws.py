@@ -101,6 +101,7 @@ WIDE = "<r><quiet>" + "<q><w>1</w></q>" * 500 + "</quiet><loud/></r>"
 
 
 def work(document: Document) -> tuple[int, int]:
+    document.engine.build()  # views are set up when first needed: that is not the update's work
     return document.engine.visited, document.engine.climbed
 
 
