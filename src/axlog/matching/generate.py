@@ -40,6 +40,8 @@ Sink: TypeAlias = Callable[[Row, int, Answers], None]
 """Where a row and its count go; what they come to at the document node is added to the answers."""
 Deliver: TypeAlias = Callable[[Element, int, bytes], Answers | None]
 _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
+_FEW = 8
+"""Children up to which looking at each is faster than making an iterator that looks for a name."""
 
 
 def can_match(relation: Relation) -> bool:
@@ -223,14 +225,14 @@ class _Writer:
             self.close()
             return
         reach = {
-            Axis.CHILD: f"{at}.iterchildren({tag})",
+            Axis.CHILD: f"{at}[:] if len({at}) < {_FEW} else {at}.iterchildren({tag})",
             Axis.DESCENDANT: f"{at}.iterdescendants({tag})",
             Axis.DESCENDANT_OR_SELF: f"{at}.iter({tag})",
         }[axis]
         self.open(f"for {child} in {reach}:{described}")
         levels = 1
-        if not tag:
-            self.open(f"if is_element({child}):")
+        if not tag or axis is Axis.CHILD:
+            self.open(f"if {child}.tag == {tag}:" if tag else f"if is_element({child}):")
             levels = 2
         self._rows(relation, child, _ELEMENT, bag)
         self.close(levels)
