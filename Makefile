@@ -15,12 +15,13 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test demo check format bench lock clean
+.PHONY: help install test demo check conformance format bench lock clean
 
 help:
 	@echo "make test    run the tests"
 	@echo "make demo    run the README's example"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
+	@echo "make conformance  run other people's test suites and report what is outside"
 	@echo "make format  put the sources in ruff's format"
 	@echo "make bench   run the benchmarks"
 	@echo "make lock    resolve pyproject.toml into requirements.lock again"
@@ -60,6 +61,10 @@ check: install
 	$(BIN)/ruff format --check .
 	@echo "== types"
 	$(BIN)/mypy
+
+conformance: install
+	@echo "== other people's cases, from $(AXLOG_CONFORMANCE)"
+	$(BIN)/python -m axlog.workloads.conformance
 
 format: install
 	$(BIN)/ruff check --fix-only .

@@ -99,7 +99,7 @@ class Plan:
         keep_whitespace: bool = False,
     ) -> None:
         self.tree = tree
-        self.time = tree.clock if time is None else _checked(tree, time)
+        self.time = tree.clock if time is None else checked_time(tree, time)
         self._limits = limits
         self._keep_whitespace = keep_whitespace
         self._chains = Chains(tree)
@@ -478,7 +478,7 @@ class Plan:
         tree._time[node] = change.new_time
 
 
-def _checked(tree: Tree, time: int) -> int:
+def checked_time(tree: Tree, time: int) -> int:
     """The time, if it is not before the clock and fits the column of times."""
     if time >= 1 << 63:
         raise StreamError("AX409", f"{time} microseconds are beyond any time")

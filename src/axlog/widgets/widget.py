@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from axlog.analysis.keys import Key, parse_fact
+from axlog.document.pending import checked_time
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import (
@@ -123,6 +124,12 @@ class Widget:
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """Take the end of a stream: its call goes, nothing more can come."""
         return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+
+    def advance(self, to: Time) -> None:
+        """Move the document's clock: nothing with an earlier time can come any more."""
+        with self.document._lock:
+            tree = self.document.tree
+            tree.clock = checked_time(tree, microseconds(to))
 
     def _take(
         self,
