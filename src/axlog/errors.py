@@ -14,6 +14,7 @@
     │   ├── EndedStreamError
     │   └── LateError
     ├── UndecidedError                     an analysis that gives no verdict, with the reason
+    ├── SchemaError (ValueError)           a type that means nothing
     ├── WorkloadError (ValueError)         parameters that no generated workload can have
     └── SetupError (RuntimeError)          something is missing on this machine
 
@@ -106,12 +107,21 @@ CODES: dict[str, str] = {
     "AX409": "this is not a time",
     "AX410": "a key's value is there already",
     "AX410": "the line is not an update",
+    "AX411": "this is not a filter",
+    "AX412": "the filter cannot be written as text",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
     "AX503": "the question is not covered for this kind of query or document",
     # workloads
     "AX601": "no workload has these parameters",
+    # types
+    "AX701": "the type does not parse",
+    "AX702": "the type names what it does not define",
+    "AX703": "no type can be derived",
+    "AX704": "the document does not have its type",
+    "AX705": "the update would break the document's type",
+    "AX706": "the message does not have its service's type",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",
@@ -256,6 +266,10 @@ class LateError(StreamError):
 
 class UndecidedError(AxlogError):
     """An analysis that gives no verdict; the message is the reason."""
+
+
+class SchemaError(AxlogError, ValueError):
+    """A type that does not parse, or that cannot be derived."""
 
 
 class WorkloadError(AxlogError, ValueError):

@@ -1,0 +1,418 @@
+"""Types for documents and services: unordered DTDs (P2 section 4), and who enforces them.
+
+An unordered DTD says for each label how many children of which kinds its elements hold (a
+cardinality constraint, `cardinality.py`), and which labels may be the root. Read P2 4 with these
+rules, which the paper's example implies:
+
+- What a label's constraint does not mention, its elements do not hold: `b ->` is a leaf. `|c| >= 0`
+  allows any number of c.
+- An element whose label has no rule is, like every text, of the kind `dom`; it is a leaf.
+- A call counts by its `service`, or by its stream where it names none, in the kind of that service.
+- Attributes that a constraint does not mention are free: types are about children. So are texts of
+  white space alone, where a constraint mentions neither texts nor `dom`: they are layout.
+- A service's type has what the document's has and it does not define again. Without `root:` its
+  trees may have any root that a rule is for.
+
+Law: an insertion by a call is valid if its trees have the service's type and the document has its
+type afterwards; anything else is refused and nothing changes. `check_update` decides that from the
+delta, before it is applied: first from the Δ tables (P5 3.3, necessary only), then node by node.
+The cost is that of the new nodes and of the children of the nodes that change; `TypeGuard` counts
+those children once.
+
+Not handled: order, values of texts and attributes, keys; `schema_deriving` says what a DTD or an
+XML Schema loses here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from axlog.document.cardinality import (
+    DOM,
+    TEXT,
+    All,
+    Constraint,
+    Formula,
+    formula_text,
+    label_text,
+    solutions,
+    symbols_of,
+)
+from axlog.document.delta import Delta
+from axlog.document.pending import Plan
+from axlog.document.recording import SPACES
+from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
+from axlog.document.updates import call_of
+from axlog.errors import InputError, StreamError, UpdateError
+
+OTHER = "*"
+"""The kind of elements whose label no rule is for."""
+
+LAYOUT = "text() of white space"
+"""The kind of texts that count where texts are mentioned, and nowhere else."""
+
+LEAF = All(())
+
+Numbers = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class UnorderedDTD:
+    """P2's (τ, L, W, r): roots, and a constraint for each label."""
+
+    roots: tuple[str, ...]
+    rules: tuple[tuple[str, Formula], ...]
+
+    @cached_property
+    def table(self) -> dict[str, Formula]:
+        return dict(self.rules)
+
+    def kind_of(self, tree: Tree, node: int) -> str | None:
+        """What a node counts as: a label, `*`, `text()`, `?service`, `@name`; None for nothing."""
+        match tree.kind(node):
+            case NodeKind.ELEMENT:
+                return self.kind_of_label(tree.label(node))
+            case NodeKind.TEXT:
+                return TEXT if tree.text(node).strip(SPACES) else LAYOUT
+            case NodeKind.CALL:
+                return service_kind(tree, node)
+            case NodeKind.ATTRIBUTE:
+                return tree.label(node)
+        return None
+
+    def kind_of_label(self, label: str) -> str:
+        return label if label in self.table or label.startswith("@") else OTHER
+
+    def count(self, tree: Tree, node: int) -> Counter[str]:
+        """How many nodes of each kind an element holds."""
+        kinds = (self.kind_of(tree, below) for below in tree.chain(node))
+        return Counter(kind for kind in kinds if kind is not None)
+
+    def constraint(self, label: str, universe: Iterable[str] = ()) -> Constraint:
+        """What a label's elements may hold, over these kinds besides the constraint's own."""
+        formula = self.table.get(label, LEAF)
+        kinds: dict[str, tuple[str, ...]] = {}
+        for symbol in symbols_of(formula):
+            if symbol == DOM:
+                unnamed = (k for k in universe if _is_label(k) and k not in self.table)
+                kinds[DOM] = tuple(dict.fromkeys((TEXT, OTHER, LAYOUT, *unnamed)))
+            else:
+                kinds[symbol] = (TEXT, LAYOUT) if symbol == TEXT else (symbol,)
+        return Constraint(formula, kinds)
+
+    def fault(self, label: str, numbers: Numbers) -> str | None:
+        """What is wrong with an element of this label that holds so much, or None."""
+        if label not in self._own:
+            constraint = self.constraint(label)
+            allowed = {kind for kinds in constraint.kinds.values() for kind in kinds}
+            self._own[label] = (constraint, allowed)
+        constraint, allowed = self._own[label]
+        for kind, number in numbers.items():
+            if number > 0 and kind not in allowed and not _is_free(kind):
+                return f"{label_text(label)} may not hold {in_words(kind)}"
+        if constraint.holds(numbers):
+            return None
+        held = ", ".join(f"{n} x {in_words(k)}" for k, n in sorted(numbers.items()) if n > 0)
+        asked = formula_text(constraint.formula)
+        return f"{label_text(label)} holds {held or 'nothing'}, and its type asks for {asked}"
+
+    @cached_property
+    def _own(self) -> dict[str, tuple[Constraint, set[str]]]:
+        return {}
+
+
+def _is_label(kind: str) -> bool:
+    return kind not in (TEXT, LAYOUT, OTHER) and kind[0] not in "?@"
+
+
+def _is_free(kind: str) -> bool:
+    """Whether a kind may be there without being mentioned."""
+    return kind == LAYOUT or kind.startswith("@")
+
+
+def service_kind(tree: Tree, node: int) -> str:
+    call = tree.call(node)
+    return f"?{call.service or call.stream}"
+
+
+def in_words(kind: str) -> str:
+    """A kind of node, for people."""
+    if kind == OTHER:
+        return "an element without a rule"
+    if kind in (TEXT, LAYOUT):
+        return "a text"
+    return f"a call of {kind[1:]}" if kind.startswith("?") else label_text(kind)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """P2 definition 5: the type of a document, and of what each service brings."""
+
+    document: UnorderedDTD
+    services: tuple[tuple[str, UnorderedDTD], ...] = ()
+    name: str | None = None
+    lost: tuple[str, ...] = field(default=(), compare=False)
+    """What the DTD or XML Schema that this was derived from says, and this does not."""
+
+    @cached_property
+    def _types(self) -> dict[str, UnorderedDTD]:
+        types = {}
+        for service, given in self.services:
+            rules = {**self.document.table, **given.table}
+            types[service] = UnorderedDTD(given.roots or tuple(rules), tuple(rules.items()))
+        return types
+
+    def service(self, name: str) -> UnorderedDTD:
+        """The type of what a service brings; one that is not declared brings what fits."""
+        found = self._types.get(name)
+        if found is None:
+            document = self.document
+            found = self._types[name] = UnorderedDTD(tuple(document.table), document.rules)
+        return found
+
+    def __str__(self) -> str:
+        """The text that `schema_text.parse_schema` reads, one rule a line."""
+        lines = _lines(self.document, f"{self.name} root: " if self.name else "root: ")
+        for service, type_ in self.services:
+            head = f"call {service} root: " if type_.roots else f"call {service}"
+            lines += _lines(type_, head)
+        return "\n".join(lines)
+
+
+def _lines(type_: UnorderedDTD, head: str) -> list[str]:
+    lines = [head + ", ".join(map(label_text, type_.roots))]
+    for label, formula in type_.rules:
+        text = "" if formula == LEAF else f" {formula_text(formula)}"
+        lines.append(f"{label_text(label)} ->{text}")
+    return lines
+
+
+# Validity -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One node that is not as its type says."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def violations(tree: Tree, schema: Schema) -> Iterator[Violation]:
+    """Every node of a document that breaks its type, in document order."""
+    root = tree.root
+    if root == NONE or tree.label(root) not in schema.document.roots:
+        yield Violation(tree.path(root) if root != NONE else "/", _wrong_root(schema.document))
+    yield from _inside(tree, DOCUMENT_NODE, schema.document)
+
+
+def _inside(tree: Tree, top: int, type_: UnorderedDTD) -> Iterator[Violation]:
+    for node in tree.subtree(top):
+        if tree.kind(node) is NodeKind.ELEMENT:
+            fault = type_.fault(tree.label(node), type_.count(tree, node))
+            if fault is not None:
+                yield Violation(_path(tree, node, top), fault)
+
+
+def _path(tree: Tree, node: int, top: int) -> str:
+    """Where a node is; one below a top that is still to come has no number among its siblings."""
+    if top == DOCUMENT_NODE:
+        return tree.path(node)
+    labels = [tree.label(node)]
+    while node != top:
+        node = tree.parent(node)
+        labels.append(tree.label(node))
+    above = tree.path(tree.parent(top)).rstrip("/")
+    return "/".join([above, *reversed(labels)])
+
+
+def _wrong_root(type_: UnorderedDTD) -> str:
+    return f"the root is none of {', '.join(map(label_text, type_.roots))}"
+
+
+def is_valid(tree: Tree, schema: Schema) -> bool:
+    return next(violations(tree, schema), None) is None
+
+
+def validate(tree: Tree, schema: Schema) -> None:
+    """Raise unless the document has its type.
+
+    >>> from axlog.document.xml import load
+    >>> from axlog.document.schema_text import parse_schema
+    >>> validate(load("<a><b/></a>"), parse_schema("root: a  a -> |b| = 1  b ->"))
+    """
+    first = next(violations(tree, schema), None)
+    if first is not None:
+        raise InputError("AX704", f"the document does not have its type: {first}")
+
+
+# Updates ------------------------------------------------------------------------------------------
+
+
+def check_update(
+    tree: Tree, update: Delta | Plan, schema: Schema, *, stream: str | None = None
+) -> None:
+    """Refuse an update that would break the type, before it is applied.
+
+    The document must have its type now. With `stream`, what the update adds is a message of that
+    stream and must have its service's type too.
+    """
+    delta = update.delta if isinstance(update, Plan) else update
+    _check(_Counting(tree, schema.document), delta, schema, stream)
+
+
+class TypeGuard:
+    """A watcher of a document that refuses updates which break its type.
+
+    Given to `pending.apply` with the other watchers, before them. It counts what an element holds
+    when it is first touched, and keeps count.
+    """
+
+    def __init__(self, tree: Tree, schema: Schema) -> None:
+        validate(tree, schema)
+        self.schema = schema
+        self._counting = _Counting(tree, schema.document)
+        self._stream: str | None = None
+        self._changes: Mapping[int, Counter[str]] = {}
+
+    @contextmanager
+    def bringing(self, stream: str) -> Iterator[None]:
+        """Updates inside are messages of this stream: they must have its service's type."""
+        self._stream = stream
+        try:
+            yield
+        finally:
+            self._stream = None
+
+    def before(self, delta: Delta) -> None:
+        _check(self._counting, delta, self.schema, self._stream)
+        self._changes = self._counting.changes(delta)  # who held what, while that can be seen
+
+    def after(self, delta: Delta) -> None:
+        self._counting.follow(delta, self._changes)
+
+
+class _Counting:
+    """What elements hold, counted when first asked for."""
+
+    def __init__(self, tree: Tree, type_: UnorderedDTD) -> None:
+        self.tree = tree
+        self.type = type_
+        self._known: dict[int, Counter[str]] = {}
+
+    def now(self, node: int) -> Counter[str]:
+        if node not in self._known:
+            self._known[node] = self.type.count(self.tree, node)
+        return self._known[node]
+
+    def changes(self, delta: Delta) -> dict[int, Counter[str]]:
+        """By how much each element that stays comes to hold more or less; renamed ones too."""
+        tree, type_ = self.tree, self.type
+        found: dict[int, Counter[str]] = {}
+        for roots, sign in ((delta.removed, -1), (delta.added, 1)):
+            for root in roots:
+                kind = type_.kind_of(tree, root)
+                if kind is not None:
+                    found.setdefault(tree.parent(root), Counter())[kind] += sign
+        for change in delta.changed:
+            if tree.kind(change.node) in (NodeKind.ELEMENT, NodeKind.ATTRIBUTE):
+                above = found.setdefault(tree.parent(change.node), Counter())
+                above[type_.kind_of_label(change.old)] -= 1
+                above[type_.kind_of_label(change.new)] += 1
+                if tree.kind(change.node) is NodeKind.ELEMENT:
+                    found.setdefault(change.node, Counter())
+        return found
+
+    def follow(self, delta: Delta, changes: Mapping[int, Counter[str]]) -> None:
+        """Keep count, now that the delta is applied; what is gone is forgotten."""
+        for node, change in changes.items():
+            if node in self._known:
+                self._known[node].update(change)
+        for root in delta.removed:
+            for node in self.tree.subtree(root):
+                self._known.pop(node, None)
+
+
+def _check(counting: _Counting, delta: Delta, schema: Schema, stream: str | None) -> None:
+    fault = table_fault(counting.tree, delta, schema)
+    if fault is None:
+        fault = next(_faults(counting, delta, schema), None)
+    if fault is not None:
+        raise UpdateError("AX705", f"the update would break the document's type: {fault}")
+    if stream is not None:
+        _check_message(counting.tree, delta, schema, stream)
+
+
+def table_fault(tree: Tree, delta: Delta, schema: Schema) -> str | None:
+    """What the Δ+ tables say: a new element needs what is in no table (P5 3.3).
+
+    Necessary only: an element that is new has only new children, so each label's constraint must be
+    met with the kinds that are in Δ+, however they are spread.
+    """
+    type_ = schema.document
+    new = {
+        kind
+        for root in delta.added
+        for node in tree.subtree(root)
+        if (kind := type_.kind_of(tree, node)) is not None
+    }
+    for label in sorted(new & type_.table.keys()):
+        constraint = type_.constraint(label)
+        allowed = {kind for kinds in constraint.kinds.values() for kind in kinds}
+        if next(solutions([constraint], {}, dict.fromkeys(allowed & new)), None) is None:
+            return f"Δ+ has {label_text(label)}, but not what a {label_text(label)} must hold"
+    return None
+
+
+def _faults(counting: _Counting, delta: Delta, schema: Schema) -> Iterator[str]:
+    tree, type_ = counting.tree, schema.document
+    renamed = {change.node: change.new for change in delta.changed}
+    gone = set(delta.removed)
+    for node, change in counting.changes(delta).items():
+        if node == DOCUMENT_NODE:
+            yield from _root_faults(tree, delta, type_, renamed)
+        elif tree.kind(node) is NodeKind.ELEMENT and node not in gone:
+            numbers = counting.now(node).copy()
+            numbers.update(change)
+            label = renamed.get(node, tree.label(node))
+            fault = type_.fault(label, numbers)
+            if fault is not None:
+                yield f"{tree.path(node)}: {fault}"
+    for root in delta.added:
+        yield from map(str, _inside(tree, root, type_))
+
+
+def _root_faults(
+    tree: Tree, delta: Delta, type_: UnorderedDTD, renamed: Mapping[int, str]
+) -> Iterator[str]:
+    present = [n for n in tree.children(DOCUMENT_NODE) if n not in delta.removed]
+    present += [n for n in delta.added if tree.parent(n) == DOCUMENT_NODE]
+    for node in present:
+        is_element = tree.kind(node) is NodeKind.ELEMENT
+        if is_element and renamed.get(node, tree.label(node)) not in type_.roots:
+            yield _wrong_root(type_)
+
+
+def _check_message(tree: Tree, delta: Delta, schema: Schema, stream: str) -> None:
+    """Whether the trees that a stream brings have its service's type."""
+    node, call = call_of(tree, stream)
+    service = call.service or call.stream
+    type_ = schema.service(service)
+    for root in delta.added:
+        if tree.kind(root) is not NodeKind.ELEMENT or tree.parent(root) != tree.parent(node):
+            continue
+        fault = None if tree.label(root) in type_.roots else _wrong_root(type_)
+        if fault is None:
+            fault = next(map(str, _inside(tree, root, type_)), None)
+        if fault is not None:
+            raise StreamError(
+                "AX706",
+                f"a tree of the stream {stream!r} does not have the type of {service}: {fault}",
+            )
