@@ -34,9 +34,8 @@ def test_oracle_reading_gives_what_was_written() -> None:
         assert everything(from_json(to_json(made))) == everything(made), seed
         (again,) = from_xml(to_xml(made))
         assert everything(again) == everything(made), seed
-        assert [everything(one) for one in read_lists(to_xml([made, made]))] == [everything(made)] * 2
-        both = "\n".join([to_json(made), "", to_json(made)])
-        assert [everything(one) for one in read_lists(both)] == [everything(made)] * 2
+        for both in (to_xml([made, made]), "\n".join([to_json(made), "", to_json(made)])):
+            assert [everything(one) for one in read_lists(both)] == [everything(made)] * 2
     assert shipped > 100
 
 

@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate import pointwise
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.values import ValueIndex
@@ -241,7 +241,7 @@ class Bulk:
         tree, columns = self.tree, self.columns
         spans = np.frombuffer(tree._spans, dtype=np.int64)
         span = columns.label[nodes]
-        elsewhere: Mask = (span == NONE) | (columns.kind[nodes] == ELEMENT)
+        elsewhere: Mask = (span == NONE) | (columns.kind[nodes] != TEXT)
         if elsewhere.all():
             return elsewhere
         at = np.where(elsewhere, 0, span)
