@@ -176,6 +176,22 @@ def test_an_unnoticed_message_touches_no_site(validate: str) -> None:
     assert len(widget.feed("s", "<b>1</b>")) == 1
 
 
+def test_example_15_optimism_leaves_nothing_to_match_when_the_last_branch_comes() -> None:
+    """P3 3.6: what came before y is matched already; y's message does no work per subtree."""
+    costs = []
+    for subtrees in (10, 500):
+        widget = Widget(
+            '<a xmlns:ax="urn:axlog"><d><ax:call stream="f"/></d><b><ax:call stream="g"/></b></a>',
+            {"view": "match /a[d/y][b/c/$x] return $x"},
+        )
+        for number in range(subtrees):
+            assert widget.feed("g", f"<c>{number}</c>") == []
+        before = work(widget.document)
+        assert len(widget.feed("f", "<y/>")) == subtrees
+        costs.append(spent(widget.document, before))
+    assert costs[0] == costs[1]
+
+
 def test_cost_of_a_deletion_does_not_grow_with_the_view() -> None:
     costs = []
     for rows in (50, 1000):

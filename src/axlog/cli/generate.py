@@ -24,6 +24,7 @@ generate = typer.Typer(
     name="generate",
     help="Write generated documents, patterns and update streams; one seed, one output.",
     no_args_is_help=True,
+    epilog="Example: axlog generate orders --into monitor --count 1000",
 )
 
 
