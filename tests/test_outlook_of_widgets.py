@@ -56,9 +56,9 @@ def test_an_enforced_key_refuses_a_second_node_and_changes_nothing() -> None:
     widget = monitor(orders.LATE, ("key webstore/orders/order by oid enforced",))
     widget.feed("orders", PLACED.format(17), at=0)
     before = widget.xml()
-    with pytest.raises(StreamError, match="AX410"):
+    with pytest.raises(StreamError, match="AX413"):
         widget.feed("orders", PLACED.format(17), at=1)
-    with pytest.raises(StreamError, match="AX410"):
+    with pytest.raises(StreamError, match="AX413"):
         widget.feed("orders", PLACED.format(18) + PLACED.format(18), at=1)
     assert widget.xml() == before
     widget.feed("orders", PLACED.format(18), at=2)

@@ -52,8 +52,6 @@ CODES: dict[str, str] = {
     "AX212": "no maintainer accepts the query",
     "AX213": "the query is too large",
     "AX214": "two queries do not show the same outputs",
-    "XPTY0004": "several items stand where one may stand",
-    "XQDY0025": "a constructed element has two attributes of one name",
     "XQTY0024": "an attribute comes after the content of its element",
     # updates
     "AX301": "the target of the update is gone",
@@ -105,10 +103,10 @@ CODES: dict[str, str] = {
     "AX407": "the message is refused",
     "AX408": "the stream may only delete",
     "AX409": "this is not a time",
-    "AX410": "a key's value is there already",
     "AX410": "the line is not an update",
     "AX411": "this is not a filter",
     "AX412": "the filter cannot be written as text",
+    "AX413": "a key's value is there already",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",

@@ -1,10 +1,10 @@
 """Declared keys: `key shipping/orders/order by oid trusted` (DESIGN section 3, Truth).
 
-A key says that at most one such node per value ever exists. The path starts below the root element and
-goes by child steps; `by` leads to the element, text or attribute whose string is the value. So what a
-stream may still bring narrows: a node of a value that is there already can never come. `trusted` keys
-are taken at their word; `enforced` ones are checked on what arrives (`repeated`), and a second node of
-a value is refused.
+A key says that at most one such node per value ever exists. The path starts below the root element
+and goes by child steps; `by` leads to the element or attribute whose string is the value. So what a
+stream may still bring narrows: a node of a value that is there already can never come. `trusted`
+keys are taken at their word; `enforced` ones are checked on what arrives, and a second node of a
+value is refused (`widgets/guarding.py`).
 
     order 17 was placed and shipped early: with a key on shipping/orders/order, it can never be late
 """
@@ -83,14 +83,6 @@ def values_seen(tree: Tree, key: Key) -> set[str]:
     return {str(row[0]) for row in answers(tree, key.pattern)}
 
 
-def repeated(tree: Tree, key: Key) -> str | None:
-    """A value that two nodes of a key have, if there is one."""
-    for row, count in answers(tree, key.pattern).items():
-        if count > 1:
-            return str(row[0])
-    return None
-
-
 def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[str]:
     """The values of the key's nodes in a message that would arrive below a node."""
     above = [tree.label(n) for n in (parent, *tree.ancestors(parent)) if n != DOCUMENT_NODE]
@@ -108,7 +100,9 @@ def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[str]:
     return ["".join(str(text) for text in each) for each in texts]
 
 
-def keyed_relations(program: Program, keys: Iterable[Key]) -> dict[Relation, list[tuple[Column, Key]]]:
+def keyed_relations(
+    program: Program, keys: Iterable[Key]
+) -> dict[Relation, list[tuple[Column, Key]]]:
     """The relations that a key speaks of, each with the column that holds the key's value."""
     found: dict[Relation, list[tuple[Column, Key]]] = {}
     for key in keys:
@@ -122,9 +116,10 @@ def keyed_relations(program: Program, keys: Iterable[Key]) -> dict[Relation, lis
 def _below(relation: Relation, axis: Axis, name: str | None) -> Iterator[Relation]:
     for edge in relation.edges:
         node = edge.relation.node
-        if edge.axis is axis and node is not None:
-            if name is None or (isinstance(node.test, Name) and node.test.label == name):
-                yield edge.relation
+        if edge.axis is not axis or node is None:
+            continue
+        if name is None or (isinstance(node.test, Name) and node.test.label == name):
+            yield edge.relation
 
 
 def _along(relation: Relation, path: tuple[str, ...]) -> Iterator[Relation]:

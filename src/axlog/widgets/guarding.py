@@ -12,7 +12,7 @@ from axlog.errors import StreamError
 
 
 class KeyGuard:
-    """Keeps the values of the enforced keys of a document; deleting a node does not free its value."""
+    """Keeps the values of a document's enforced keys; deleting a node does not free its value."""
 
     def __init__(self, tree: Tree, keys: Iterable[Key]) -> None:
         self._tree = tree
@@ -30,9 +30,10 @@ class KeyGuard:
             for key, seen in self._seen.items():
                 for value in values_in(key, self._tree, parent, root):
                     if value in seen or (key, value) in brought:
+                        path, by = "/".join(key.path), "/".join(key.by)
                         raise StreamError(
-                            "AX410",
-                            f"there is already a {'/'.join(key.path)} with {'/'.join(key.by)} {value!r}",
+                            "AX413",
+                            f"there is already a {path} with {by} {value!r}",
                             advice=f"the document declares `{key}`",
                         )
                     brought.append((key, value))

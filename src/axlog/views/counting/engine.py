@@ -230,9 +230,10 @@ class CountingEngine:
             sizes[above] = sizes.get(above, 0) + size
             if kinds[node] == CALL or node in with_call:
                 with_call.add(above)
-            if size > self._most or node in with_call or above == DOCUMENT_NODE:
-                if kinds[node] == ELEMENT:
-                    chosen.add(node)
+            if kinds[node] == ELEMENT and (
+                size > self._most or node in with_call or above == DOCUMENT_NODE
+            ):
+                chosen.add(node)
         if top == DOCUMENT_NODE:
             chosen.add(DOCUMENT_NODE)
         return chosen
