@@ -14,7 +14,18 @@ from typer.core import TyperGroup
 from axlog import __version__
 from axlog.errors import AxlogError
 
-VERBS = ("query", "maintain", "truth", "relevance", "explain", "generate", "fuzz")
+VERBS = (
+    "query",
+    "maintain",
+    "truth",
+    "relevance",
+    "explain",
+    "diff",
+    "reduce",
+    "generate",
+    "fuzz",
+    "bench",
+)
 
 
 class Verbs(TyperGroup):
