@@ -41,7 +41,9 @@ class Kind:
 
 def schema(random: Random, levels: int = 6, width: int = 4) -> Kind:
     """A random schema; labels come again in several places, as in real ones."""
-    labels = [f"{stem}{number}" for stem in ("item", "note", "part", "line") for number in range(15)]
+    labels = [
+        f"{stem}{number}" for stem in ("item", "note", "part", "line") for number in range(15)
+    ]
 
     def grow(level: int) -> Kind:
         names = tuple(random.sample(("id", "type", "ref", "lang"), random.randint(0, 2)))
@@ -54,7 +56,7 @@ def schema(random: Random, levels: int = 6, width: int = 4) -> Kind:
     return grow(1)
 
 
-def message(random: Random, kind: Kind, size: int = 40) -> bytes:
+def message(random: Random, kind: Kind, size: int = 60) -> bytes:
     """A message of about so many elements."""
     left = [size]
 

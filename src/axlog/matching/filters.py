@@ -1,0 +1,392 @@
+"""Filters: which of many patterns a message matches, and with which bindings (P3 3.5).
+
+All patterns wanted from a stream, of one widget or of many, in one filter. The linear paths that
+the patterns need go into one shared automaton; what it cannot say is checked after, on the patterns
+it leaves open only: branches that meet, values, then joins, then the values that can still join
+(`known`). Below `automaton_from` patterns there is no automaton: one generated matcher tests them
+one after the other.
+
+    >>> from axlog.document.reading import parse
+    >>> wanted = Filter()
+    >>> wanted.add("inria", 'match /order[client/"INRIA"]/oid/$x return $x')
+    >>> wanted.add("any", "//order[@urgent = 'yes']", language="xpath")
+    >>> message = parse("<order><oid>17</oid><client>INRIA</client></order>").root
+    >>> wanted.matches(message), wanted.match(message)
+    ({'inria'}, {'inria': {('17',): 1}})
+
+Law: `match` gives each key the bag that `evaluate/answers.py` gives on the message as a document of
+its own, and leaves out the empty ones; `matches` is its keys. Rows are over `columns(key)`; a node
+in a row is a handle of the tree that `document.xml.load` makes of the message.
+
+A filter is its texts and options: `to_json` and `from_json` send it to a stream's source, where it
+runs with no document. Not handled: axes that leave the subtree, several trees in one message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axlog.datalog.compile import Relation
+from axlog.datalog.joins import Bag
+from axlog.document.reading import Element
+from axlog.document.tree import Tree
+from axlog.errors import QueryError, StreamError
+from axlog.language.pattern import Axis, Pattern
+from axlog.language.query import Query, parse_query
+from axlog.matching.automaton import MOST_STATES, Automaton
+from axlog.matching.one_by_one import OnTree, Tested, is_odd, tree_of
+from axlog.matching.paths import Need, rarest
+from axlog.matching.rows import UNKNOWN
+from axlog.matching.twigs import DOCUMENT, Layout
+from axlog.matching.wanted import Known, Wanted, known_values
+
+AUTOMATON_FROM = 12
+"""Patterns from which the automaton pays, as `axlog bench filters` measures it."""
+
+VERSION = 1
+"""Of the JSON that filters are sent as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a pattern was given: what is sent when the filter is."""
+
+    text: str
+    language: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+    known: Known = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Its fields for JSON; what is empty is left out."""
+        fields: dict[str, object] = {"text": self.text, "language": self.language}
+        if self.namespaces:
+            fields["namespaces"] = dict(self.namespaces)
+        if self.known:
+            fields["known"] = {name: sorted(values) for name, values in self.known}
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Written:
+        spaces = tuple(sorted(fields.get("namespaces", {}).items()))
+        text, language = str(fields["text"]), str(fields["language"])
+        return cls(text, language, spaces, known_values(fields.get("known")))
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The size of a filter and how its automaton was used."""
+
+    keys: int
+    patterns: int
+    uses_automaton: bool
+    nodes: int
+    states: int
+    hits: int
+    misses: int
+    evicted: int
+    messages: int
+    left_open: int  # patterns that were checked after the automaton
+    refuted: int  # of these, the ones that did not hold
+
+    @property
+    def hit_rate(self) -> float:
+        steps = self.hits + self.misses
+        return self.hits / steps if steps else 1.0
+
+
+class Filter:
+    """Patterns by key, tested together."""
+
+    def __init__(
+        self, automaton_from: int = AUTOMATON_FROM, most_states: int = MOST_STATES
+    ) -> None:
+        self.automaton_from = automaton_from
+        self.most_states = most_states
+        self._written: dict[str, Written | None] = {}
+        self._by_key: dict[str, Wanted] = {}
+        self._wanted: dict[object, Wanted] = {}
+        self._automaton = Automaton(most_states)
+        self._needs: dict[Need, int] = {}
+        self._users: dict[int, int] = {}  # patterns by need
+        self._numbers = 0
+        self._waiting: dict[int, list[tuple[frozenset[int], Wanted]]] = {}
+        self._always: dict[Wanted, None] = {}  # patterns that need no place
+        self._tested: dict[bool, Tested] = {}  # by whether rows are asked for
+        self._on_tree: dict[bool, OnTree] = {}
+        self._reading_texts = 0
+        self.messages = self.left_open = self.refuted = 0
+
+    # Patterns -------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        key: str,
+        query: str | Query | Pattern,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        language: str | None = None,
+        known: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Look for a pattern under a key; `known`: the strings a variable can still join with."""
+        values = known_values(known)
+        if isinstance(query, str):
+            parsed = parse_query(query, namespaces, language)
+            spaces = tuple(sorted((namespaces or {}).items()))
+            written = Written(query, parsed.language, spaces, values)
+            pattern = parsed.pattern
+        else:
+            pattern = query.pattern if isinstance(query, Query) else query
+            written = Written(str(pattern), "pattern", (), values)
+        self._add(key, written, pattern, Axis.CHILD, values)
+
+    def add_relation(self, key: str, relation: Relation, everywhere: bool = False) -> None:
+        """Look for the rows of an engine's relation, at the message's root or anywhere in it."""
+        axis = Axis.DESCENDANT if everywhere else Axis.CHILD
+        self._add(key, None, relation, axis, ())
+
+    def _add(
+        self,
+        key: str,
+        written: Written | None,
+        source: Pattern | Relation,
+        axis: Axis,
+        known: Known,
+    ) -> None:
+        if key in self._by_key:
+            raise QueryError(
+                "AX202", f"the filter has a pattern with the key {key!r}", advice="remove it first"
+            )
+        same = (source, axis, known)
+        wanted = self._wanted.get(same)
+        if wanted is None:
+            wanted = self._wanted[same] = Wanted(source, axis, known)
+            self._enter(wanted)
+        wanted.keys[key] = None
+        self._by_key[key] = wanted
+        self._written[key] = written
+
+    def remove(self, key: str) -> None:
+        """Look no more for the pattern of a key."""
+        wanted = self._of(key)
+        del self._by_key[key], self._written[key], wanted.keys[key]
+        if not wanted.keys:
+            same = next(s for s, each in self._wanted.items() if each is wanted)
+            del self._wanted[same]
+            self._leave(wanted)
+
+    def _of(self, key: str) -> Wanted:
+        wanted = self._by_key.get(key)
+        if wanted is None:
+            raise QueryError("AX203", f"the filter has no pattern with the key {key!r}")
+        return wanted
+
+    def _enter(self, wanted: Wanted) -> None:
+        """Put a new pattern's needs into the automaton; the rarest one wakes it."""
+        self._tested, self._on_tree = {}, {}
+        self._reading_texts += wanted.reads_texts
+        if not wanted.needs.each:
+            self._always[wanted] = None
+            return
+        for need in wanted.needs.each:
+            number = self._needs.get(need)
+            if number is None:
+                number = self._needs[need] = self._numbers
+                self._numbers += 1
+                self._users[number] = 0
+                self._automaton.add(need, number)
+            self._users[number] += 1
+        first = self._needs[rarest(wanted.needs.each)]
+        others = frozenset(self._needs[need] for need in wanted.needs.each) - {first}
+        self._waiting.setdefault(first, []).append((others, wanted))
+
+    def _leave(self, wanted: Wanted) -> None:
+        self._tested, self._on_tree = {}, {}
+        self._reading_texts -= wanted.reads_texts
+        self._always.pop(wanted, None)
+        for need in wanted.needs.each:
+            number = self._needs[need]
+            waiting = [pair for pair in self._waiting.get(number, ()) if pair[1] is not wanted]
+            self._waiting[number] = waiting
+            if not waiting:
+                del self._waiting[number]
+            self._users[number] -= 1
+            if not self._users[number]:
+                del self._users[number], self._needs[need]
+                self._automaton.remove(need, number)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_key
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def columns(self, key: str) -> tuple[str, ...]:
+        """What the rows of a key's bags have."""
+        return self._of(key).program.root.columns
+
+    def written(self) -> Iterator[tuple[str, Written | None]]:
+        """Each key with its text; None for relations of an engine, which have none."""
+        return iter(self._written.items())
+
+    # Messages -------------------------------------------------------------------------------------
+
+    def matches(self, message: Element, time: int = 0, content: bytes | None = None) -> set[str]:
+        """The keys whose pattern a message matches.
+
+        `content`, if at hand, is the UTF-8 that the message was parsed from: it saves some looking.
+        """
+        self.messages += 1
+        found: set[str] = set()
+        for wanted in self._holding(message, time, content):
+            found.update(wanted.keys)
+        return found
+
+    def match(
+        self, message: Element, time: int = 0, content: bytes | None = None
+    ) -> dict[str, Bag]:
+        """The rows of each pattern that a message matches, by key."""
+        self.messages += 1
+        found = self._without_automaton(message, time, content, True)
+        if found is None:
+            found = self._rows(message, time, content or UNKNOWN)
+        return {key: bag for wanted, bag in found if bag for key in wanted.keys}
+
+    @property
+    def uses_automaton(self) -> bool:
+        """Whether there are enough patterns for it to pay."""
+        return len(self._wanted) >= self.automaton_from
+
+    def _without_automaton(
+        self, message: Element, time: int, content: bytes | None, with_rows: bool
+    ) -> Iterable[tuple[Wanted, Bag]] | None:
+        """The patterns with rows where the automaton does not pay, or cannot read the message."""
+        if self._reading_texts and is_odd(message, content):
+            on_tree = self._on_tree.get(with_rows)
+            if on_tree is None:
+                on_tree = OnTree(list(self._wanted.values()), with_rows)
+                self._on_tree[with_rows] = on_tree
+            return on_tree.rows(message, time)
+        if len(self._wanted) >= self.automaton_from:
+            return None
+        tested = self._tested.get(with_rows)
+        if tested is None:
+            tested = self._tested[with_rows] = Tested(list(self._wanted.values()), with_rows)
+        return tested.rows(message, time, content or UNKNOWN)
+
+    def _candidates(self, message: Element) -> list[Wanted]:
+        """The patterns all of whose needs a message meets."""
+        found = self._automaton.needs(message)
+        waiting = self._waiting
+        awake = [
+            wanted
+            for need in found & waiting.keys()
+            for others, wanted in waiting[need]
+            if not others or others <= found
+        ]
+        return [*awake, *self._always] if self._always else awake
+
+    def _holding(self, message: Element, time: int, content: bytes | None) -> list[Wanted]:
+        """The patterns that hold: those the automaton settles, and those that pass the check."""
+        tested = self._without_automaton(message, time, content, False)
+        if tested is not None:
+            return [wanted for wanted, _ in tested]
+        holding: list[Wanted] = []
+        layout: Layout | None = None
+        tree: Tree | None = None
+        for wanted in self._candidates(message):
+            if wanted.is_settled:
+                holding.append(wanted)
+                continue
+            self.left_open += 1
+            if wanted.can_check:
+                layout = layout or Layout(message)
+                holds = wanted.check(layout, DOCUMENT)
+            elif wanted.needs_tree:
+                tree = tree or tree_of(message, time)
+                holds = bool(wanted.rows_on(tree))
+            else:
+                holds = bool(wanted.rows(message, time, content or UNKNOWN))
+            if holds:
+                holding.append(wanted)
+            else:
+                self.refuted += 1
+        return holding
+
+    def _rows(self, message: Element, time: int, content: bytes) -> Iterator[tuple[Wanted, Bag]]:
+        layout: Layout | None = None
+        tree: Tree | None = None
+        for wanted in self._candidates(message):
+            self.left_open += 1
+            if wanted.can_check and not wanted.is_settled:
+                layout = layout or Layout(message)
+                if not wanted.check(layout, DOCUMENT):
+                    self.refuted += 1
+                    continue
+            if wanted.needs_tree:
+                tree = tree or tree_of(message, time)
+                yield wanted, wanted.rows_on(tree)
+            else:
+                yield wanted, wanted.rows(message, time, content)
+
+    def statistics(self) -> Statistics:
+        """How large the filter is and what its automaton did so far."""
+        used = self._automaton.counters
+        return Statistics(
+            keys=len(self._by_key),
+            patterns=len(self._wanted),
+            uses_automaton=self.uses_automaton,
+            nodes=self._automaton.nodes,
+            states=self._automaton.states,
+            hits=used.hits,
+            misses=used.misses,
+            evicted=used.evicted,
+            messages=self.messages,
+            left_open=self.left_open,
+            refuted=self.refuted,
+        )
+
+    # Sending --------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The filter as text, for another place: patterns as they were written, and options."""
+        groups: dict[Written, list[str]] = {}
+        for key, written in self._written.items():
+            if written is None:
+                raise QueryError(
+                    "AX412",
+                    f"{key!r} is a relation of an engine, which has no text",
+                    advice="add the pattern instead of the relation",
+                )
+            groups.setdefault(written, []).append(key)
+        patterns = [{"keys": keys, **each.to_json()} for each, keys in groups.items()]
+        options = {"automaton_from": self.automaton_from, "most_states": self.most_states}
+        return json.dumps({"axlog-filter": VERSION, **options, "patterns": patterns})
+
+    @classmethod
+    def from_json(cls, text: str) -> Filter:
+        """The filter that `to_json` wrote."""
+        try:
+            given = json.loads(text)
+            if given["axlog-filter"] != VERSION:
+                raise ValueError(f"version {given['axlog-filter']}")
+            made = cls(int(given["automaton_from"]), int(given["most_states"]))
+            patterns = [(list(each["keys"]), Written.from_json(each)) for each in given["patterns"]]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StreamError(
+                "AX411",
+                f"this is not a filter: {type(error).__name__} {error}",
+                expected=f"what Filter.to_json writes, version {VERSION}",
+            ) from None
+        for keys, written in patterns:
+            spaces, known = dict(written.namespaces), dict(written.known)
+            for key in keys:
+                made.add(
+                    key, written.text, namespaces=spaces, language=written.language, known=known
+                )
+        return made

@@ -1,0 +1,84 @@
+"""Patterns tested without the automaton: few of them, or messages that only a tree shows right.
+
+`Tested` has one generated matcher for all its patterns and the interpreter for what generated code
+cannot take. `OnTree` has the interpreter for all, in one pass over the tree made of the message:
+for messages with calls or `xml:space`, whose texts are others than the parsed elements show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lxml import etree
+
+from axlog.datalog.compile import Program
+from axlog.datalog.joins import Bag
+from axlog.document.reading import DEEPEST, Element, Limits
+from axlog.document.tree import Tree
+from axlog.document.xml import load
+from axlog.matching.rows import Generated, Interpreted, can_generate
+from axlog.matching.wanted import Wanted
+
+Found = list[tuple[Wanted, Bag]]
+
+_ODD = etree.XPath(
+    "boolean(descendant-or-self::*[@xml:space or self::ax:call])", namespaces={"ax": "urn:axlog"}
+)
+_LIMITS = Limits(depth=DEEPEST)
+
+
+def is_odd(message: Element, content: bytes | None = None) -> bool:
+    """Whether a message has calls or says itself how white space counts."""
+    if content is not None and b"xml:space" not in content and b"call" not in content:
+        return False
+    return bool(_ODD(message))
+
+
+def tree_of(message: Element, time: int) -> Tree:
+    """A message as a document of its own."""
+    return load(message, limits=_LIMITS, time=time)
+
+
+def _program(wanted: Wanted, with_rows: bool) -> Program:
+    """What gives the rows, or the least that says whether there are any."""
+    return wanted.program if with_rows or wanted.known else wanted.question
+
+
+class Tested:
+    """Few patterns, one after the other."""
+
+    def __init__(self, wanted: Sequence[Wanted], with_rows: bool) -> None:
+        programs = [(each, _program(each, with_rows)) for each in wanted]
+        simple = [pair for pair in programs if can_generate(pair[1])]
+        others = [pair for pair in programs if not can_generate(pair[1])]
+        self._simple, self._others = [w for w, _ in simple], [w for w, _ in others]
+        self._generated = Generated([program for _, program in simple]) if simple else None
+        self._interpreted = Interpreted([program for _, program in others]) if others else None
+
+    def rows(self, message: Element, time: int, content: bytes) -> Found:
+        """The patterns that have rows, and the rows."""
+        found: Found = []
+        if self._generated is not None:
+            found += _kept(self._simple, self._generated.rows(message, time, content))
+        if self._interpreted is not None:
+            found += _kept(self._others, self._interpreted.rows(tree_of(message, time)))
+        return found
+
+
+class OnTree:
+    """All patterns by the interpreter."""
+
+    def __init__(self, wanted: Sequence[Wanted], with_rows: bool) -> None:
+        self._wanted = wanted
+        self._interpreted = Interpreted([_program(each, with_rows) for each in wanted])
+
+    def rows(self, message: Element, time: int) -> Found:
+        """The patterns that have rows, and the rows."""
+        return _kept(self._wanted, self._interpreted.rows(tree_of(message, time)))
+
+
+def _kept(wanted: Sequence[Wanted], bags: Sequence[Bag]) -> Found:
+    found = [(each, bag) for each, bag in zip(wanted, bags, strict=True) if bag]
+    if not any(each.known for each, _ in found):
+        return found
+    return [(each, kept) for each, bag in found if (kept := each.keep(bag))]

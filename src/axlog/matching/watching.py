@@ -1,0 +1,223 @@
+"""Tests of strings for many patterns at once: by hashing, by sorting, then one by one.
+
+What is looked for at one place of the automaton: numbers of needs, by the string that an element
+must have there. Equality with a string is one probe whatever the number of patterns; comparisons
+with numbers are sorted and cut; every other test is made once for all patterns that write it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable
+
+from axlog.document.reading import Element
+from axlog.language.pattern import Comparison, Variable
+from axlog.language.values import comparison, number
+from axlog.matching.message import texts, value
+from axlog.matching.paths import Watch
+
+Found = set[int]
+_ORDERINGS = ("<", "<=", ">", ">=")
+
+
+class Strings:
+    """Needs by what a string must be."""
+
+    __slots__ = ("always", "equal", "others", "thresholds")
+
+    def __init__(self) -> None:
+        self.always: set[int] = set()
+        self.equal: dict[str, set[int]] = {}
+        self.thresholds: dict[str, list[tuple[float, int]]] = {}  # by operator, sorted
+        self.others: dict[tuple[Comparison, ...], tuple[Callable[[str], bool], set[int]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.equal or self.thresholds or self.others)
+
+    def size(self) -> int:
+        """How much there is to copy."""
+        sets = [self.always, *self.equal.values(), *(needs for _, needs in self.others.values())]
+        return sum(map(len, sets)) + sum(map(len, self.thresholds.values()))
+
+    def take(self, other: Strings) -> None:
+        """Add all that another looks for."""
+        self.always |= other.always
+        for text, needs in other.equal.items():
+            self.equal[text] = self.equal.get(text, set()) | needs
+        for operator, pairs in other.thresholds.items():
+            self.thresholds[operator] = sorted(self.thresholds.get(operator, []) + pairs)
+        for tests, (holds, needs) in other.others.items():
+            known = self.others.get(tests, (holds, set()))[1]
+            self.others[tests] = (holds, known | needs)
+
+    def add(self, tests: tuple[Comparison, ...], need: int) -> None:
+        if not tests:
+            self.always.add(need)
+            return
+        (first, *more) = tests
+        if not more and first.operator == "=" and isinstance(first.operand, str):
+            self.equal.setdefault(first.operand, set()).add(need)
+        elif not more and first.operator in _ORDERINGS and isinstance(first.operand, float | int):
+            insort(self.thresholds.setdefault(first.operator, []), (first.operand, need))
+        else:
+            self.others.setdefault(tests, (_all(tests), set()))[1].add(need)
+
+    def remove(self, tests: tuple[Comparison, ...], need: int) -> None:
+        """Forget a need that was added with these tests."""
+        if not tests:
+            self.always.discard(need)
+            return
+        first = tests[0]
+        if tests in self.others:
+            self.others[tests][1].discard(need)
+            if not self.others[tests][1]:
+                del self.others[tests]
+        elif isinstance(first.operand, str):
+            self.equal[first.operand].discard(need)
+            if not self.equal[first.operand]:
+                del self.equal[first.operand]
+        else:
+            kept = [pair for pair in self.thresholds[first.operator] if pair[1] != need]
+            self.thresholds[first.operator] = kept
+            if not kept:
+                del self.thresholds[first.operator]
+
+    def look(self, text: str, found: Found) -> None:
+        """Add the needs that a string meets."""
+        if self.always:
+            found |= self.always
+        if self.equal:
+            equal = self.equal.get(text)
+            if equal is not None:
+                found |= equal
+        if self.thresholds:
+            self._cut(number(text), found)
+        for holds, needs in self.others.values():
+            if holds(text):
+                found |= needs
+
+    def _cut(self, given: float, found: Found) -> None:
+        if given != given:  # not a number: no ordering holds
+            return
+        for operator, pairs in self.thresholds.items():
+            if operator == "<":
+                passed = pairs[bisect_right(pairs, (given, _LAST)) :]
+            elif operator == "<=":
+                passed = pairs[bisect_left(pairs, (given, -1)) :]
+            elif operator == ">":
+                passed = pairs[: bisect_left(pairs, (given, -1))]
+            else:
+                passed = pairs[: bisect_right(pairs, (given, _LAST))]
+            found.update([need for _, need in passed])
+
+
+_LAST = 1 << 62
+
+
+def _all(tests: tuple[Comparison, ...]) -> Callable[[str], bool]:
+    checks = [
+        comparison(test.operator, test.operand)
+        for test in tests
+        if not isinstance(test.operand, Variable)
+    ]
+    if len(checks) == 1:
+        return checks[0]
+    return lambda text: all(check(text) for check in checks)
+
+
+class Watched:
+    """Needs by what is watched at an element: its value, its texts, its attributes."""
+
+    __slots__ = ("any_attribute", "attributes", "texts", "value")
+
+    def __init__(self) -> None:
+        self.value = Strings()
+        self.texts = Strings()
+        self.attributes: dict[str, Strings] = {}
+        self.any_attribute = Strings()
+
+    def __bool__(self) -> bool:
+        return bool(self.value or self.texts or self.attributes or self.any_attribute)
+
+    def add(self, watch: Watch, need: int) -> None:
+        self._strings(watch).add(watch.tests, need)
+
+    def remove(self, watch: Watch, need: int) -> None:
+        strings = self._strings(watch)
+        strings.remove(watch.tests, need)
+        if watch.name is not None and not strings:
+            del self.attributes[watch.name]
+
+    def _strings(self, watch: Watch) -> Strings:
+        if watch.kind == "value":
+            return self.value
+        if watch.kind == "text":
+            return self.texts
+        if watch.name is None:
+            return self.any_attribute
+        return self.attributes.setdefault(watch.name, Strings())
+
+
+class Watchers:
+    """What the places of one state of the automaton watch, by kind, those of a kind as one."""
+
+    __slots__ = ("any_attribute", "attributes", "texts", "values")
+
+    def __init__(self, watched: list[Watched], merging: Merging) -> None:
+        self.values = merging.of(each.value for each in watched)
+        self.texts = merging.of(each.texts for each in watched)
+        self.any_attribute = merging.of(each.any_attribute for each in watched)
+        attributes: dict[str, list[Strings]] = {}
+        for each in watched:
+            for name, strings in each.attributes.items():
+                attributes.setdefault(name, []).append(strings)
+        self.attributes = {name: merging.of(each) for name, each in attributes.items()}
+
+    def look(self, element: Element, found: Found) -> None:
+        """Add the needs that an element meets."""
+        if self.attributes or self.any_attribute:
+            for name, text in element.items():
+                for strings in self.attributes.get(str(name), ()):
+                    strings.look(str(text), found)
+                for strings in self.any_attribute:
+                    strings.look(str(text), found)
+        if self.values:
+            text = value(element)
+            for strings in self.values:
+                strings.look(text, found)
+        if self.texts:
+            for text in texts(element):
+                for strings in self.texts:
+                    strings.look(text, found)
+
+
+class Merging:
+    """Tests of several places put together, so that a string is looked up once.
+
+    The same places meet in many states: what was merged is kept by them. Large ones are left as
+    they are, as a copy for every company they are met in would cost more memory than it saves time.
+    """
+
+    LARGE = 512
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[Strings], tuple[Strings, ...]] = {}
+
+    def of(self, places: Iterable[Strings]) -> tuple[Strings, ...]:
+        """As few tests as say the same as all of these."""
+        given = frozenset(each for each in places if each)
+        known = self._known.get(given)
+        if known is None:
+            small = [each for each in given if each.size() <= self.LARGE]
+            large = [each for each in given if each.size() > self.LARGE]
+            known = self._known[given] = (*_merged(small), *large)
+        return known
+
+
+def _merged(strings: list[Strings]) -> list[Strings]:
+    if len(strings) < 2:
+        return strings
+    merged = Strings()
+    for each in strings:
+        merged.take(each)
+    return [merged]
