@@ -143,14 +143,14 @@ class Outlook:
         found: dict[str, str | int | None] = {}
         for output in self.pattern.outputs:
             if output.column in row:
-                found[_column(output)] = _as_value(self.tree, output, row[output.column])
+                found[column_of(output)] = _as_value(self.tree, output, row[output.column])
         return [found.get(column) for column in self._scenarios.columns]
 
     def _row(self, values: Values) -> dict[str, Any]:
         columns = self._scenarios.columns
         shown: dict[str, Any] = {}
         for output in self.pattern.outputs:
-            value = values[columns.index(_column(output))]
+            value = values[columns.index(column_of(output))]
             if value is None or output.kind in (Kind.VARIABLE, Kind.TIME, Kind.LABEL):
                 shown[output.column] = value
             elif output.kind is Kind.ID:
@@ -172,7 +172,8 @@ def _pin(
     return tuple(pinned)
 
 
-def _column(output: Output) -> str:
+def column_of(output: Output) -> str:
+    """The program's column that holds what an output shows."""
     if output.kind is Kind.VARIABLE:
         return f"${output.of}"
     source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")
