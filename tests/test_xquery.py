@@ -1,5 +1,7 @@
 """XQuery views: their patterns, by their native text, what templates make of rows, refusals."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from axlog.document.xml import load
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.language.template import Element, Enclosed, Form, Show, Template, Text
 from axlog.language.tree_syntax import parse_pattern
+from axlog.language.xpath import parse_xpath
 from axlog.language.xquery import parse_xquery
 from axlog.views.change import Row
 from axlog.workloads.conformance.answering import answer, rows
@@ -272,6 +275,35 @@ def test_codes_of_other_errors(query: str, code: str) -> None:
     with pytest.raises(QueryError) as refusal:
         parse_xquery(query)
     assert refusal.value.code == code
+
+
+WORDS = """a @k . .. / // | [ ] ( ) , = != < and or not( count( string( id( exists( position()
+    text() node() * 1 'x' $x $y for let where return in := some satisfies eq + <r> </r> <r { } k="
+    child:: ancestor:: following-sibling::*[1] doc("d") distinct-values( (: &amp; <!-- order by
+    declare namespace ;""".split()
+PHRASES = [
+    "for $x in //a",
+    "let $y := $x/b",
+    "where $x/b = $y",
+    "return $x",
+    "return <r>{",
+    "}</r>",
+]
+
+
+@given(st.lists(st.sampled_from([*WORDS, *PHRASES]), max_size=12).map(" ".join))
+def test_law_a_text_is_taken_or_refused_with_its_place(text: str) -> None:
+    for parse in (parse_xquery, parse_xpath):
+        refusal = refusal_of(parse, text)
+        assert refusal is None or refusal.place is not None
+
+
+def refusal_of(parse: Callable[[str], object], text: str) -> QueryError | None:
+    try:
+        parse(text)
+    except QueryError as refusal:
+        return refusal
+    return None
 
 
 def test_rows_are_mappings_for_render() -> None:
