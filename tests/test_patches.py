@@ -119,6 +119,6 @@ def test_conformance_of_patches(conformance) -> None:
     results = list(patching.results(conformance(".")))
     failed = [(r.case.name, r.reason) for r in results if r.outcome is Outcome.FAILED]
     assert not failed
-    outside = {r.case.name for r in results if r.outcome is Outcome.OUTSIDE}
-    assert outside == {"cdata", "rfc-a3", "rfc-a8", "rfc-a14"}
-    assert len(results) > 30
+    outside = {r.reason for r in results if r.outcome is Outcome.OUTSIDE}
+    assert all("namespace" in reason or "CDATA" in reason for reason in outside), outside
+    assert sum(r.outcome is Outcome.PASSED for r in results) >= 32

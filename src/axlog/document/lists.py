@@ -25,7 +25,7 @@ from lxml import etree
 from axlog.document.delta import Delta
 from axlog.document.ids import Component, Id
 from axlog.document.pending import Plan
-from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, parse
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
 from axlog.document.updates import (
     Attribute,
@@ -38,7 +38,6 @@ from axlog.document.updates import (
     ReplaceValue,
     Where,
 )
-from axlog.document.xml import read_forest
 from axlog.errors import UpdateError
 
 
@@ -153,13 +152,15 @@ def pieces(content: Content) -> tuple[Piece, ...]:
 
 def content_of(given: Iterable[Piece], limits: Limits = DEFAULT_LIMITS) -> Content:
     """Pieces as the content of an operation."""
-    found: list[object] = []
-    for piece in given:
-        if isinstance(piece, Markup):
-            found += read_forest(piece.xml, limits)
-        else:
-            found.append(piece)
-    return tuple(found)  # type: ignore[arg-type]  # lxml elements, strings and attributes
+    return tuple(tree_of(piece, limits) if isinstance(piece, Markup) else piece for piece in given)
+
+
+def tree_of(markup: Markup, limits: Limits = DEFAULT_LIMITS) -> Element:
+    """The one tree that markup is; refused where it is anything else."""
+    root = parse(f"<_>{markup.xml}</_>", limits).root
+    if len(root) != 1 or root.text or root[0].tail:
+        raise UpdateError("AX306", f"{markup.xml[:60]!r} is not one tree")
+    return root[0]
 
 
 def resolved(tree: Tree, edits: Iterable[Edit], limits: Limits = DEFAULT_LIMITS) -> list[Operation]:
@@ -301,9 +302,9 @@ def _keys(edit: Edit, parent: int) -> Iterator[_Key]:
         elif isinstance(piece, str):
             yield parent, TEXT, piece
         else:
-            (item,) = read_forest(piece.xml)
-            is_element = isinstance(item.tag, str)
-            yield parent, ELEMENT if is_element else OTHER, str(item.tag) if is_element else ""
+            tag: object = tree_of(piece).tag  # of a comment, a function
+            is_element = isinstance(tag, str)
+            yield parent, ELEMENT if is_element else OTHER, str(tag) if is_element else ""
 
 
 def _key(tree: Tree, node: int) -> _Key:

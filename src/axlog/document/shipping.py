@@ -27,11 +27,11 @@ from typing import Any
 from lxml import etree
 
 from axlog.document.ids import Id
-from axlog.document.lists import INSERTS, Edit, EditKind, Markup, Piece, UpdateList
+from axlog.document.lists import INSERTS, Edit, EditKind, Markup, Piece, UpdateList, tree_of
 from axlog.document.reading import DEFAULT_LIMITS, Limits, parse
 from axlog.document.tree import CALL_NAMESPACE
 from axlog.document.updates import Attribute
-from axlog.errors import AxlogError, UpdateError
+from axlog.errors import InputError, UpdateError
 
 _AX = f"{{{CALL_NAMESPACE}}}"
 _WITH_CONTENT = INSERTS | {EditKind.REPLACE_NODE}
@@ -119,11 +119,12 @@ def _piece_from_json(given: Any, where: str) -> Piece:
 
 def _markup(xml: str, where: str) -> Markup:
     """A tree that can be read, so that a list is refused where it comes in."""
+    found = Markup(xml)
     try:
-        parse(f"<_>{xml}</_>")
-    except AxlogError as error:
+        tree_of(found)
+    except InputError as error:
         raise _refused(f"{where}: a tree is not well-formed: {error.message}") from None
-    return Markup(xml)
+    return found
 
 
 _MISSING = object()
@@ -187,8 +188,7 @@ def _piece_to_xml(piece: Piece) -> etree._Element:
         element = etree.Element(f"{_AX}text", nsmap={"ax": CALL_NAMESPACE})
         element.text = _writable(piece)
         return element
-    (item,) = parse(f"<_>{piece.xml}</_>").root
-    return deepcopy(item)
+    return deepcopy(tree_of(piece))
 
 
 def _writable(text: str) -> str:

@@ -9,15 +9,13 @@ a text; comments and instructions are found by `comment()` and `processing-instr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from math import fmod, isnan
-from typing import Any
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, NodeKind, Tree
+from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import AxlogError, QueryError
-from axlog.evaluate import pointwise
+from axlog.evaluate.axes import passes, walk
 from axlog.evaluate.building import Builder
-from axlog.evaluate.climbing import hole
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.functions import FUNCTIONS
 from axlog.evaluate.items import (
@@ -32,11 +30,11 @@ from axlog.evaluate.items import (
     is_true,
     text,
 )
+from axlog.evaluate.path_patterns import pattern_of
 from axlog.evaluate.select import select
 from axlog.evaluate.values import ValueIndex
-from axlog.language.pattern import AnyNode, Axis, Kind, Name, Output, Pattern, Test
+from axlog.language.pattern import Axis, Name
 from axlog.language.places import place_at
-from axlog.language.xpath import SELECTED, Selecting
 from axlog.language.xpath_text import unsupported
 from axlog.language.xpath_tree import (
     Binary,
@@ -60,7 +58,7 @@ from axlog.language.xpath_tree import (
     Where,
 )
 from axlog.language.xpath_tree import Sequence as Listed
-from axlog.language.xquery_update import External, ForAt, Other, Statement
+from axlog.language.xquery_update import External, ForAt, Statement
 
 DOCUMENT = Node(DOCUMENT_NODE)
 _AXES = {axis.value: axis for axis in Axis}
@@ -333,8 +331,8 @@ class Evaluator:
         """The nodes of one step from one node, in the order of its axis."""
         found = [
             Node(node)
-            for node in _walk(self.tree, context, step.axis)
-            if _passes(self.tree, node, step.axis, step.test)
+            for node in walk(self.tree, context, step.axis)
+            if passes(self.tree, node, step.axis, step.test)
         ]
         return self._kept(step.predicates, found, scope)
 
@@ -415,72 +413,8 @@ def _encloses(given: Constructor) -> bool:
     )
 
 
-_PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
-
-
-def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
-    """The pattern that a path from the document is, or None if it says more than patterns can.
-
-    Variables among the holes are strings to come. Kept by identity, as statements are: to hash a
-    path costs as much as to find a node.
-    """
-    known = _PATTERNS.get((id(path), holes))
-    if known is not None:
-        return known[1]
-    if len(_PATTERNS) > 4096:
-        _PATTERNS.clear()
-    pattern = _make_pattern(path, written, holes)
-    _PATTERNS[id(path), holes] = (path, pattern)
-    return pattern
-
-
-def _make_pattern(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
-    if _is_beyond(path.steps):
-        return None
-    try:
-        from_root = Path(Root(path.at), _with_holes(path.steps, holes), path.at)
-        building = Selecting(written, is_xquery=True)
-        return building.pattern(from_root, (Output(Kind.ID, SELECTED),))
-    except QueryError:
-        return None
-
-
-def _with_holes(value: Any, holes: frozenset[str]) -> Any:
-    """A part of a path in which variables that are given are constants to come."""
-    if isinstance(value, tuple):
-        return tuple(_with_holes(one, holes) for one in value)
-    if isinstance(value, Path) and isinstance(value.start, Reference) and not value.steps:
-        if value.start.name in holes:
-            return Constant(hole(value.start.name), value.at)
-        return value
-    if not is_dataclass(value) or isinstance(value, type) or not holes:
-        return value
-    parts = {field.name: _with_holes(getattr(value, field.name), holes) for field in fields(value)}
-    return type(value)(**parts)
-
-
 def _is_document(items: Items) -> bool:
     return len(items) == 1 and isinstance(items[0], Node) and items[0] == DOCUMENT
-
-
-def _is_beyond(value: object) -> bool:
-    """Whether a part of a path has what only statements have."""
-    if isinstance(value, tuple):
-        return any(_is_beyond(one) for one in value)
-    if isinstance(value, Other | Constructor | Flwor):
-        return True
-    if isinstance(value, Call) and (value.name in FUNCTIONS or value.name.startswith("new-")):
-        return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)
-    if isinstance(value, Binary) and value.operator not in _IN_PATTERNS:
-        return True
-    slots = getattr(value, "__dataclass_fields__", {})
-    return any(_is_beyond(getattr(value, name)) for name in slots)
-
-
-_IN_PATTERNS = frozenset(
-    """and or | = != < <= > >= eq ne lt le gt ge not exists empty boolean true false""".split()
-)
-"""What means the same in a pattern and in a statement."""
 
 
 def _idiv(one: float, other: float) -> float:
@@ -495,43 +429,3 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "idiv": _idiv,
     "mod": fmod,
 }
-
-
-def _passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
-    kind = tree._kind[node]
-    if isinstance(test, Other):
-        if test.label == "#comment":
-            return kind == NodeKind.COMMENT
-        is_target = test.target is None or tree.text(node).partition(" ")[0] == test.target
-        return kind == NodeKind.INSTRUCTION and is_target
-    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
-        return True
-    return pointwise.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
-
-
-def _walk(tree: Tree, node: int, axis: str) -> Iterator[int]:
-    """The nodes that an axis reaches, in its order."""
-    if axis in _AXES:
-        return pointwise.reached(tree, node, _AXES[axis])
-    return _following(tree, node) if axis == "following" else _preceding(tree, node)
-
-
-def _following(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
-        node = tree.parent(node)
-        yield from tree.descendants(node)
-    while node != NONE:
-        for beside in pointwise.reached(tree, node, Axis.FOLLOWING_SIBLING):
-            yield beside
-            yield from tree.descendants(beside)
-        node = tree.parent(node)
-
-
-def _preceding(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
-        node = tree.parent(node)
-    while node != NONE:
-        for beside in pointwise.reached(tree, node, Axis.PRECEDING_SIBLING):
-            yield from reversed(list(tree.descendants(beside)))
-            yield beside
-        node = tree.parent(node)

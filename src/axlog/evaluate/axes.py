@@ -1,0 +1,58 @@
+"""The axes and tests of statements: all of XPath's, over the walks that patterns have.
+
+`node()` is an element or a text (DESIGN section 3), and the document node where an axis reaches it;
+comments and instructions pass their own tests only. An axis gives its nodes in its own order: what
+is nearest first, by which positions count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from axlog.document.tree import ATTRIBUTE, NONE, NodeKind, Tree
+from axlog.evaluate import pointwise
+from axlog.language.pattern import AnyNode, Axis, Test
+from axlog.language.xquery_update import Other
+
+_AXES = {axis.value: axis for axis in Axis}
+
+
+def passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
+    """Whether a node that an axis reached passes a test."""
+    kind = tree._kind[node]
+    if isinstance(test, Other):
+        if test.label == "#comment":
+            return kind == NodeKind.COMMENT
+        is_target = test.target is None or tree.text(node).partition(" ")[0] == test.target
+        return kind == NodeKind.INSTRUCTION and is_target
+    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
+        return True
+    return pointwise.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
+
+
+def walk(tree: Tree, node: int, axis: str) -> Iterator[int]:
+    """The nodes that an axis reaches, in its order."""
+    if axis in _AXES:
+        return pointwise.reached(tree, node, _AXES[axis])
+    return _following(tree, node) if axis == "following" else _preceding(tree, node)
+
+
+def _following(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        node = tree.parent(node)
+        yield from tree.descendants(node)
+    while node != NONE:
+        for beside in pointwise.reached(tree, node, Axis.FOLLOWING_SIBLING):
+            yield beside
+            yield from tree.descendants(beside)
+        node = tree.parent(node)
+
+
+def _preceding(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        node = tree.parent(node)
+    while node != NONE:
+        for beside in pointwise.reached(tree, node, Axis.PRECEDING_SIBLING):
+            yield from reversed(list(tree.descendants(beside)))
+            yield beside
+        node = tree.parent(node)

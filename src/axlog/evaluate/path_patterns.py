@@ -1,0 +1,91 @@
+"""Which paths of statements are patterns: those can be found by columns and by the value index.
+
+A path is one if it keeps to what means the same in both: no positions, calculations or functions,
+no comments. Variables whose strings the caller gives become holes of the pattern, so that one
+pattern serves for all their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from axlog.errors import QueryError
+from axlog.evaluate.climbing import hole
+from axlog.evaluate.functions import FUNCTIONS
+from axlog.language.pattern import Kind, Output, Pattern
+from axlog.language.xpath import SELECTED, Selecting
+from axlog.language.xpath_tree import (
+    Binary,
+    Call,
+    Constant,
+    Constructor,
+    Flwor,
+    Path,
+    Reference,
+    Root,
+)
+from axlog.language.xquery_update import Other
+
+_PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
+
+
+def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
+    """The pattern that a path from the document is, or None if it says more than patterns can.
+
+    Variables among the holes are strings to come. Kept by identity, as statements are: to hash a
+    path costs as much as to find a node.
+    """
+    known = _PATTERNS.get((id(path), holes))
+    if known is not None:
+        return known[1]
+    if len(_PATTERNS) > 4096:
+        _PATTERNS.clear()
+    pattern = _make_pattern(path, written, holes)
+    _PATTERNS[id(path), holes] = (path, pattern)
+    return pattern
+
+
+def _make_pattern(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
+    if _is_beyond(path.steps):
+        return None
+    try:
+        from_root = Path(Root(path.at), _with_holes(path.steps, holes), path.at)
+        building = Selecting(written, is_xquery=True)
+        return building.pattern(from_root, (Output(Kind.ID, SELECTED),))
+    except QueryError:
+        return None
+
+
+def _with_holes(value: Any, holes: frozenset[str]) -> Any:
+    """A part of a path in which variables that are given are constants to come."""
+    if isinstance(value, tuple):
+        return tuple(_with_holes(one, holes) for one in value)
+    if isinstance(value, Path) and isinstance(value.start, Reference) and not value.steps:
+        if value.start.name in holes:
+            return Constant(hole(value.start.name), value.at)
+        return value
+    if not is_dataclass(value) or isinstance(value, type) or not holes:
+        return value
+    parts = {field.name: _with_holes(getattr(value, field.name), holes) for field in fields(value)}
+    return type(value)(**parts)
+
+
+def _is_beyond(value: object) -> bool:
+    """Whether a part of a path has what only statements have."""
+    if isinstance(value, tuple):
+        return any(_is_beyond(one) for one in value)
+    if isinstance(value, Other | Constructor | Flwor):
+        return True
+    if isinstance(value, Call) and (value.name in FUNCTIONS or value.name.startswith("new-")):
+        return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)
+    if isinstance(value, Binary) and value.operator not in _IN_PATTERNS:
+        return True
+    slots = getattr(value, "__dataclass_fields__", {})
+    return any(_is_beyond(getattr(value, name)) for name in slots)
+
+
+_IN_PATTERNS = frozenset(
+    """and or | = != < <= > >= eq ne lt le gt ge not exists empty boolean true false""".split()
+)
+"""What means the same in a pattern and in a statement."""
