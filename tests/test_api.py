@@ -19,6 +19,7 @@ PUBLIC = [
     "__version__",
     "contains",
     "parse",
+    "watch_file",
     "xpath",
 ]
 

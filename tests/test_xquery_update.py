@@ -277,6 +277,8 @@ def test_comments_and_instructions_are_found_by_their_own_tests() -> None:
     assert after(xml, "rename node //processing-instruction('p') as 's'") == (
         "<r><!--c--><?s q?><a/></r>"
     )
+    found = after(xml, "delete nodes //node()/processing-instruction('p'), delete nodes /r/a")
+    assert found == "<r><!--c--></r>"
     assert after(xml, "delete nodes /r/node()") == "<r><!--c--><?p q?></r>"
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "contains",
     "parse",
+    "watch_file",
     "xpath",
 ]
 

@@ -23,8 +23,9 @@ def passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
     if isinstance(test, Other):
         if test.label == "#comment":
             return kind == NodeKind.COMMENT
-        is_target = test.target is None or tree.text(node).partition(" ")[0] == test.target
-        return kind == NodeKind.INSTRUCTION and is_target
+        if kind != NodeKind.INSTRUCTION:
+            return False
+        return test.target is None or tree.text(node).partition(" ")[0] == test.target
     if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
         return True
     return pointwise.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
