@@ -320,6 +320,15 @@ def test_changes_of_views_are_returned() -> None:
     assert document.clock == 5_000_000
 
 
+def test_lxml_elements_come_in_and_go_out() -> None:
+    document = axlog.parse(etree.fromstring("<r><a/></r>"))
+    document.insert("//a", etree.fromstring("<b k='1'/>"))
+    out = document.element()
+    assert etree.tostring(out) == b'<r><a><b k="1"/></a></r>'
+    out.append(etree.Element("c"))
+    assert document.xml() == '<r><a><b k="1"/></a></r>'
+
+
 # Refusals -----------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from threading import RLock
 
 from axlog.document import pending
-from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
+from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import Tree
 from axlog.document.updates import Content, Delete, Insert, Operation, Where
@@ -117,7 +117,11 @@ class Document:
     # Updates --------------------------------------------------------------------------------------
 
     def insert(
-        self, target: str, content: str | bytes, where: str = "last", at: Time | None = None
+        self,
+        target: str,
+        content: str | bytes | Element,
+        where: str = "last",
+        at: Time | None = None,
     ) -> list[Change]:
         """Insert XML at every node that a pattern selects: first, last, before or after it."""
         try:
@@ -229,6 +233,10 @@ class Document:
         """The document as XML text."""
         with self._lock:
             return serialise(self.nodes())
+
+    def element(self) -> Element:
+        """The root as an lxml element of its own: what is done to it leaves the document alone."""
+        return read_forest(serialise(self.nodes(), self.nodes().root), self.limits)[0]
 
     def nodes(self) -> Tree:
         """The tree with everything in it that has arrived; an error if some was not kept."""
