@@ -467,3 +467,16 @@ def test_a_verb_is_imported_alone() -> None:
 def test_statements_are_split_between_and_not_inside(wanted: list[str], between: str) -> None:
     assert list(statements(between.join(wanted))) == wanted
     assert list(statements(between.join(wanted) + between)) == wanted
+
+
+def test_query_writes_rows_as_the_constructor_builds_them() -> None:
+    asked = 'for $b in doc("d")//b return <r>{string($b)}</r>'
+    done = run("query", "<a><b>x &amp; y</b><b/></a>", asked, "--xml")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == ["<r>x &amp; y</r>", "<r/>"]
+
+
+def test_query_without_a_constructor_cannot_be_written_as_xml() -> None:
+    done = run("query", "<a><b/></a>", "//b", "--xml")
+    assert done.exit_code == 2
+    assert "AX211" in done.stderr

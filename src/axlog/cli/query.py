@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from axlog.cli import options
@@ -27,6 +29,9 @@ def query(
     limit_size: options.LimitSize = options.SIZE,
     limit_text: options.LimitText = options.TEXT,
     json: options.Json = None,
+    xml: Annotated[
+        bool, typer.Option("--xml", help="Write each row as the XQuery's constructor builds it.")
+    ] = False,
 ) -> None:
     """The rows of a query on a document: {"row": {...}, "count": n}, one a line."""
     parsed = parse(
@@ -36,4 +41,8 @@ def query(
         namespaces=options.namespaces_of(namespace),
     )
     view = parsed.watch(text, language=language, maintainer=maintainer)
+    if xml:
+        for row in view.rows():
+            typer.echo(view.xml(row))
+        return
     writer(json).rows(view.columns, view.rows())

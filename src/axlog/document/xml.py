@@ -83,6 +83,8 @@ def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) 
         raise StreamError(
             "AX104", "the message has text outside any element", advice="wrap it in an element"
         )
+    if not len(forest):
+        raise single  # it brings nothing
     return list(forest)
 
 
