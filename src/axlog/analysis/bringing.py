@@ -8,8 +8,7 @@ one name, the relations that must share one tree (`capacity.py`).
 
 Times are at or after each other down the tree, for a message may hold calls that bring more later;
 all the same (`together`) if messages hold none. Conditions that contradict each other bring
-nothing. Exact, or refused by name: `not`, a compared value that has further conditions inside, and
-two variables for one unknown string.
+nothing. Exact, or refused by name: `not`, and a compared value that has further conditions inside.
 """
 
 from __future__ import annotations
@@ -235,8 +234,6 @@ def _element(way: _Way) -> _Own | None:
     label = next((n.test.label for n in way.nodes if isinstance(n.test, Name)), None)
     labelled = way.columns("label")
     value = _fixed(constants)
-    _check_one(way, labelled, label)
-    _check_one(way, valued, value)
     known: dict[str, str | None] = dict.fromkeys(labelled, label)
     for column in valued:
         if known.get(column) is not None and value is not None and known[column] != value:
@@ -245,7 +242,9 @@ def _element(way: _Way) -> _Own | None:
     open_labels = [column for column in labelled if known[column] is None]
     open_values = [column for column in valued if known[column] is None]
     compared = frozenset((column, c) for column in open_values for c in constants)
-    return known, replace(NOTHING, values=ValueNeeds(compared, names=frozenset(open_labels)))
+    same = _pairs(open_labels) | _pairs(open_values)
+    needs = ValueNeeds(compared, names=frozenset(open_labels), same=same)
+    return known, replace(NOTHING, values=needs)
 
 
 def _text(way: _Way, attribute: _Way | None = None) -> _Own | None:
@@ -258,9 +257,9 @@ def _text(way: _Way, attribute: _Way | None = None) -> _Own | None:
     if not is_consistent(constants):
         return None
     value = _fixed(constants)
-    _check_one(way, columns, value)
     compared = frozenset((column, c) for column in columns for c in constants)
-    need = NOTHING if value is not None else replace(NOTHING, values=ValueNeeds(compared))
+    needs = ValueNeeds(compared, same=_pairs(columns))
+    need = NOTHING if value is not None else replace(NOTHING, values=needs)
     return dict.fromkeys(columns, value), need
 
 
@@ -271,10 +270,9 @@ def _fixed(constants: list[Comparison]) -> str | None:
     )
 
 
-def _check_one(way: _Way, columns: list[str], value: str | None) -> None:
-    if value is None and len(columns) > 1:
-        shown = " and ".join(columns)
-        raise UndecidedError("AX503", f"{shown} stand for one unknown string to come")
+def _pairs(columns: list[str]) -> frozenset[tuple[str, str]]:
+    """Columns that stand for one string."""
+    return frozenset((columns[0], other) for other in columns[1:])
 
 
 def _groups(edges: Iterable[Edge]) -> list[list[Relation]]:

@@ -54,6 +54,10 @@ class _Below:
     calls: list[str] = field(default_factory=list)  # of the node itself
     deeper_calls: list[str] = field(default_factory=list)  # anywhere below it
     changing: list[str] = field(default_factory=list)  # anywhere below it, deleting ones too
+    # Relations whose value tests a stream may still change, and which: asking for one is refused.
+    unclear: dict[Relation, str] = field(default_factory=dict)  # at the node's children
+    unclear_deeper: dict[Relation, str] = field(default_factory=dict)
+    unclear_here: dict[Relation, str] = field(default_factory=dict)
 
 
 class Scenarios:
@@ -121,17 +125,16 @@ class Scenarios:
         self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
         above.deeper_calls += below.deeper_calls
         above.changing += below.changing
+        above.unclear |= below.unclear_here
+        above.unclear_deeper |= below.unclear_deeper | below.unclear_here
 
     def _at(self, node: int, relation: Relation, below: _Below, here: Sums) -> Rows:
         """The rows of a relation at a node that passes its test."""
         interpreter, tree = self._interpreter, self.tree
         if interpreter.depends_on_value(relation):
             if below.changing:
-                raise UndecidedError(
-                    "AX503",
-                    f"{relation.node} compares a value that the stream "
-                    f"{below.changing[0]!r} may still change",
-                )
+                below.unclear_here[relation] = below.changing[0]
+                return {}
             if not interpreter.passes_values(relation, tree.string_value(node)):
                 return {}
         own = interpreter.own_row(tree, node, relation)
@@ -175,6 +178,7 @@ class Scenarios:
     def _part(self, edge: Edge, below: _Below, here: Sums) -> Rows:
         """What an edge sees: what is here, and what calls may bring."""
         relation, axis = edge.relation, edge.axis
+        _check_clear(edge, below)
         found: Rows = {}
         calls: Sequence[str] = ()
         if axis in (Axis.CHILD, Axis.ATTRIBUTE):
@@ -258,6 +262,21 @@ class Scenarios:
         if relation not in self._deep:
             self._deep[relation] = tuple(deep_columns([relation]))
         return self._deep[relation]
+
+
+def _check_clear(edge: Edge, below: _Below) -> None:
+    """A value test above an open call is not monotone (DESIGN 3): refused where it is asked for."""
+    seen = {
+        Axis.CHILD: below.unclear, Axis.DESCENDANT: below.unclear_deeper,
+        Axis.SELF: below.unclear_here,
+        Axis.DESCENDANT_OR_SELF: below.unclear_deeper | below.unclear_here,
+    }.get(edge.axis, {})  # fmt: skip
+    stream = seen.get(edge.relation)
+    if stream is not None:
+        raise UndecidedError(
+            "AX503",
+            f"{edge.relation.node} compares a value that the stream {stream!r} may still change",
+        )
 
 
 def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from axlog.errors import UndecidedError
@@ -29,14 +29,16 @@ class ValueNeeds:
     compared: frozenset[tuple[str, Comparison]] = frozenset()
     different: frozenset[tuple[str, str]] = frozenset()  # pairs of unknown columns
     names: frozenset[str] = frozenset()  # columns that label an element
+    same: frozenset[tuple[str, str]] = frozenset()  # pairs of columns that are one string
 
     def joined(self, other: ValueNeeds) -> ValueNeeds:
-        if not (other.compared or other.different or other.names):
+        if not (other.compared or other.different or other.names or other.same):
             return self
         return ValueNeeds(
             self.compared | other.compared,
             self.different | other.different,
             self.names | other.names,
+            self.same | other.same,
         )
 
     def asks_no_more_than(self, other: ValueNeeds) -> bool:
@@ -44,6 +46,7 @@ class ValueNeeds:
             self.compared <= other.compared
             and self.different <= other.different
             and self.names <= other.names
+            and self.same <= other.same
         )
 
     def constrained(self, constraint: ValueConstraint, values: Known) -> ValueNeeds | None:
@@ -61,7 +64,7 @@ class ValueNeeds:
             assert not isinstance(operand, Variable)
             return self if comparison(compared.operator, operand)(str(value)) else None
         found = self.compared | {(column, compared)}
-        narrowed = ValueNeeds(found, self.different, self.names)
+        narrowed = replace(self, compared=found)
         return narrowed if narrowed.is_satisfiable({column: None}) else None
 
     def _of_two(self, left: str, operator: str, right: str, values: Known) -> ValueNeeds | None:
@@ -72,21 +75,29 @@ class ValueNeeds:
             return self._with(right, Comparison(_MIRRORED[operator], str(one)), values)
         if left == right:
             return self if operator in ("=", "<=", ">=") else None
+        if operator == "=":
+            return replace(self, same=self.same | {(left, right)})
         if operator != "!=":
             raise UndecidedError(
                 "AX503",
-                f"an order or equality between two unknown values, {left} {operator} {right}",
+                f"an order between two unknown values, {left} {operator} {right}",
             )
-        return ValueNeeds(self.compared, self.different | {(left, right)}, self.names)
+        return replace(self, different=self.different | {(left, right)})
 
     def settled(self, values: Known) -> ValueNeeds | None:
         """The needs with known values put in; None if one of them fails."""
         if not self.is_satisfiable(values):
             return None
+        first = self._representatives()
         known = {column: value for column, value in values.items() if value is not None}
+        for column, value in list(known.items()):
+            known |= {other: value for other, one in first.items() if one == first.get(column)}
         if not known:
             return self
         compared = {pair for pair in self.compared if pair[0] not in known}
+        # a column that is the same as a known one is known, but not to the row
+        for column in known.keys() - {c for c, value in values.items() if value is not None}:
+            compared.add((column, Comparison("=", str(known[column]))))
         different = set()
         for left, right in self.different:
             if left in known and right not in known:
@@ -96,17 +107,45 @@ class ValueNeeds:
             elif left not in known:
                 different.add((left, right))
         names = frozenset(name for name in self.names if name not in known)
-        return ValueNeeds(frozenset(compared), frozenset(different), names)
+        same = frozenset(pair for pair in self.same if pair[0] not in known)
+        return ValueNeeds(frozenset(compared), frozenset(different), names, same)
+
+    def _representatives(self) -> dict[str, str]:
+        """For each column that is the same as another, the one that stands for all of them."""
+        first: dict[str, str] = {}
+        for left, right in sorted(self.same):
+            one, other = first.setdefault(left, left), first.setdefault(right, right)
+            first = {column: one if at == other else at for column, at in first.items()}
+        return first
+
+    def _merged(self, values: Known) -> tuple[ValueNeeds, Known] | None:
+        """The needs with one column in place of all that are the same; None if values differ."""
+        first = self._representatives()
+        known: dict[str, str | int | None] = {}
+        for column, value in values.items():
+            column = first.get(column, column)
+            if known.get(column) is not None and value not in (None, known[column]):
+                return None
+            known[column] = value if known.get(column) is None else known[column]
+        merged = ValueNeeds(
+            frozenset((first.get(column, column), c) for column, c in self.compared),
+            frozenset((first.get(a, a), first.get(b, b)) for a, b in self.different),
+            frozenset(first.get(column, column) for column in self.names),
+        )
+        return merged, known
 
     def is_satisfiable(self, values: Known) -> bool:
         """Whether some strings for the unknown columns meet everything."""
+        if self.same:
+            merged = self._merged(values)
+            return merged is not None and merged[0].is_satisfiable(merged[1])
         for column in self.names:
             value = values.get(column)
             if value is not None and not _NAME.fullmatch(str(value)):
                 return False
         for left, right in self.different:
             one, other = values.get(left), values.get(right)
-            if one is not None and one == other:
+            if left == right or (one is not None and one == other):
                 return False
             if one is None and other is None:
                 self._check_unbounded(left)

@@ -82,7 +82,7 @@ Seen = Counter[str]
 
 def make_outlook_case(random: Random) -> Case:
     """A tiny document with calls, what has come, and a pattern; with `not` in one case of five."""
-    wants_not = random.random() < 0.2
+    wants_not = random.random() > 0.8
     streams = 1 if wants_not else random.choice((1, 1, 2, 2, 3))
     text = small_cases.document(random, random.randint(1, 6), streams)
     for number in range(streams):
@@ -186,8 +186,9 @@ def document_of(case: Case) -> Tree:
 def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     """A bound in which every verdict shows, or None if it is too large to try."""
     is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
-    nodes = max(1, _nodes_needed(pattern.branches, is_shared))
-    trees = sum(_positive(branch) for branch in pattern.branches)
+    wanted = [below for branch in pattern.branches for below in _below_root(branch)]
+    nodes = max(1, _nodes_needed(wanted, is_shared))
+    trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
     if not bound.times and any(output.kind is Kind.TIME for output in pattern.outputs):
@@ -226,6 +227,12 @@ def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
         pool = len(bound.pool(stream)) * len(bound.times_from(tree.clock))
         count *= sum(pool**k if bound.ordered else comb(pool, k) for k in range(max(room, 0) + 1))
     return count
+
+
+def _below_root(branch: Branch) -> tuple[Branch, ...]:
+    """What of a branch messages can bring: the document's root is there."""
+    is_root = isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
+    return tuple(branches_of(branch)) if is_root else (branch,)
 
 
 def _nodes_needed(branches: Iterable[Branch], is_shared: bool, inside: bool = False) -> int:
