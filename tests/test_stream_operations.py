@@ -31,6 +31,7 @@ from axlog.errors import (
     EndedStreamError,
     InputError,
     LateError,
+    MalformedError,
     StreamError,
     UnknownStreamError,
     UpdateError,
@@ -359,8 +360,9 @@ def test_the_error_of_a_late_message_shows_both_times_in_full():
     assert "1234567.000001 s" in raised.value.message
 
 
-def test_an_empty_message_moves_the_clock_alone():
+def test_an_empty_message_is_refused():
     tree = with_call()
-    delta = feed(tree, "  ", time=5)
-    assert not delta
-    assert (labels(tree), tree.clock) == ([CALL], 5)
+    for message in ("", "  "):
+        with pytest.raises(MalformedError):
+            feed(tree, message, time=5)
+    assert (labels(tree), tree.clock) == ([CALL], 0)
