@@ -36,11 +36,20 @@ from axlog.analysis.generalised import (
 )
 from axlog.analysis.keys import Key, keyed_relations, values_seen
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, Call, Tree
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Call, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.interpreter import Interpreter
 from axlog.language.normal import bound_variables
-from axlog.language.pattern import Axis, Kind, Output, Pattern, Variable
+from axlog.language.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Kind,
+    Literal,
+    Output,
+    Pattern,
+    Variable,
+)
 
 Sums = dict[Relation, Rows]
 
@@ -81,11 +90,23 @@ class Scenarios:
         self._deep: dict[Relation, tuple[str, ...]] = {}
         self._keyed = keyed_relations(self.program, tree.facts)
         self._seen: dict[Key, set[str]] = {}
+        self._check_merging()
         self.rows = self._evaluate()
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self._shown(self.program.root)
+
+    def _check_merging(self) -> None:
+        """A deletion between two texts merges them into a new one, which a pattern may look for."""
+        tree = self.tree
+        tests = [node.test for node in self.program.pattern.nodes()]
+        if not any(isinstance(test, Literal | AnyText | AnyNode | Variable) for test in tests):
+            return
+        for stream, node in tree.calls().items():
+            siblings = [tree._kind[child] for child in tree.children(tree.parent(node))]
+            if tree.call(node).deletes != "no" and siblings.count(TEXT) > 1:
+                raise UndecidedError("AX503", f"deletions of {stream!r} may merge texts")
 
     # Over the document --------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from axlog.analysis.profiles import has_not, truth_with_not
 from axlog.analysis.scenarios import Scenarios
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
+from axlog.document.writing import serialise
 from axlog.errors import QueryError, UndecidedError
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.language.verdict import Truth
@@ -120,7 +121,7 @@ class Outlook:
             if pinned is None:
                 continue
             for need in needs:
-                if self._can_be_met(pinned, need):
+                if self._can_be_met(pinned, need) and self._reads_as(row, pinned):
                     if not need.brought:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
@@ -156,8 +157,30 @@ class Outlook:
             elif output.kind is Kind.ID:
                 shown[output.column] = self.tree.id(int(value))
             else:
-                shown[output.column] = self.tree.string_value(int(value))
+                shown[output.column] = self._read(output, int(value))
         return shown
+
+    def _read(self, output: Output, node: int) -> str | None:
+        """A node's value or content; None while a stream may change it."""
+        tree = self.tree
+        if any(node in tree.ancestors(call) for call in tree.calls().values()):
+            return None
+        return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
+
+    def _reads_as(self, row: Mapping[str, Any], values: Values) -> bool:
+        """Whether the values and contents that a row asks for are those of the nodes matched."""
+        for output in self.pattern.outputs:
+            if output.kind not in (Kind.VAL, Kind.CONT) or row.get(output.column) is None:
+                continue
+            node = values[self._scenarios.columns.index(column_of(output))]
+            read = None if node is None else self._read(output, int(node))
+            if read is None:
+                raise UndecidedError(
+                    "AX503", f"{output.column} of a node to come, or one that may still change"
+                )
+            if read != row[output.column]:
+                return False
+        return True
 
 
 def _pin(

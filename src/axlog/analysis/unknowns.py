@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from axlog.errors import UndecidedError
-from axlog.language.pattern import Comparison, ValueConstraint, Variable
+from axlog.language.pattern import Comparison, Moment, ValueConstraint, Variable
 from axlog.language.values import comparison
 
 Known = Mapping[str, str | int | None]
@@ -20,6 +20,7 @@ Known = Mapping[str, str | int | None]
 
 _NAME = re.compile(r"(\{[^{}]*\})?[^\W\d][\w.\-·]*")
 _LEAST = "\t"
+_LEAST_NAME = "A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +178,29 @@ class ValueNeeds:
 
 def _name_meets(comparisons: list[Comparison]) -> bool:
     """Whether some element's name can pass all these comparisons."""
+    mine: list[tuple[str, str]] = []
     for each in comparisons:
-        if each.operator == "!=":
-            continue
-        if not isinstance(each.operand, str):
-            return False  # no name is a number or a date
-        if each.operator != "=":
-            raise UndecidedError(
-                "AX503", "an order between an element's unknown name and a constant"
-            )
-        if not _NAME.fullmatch(each.operand):
-            return False
-    return is_consistent(comparisons)
+        if isinstance(each.operand, str):
+            mine.append((each.operator, each.operand))
+        elif isinstance(each.operand, Moment) or each.operator != "!=":
+            return False  # no name is a number or a date; as a number it differs from all
+    fixed = [value for operator, value in mine if operator == "="]
+    if fixed:
+        return bool(_NAME.fullmatch(fixed[0])) and _passes_all(fixed[0], mine)
+    if any(o in ("<", "<=") and not _passes_all(_LEAST_NAME, [(o, v)]) for o, v in mine):
+        return False
+    starts = [_LEAST_NAME, *(value for operator, value in mine if operator in (">", ">="))]
+    longer = "-" * (1 + len(mine))  # the least character inside a name; `!=` takes some away
+    for start in starts:
+        for end in range(len(longer)):
+            name = start + longer[:end]
+            if _NAME.fullmatch(name) and _passes_all(name, mine):
+                return True
+    raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
+
+
+def _passes_all(text: str, comparisons: list[tuple[str, str]]) -> bool:
+    return all(comparison(operator, value)(text) for operator, value in comparisons)
 
 
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
