@@ -21,15 +21,18 @@ monitor = axlog.Widget(
                                     [shipping/orders/order/oid/$x#t2]
                    where t2 - t1 >= 50000 return $x"""
     },
+    facts=["key shipping/orders/order by oid trusted"],  # an order is shipped once
 )
 monitor.view("late").listen(lambda change: print("late:", change.op, change.row["x"]))
 monitor.feed("orders", "<order><oid>17</oid><client>INRIA</client></order>", at=0)
 monitor.feed("orders", "<order><oid>18</oid><client>INRIA</client></order>", at=20_000)
 monitor.feed("shipments", "<order><oid>18</oid></order>", at=30_000)
+late = monitor.view("late")
+print("17 is", late.status({"x": "17"}).value, "and 18 is", late.status({"x": "18"}).value)
 monitor.feed("shipments", "<order><oid>17</oid></order>", at=60_000)
 
 # Why is order 17 late? Every node that the query matched, and when it came.
-(derivation,) = monitor.view("late").why({"x": "17"})
+(derivation,) = late.why({"x": "17"})
 for match in derivation.matched:
     if match.pattern.startswith("$x"):
-        print(match.pattern, "is", match.path, "at", match.time // 1_000_000, "seconds")
+        print(match.pattern, "came with", match.origin, "at", match.time // 1_000_000, "seconds")
