@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,9 +12,12 @@ from tests.papers import document, end, feed, xml
 from typer.testing import CliRunner
 
 from axlog.analysis import profiles
+from axlog.analysis.coverage import FACTS, FEATURES, Feature, matrix
+from axlog.analysis.relevance import relevance
 from axlog.analysis.truth import Outlook
 from axlog.cli.application import application
 from axlog.document.tree import Tree
+from axlog.document.xml import load
 from axlog.errors import UndecidedError
 from axlog.language.tree_syntax import parse_pattern
 from axlog.language.verdict import Truth
@@ -283,6 +287,42 @@ def test_a_wrong_truth_is_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) ->
     assert "match /r[a]/c" in patterns
 
 
+# The table of what is decided ---------------------------------------------------------------------
+
+CELLS = [(feature, fact, number) for feature in FEATURES for number, fact in enumerate(FACTS)]
+
+
+@pytest.mark.parametrize(("feature", "fact", "number"), CELLS)
+def test_the_table_says_what_is_decided(feature: Feature, fact: str, number: int) -> None:
+    tree, pattern = load(FACTS[fact]), parse_pattern(feature.query)
+    wanted = feature.truth[number]
+    try:
+        Outlook(tree, pattern)
+        found = "decided"
+    except UndecidedError as error:
+        found = error.code
+    assert found == wanted.replace("limit", "decided")
+
+
+@pytest.mark.parametrize(("feature", "fact", "number"), CELLS)
+def test_the_table_says_what_relevance_is_decided(feature: Feature, fact: str, number: int) -> None:
+    tree, pattern = load(FACTS[fact]), parse_pattern(feature.query)
+    wanted = feature.relevance[number]
+    if wanted.startswith("AX"):
+        with pytest.raises(UndecidedError, match=wanted):
+            relevance(tree, pattern)
+        return
+    found = relevance(tree, pattern)["f"]
+    is_exact = found.relevant is not None
+    assert is_exact == (wanted == "limit") or not found.axlog
+
+
+def test_the_page_shows_the_table(repository: Path) -> None:
+    page = (repository / "docs" / "analysis.md").read_text(encoding="utf-8")
+    assert matrix("truth") in page
+    assert matrix("relevance") in page
+
+
 # Faces --------------------------------------------------------------------------------------------
 
 
@@ -312,11 +352,10 @@ def test_axlog_truth_prints_example_1(notation: str, query: str, expected: objec
     assert json.loads(result.stdout) == expected
 
 
-def test_axlog_truth_takes_updates_first(tmp_path: object) -> None:
-    updates = f"{tmp_path}/updates.jsonl"
-    with open(updates, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write('{"stream": "f", "insert": "<b/>", "at": 123}\n')
-    arguments = ["truth", xml("r[?f]"), "match /r/a#t where t <= 100", "--after", updates]
+def test_axlog_truth_takes_updates_first(tmp_path: Path) -> None:
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text('{"stream": "f", "insert": "<b/>", "at": 123}\n', encoding="utf-8")
+    arguments = ["truth", xml("r[?f]"), "match /r/a#t where t <= 100", "--after", str(updates)]
     result = CliRunner().invoke(application(["truth"]), arguments)
     assert json.loads(result.stdout) == {"truth": "never", "possible": []}
 

@@ -132,6 +132,9 @@ def _exact(
     stream: str,
     limit: int,
 ) -> tuple[bool | None, str | None]:
+    ways = list(ways)
+    if not ways:
+        return False, None  # what is relevant is axlog relevant
     if pattern.where and any(need.times for _, need in ways):
         return None, "exact relevance with time constraints is not covered"
     if is_limited(tree):
