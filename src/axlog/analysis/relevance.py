@@ -239,7 +239,9 @@ def _grow(parent: Element, node: PatternNode, fresh: _Fresh, chains: Iterator[in
             return
         case Name(label=label):
             made = etree.SubElement(parent, label)
-        case Variable(name=name) if not node.branches and parent.tag != _HOLDER:
+        case Variable(name=name) if not node.branches and (
+            parent.tag != _HOLDER or node.axis is not Axis.CHILD
+        ):
             _add_text(parent, fresh.of(name))
             return
         case Variable(name=name):
