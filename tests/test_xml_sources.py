@@ -133,7 +133,6 @@ def test_messages_are_one_tree_or_several():
     assert [e.tag for e in read_forest(b" <a/> <b/>\n")] == ["a", "b"]
     assert len(read_forest("<!--c--><a/><?p d?>")) == 3
     assert len(read_forest("<a/><!--c--><b/>")) == 3
-    assert read_forest("  ") == []
     element = etree.fromstring("<a><b/>tail</a>")[0]
     assert read_forest(element) == [element]
 
@@ -145,8 +144,10 @@ def test_text_outside_any_element_of_a_message_is_refused(message):
     assert raised.value.code == "AX104"
 
 
-@pytest.mark.parametrize("message", ["</_><_>", "<a/></_><_>", "<a/><b>", "<a/><!--", "</_>", "<a"])
-def test_a_message_cannot_leave_its_wrapping(message):
+@pytest.mark.parametrize(
+    "message", ["", "  ", "</_><_>", "<a/></_><_>", "<a/><b>", "<a/><!--", "</_>", "<a"]
+)
+def test_a_message_brings_a_tree_and_cannot_leave_its_wrapping(message):
     with pytest.raises(MalformedError) as raised:
         read_forest(message)
     assert raised.value.code == "AX101"
