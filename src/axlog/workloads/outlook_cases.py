@@ -191,8 +191,10 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
-    if not bound.times and any(output.kind is Kind.TIME for output in pattern.outputs):
-        bound = replace(bound, times=(tree.clock, tree.clock + 1))
+    if any(output.kind is Kind.TIME for output in pattern.outputs):
+        # a row that shows a time fixes it: times around it have to be there too
+        around = {t + step for t in bound.times_from(tree.clock) for step in range(-3, 4)}
+        bound = replace(bound, times=tuple(sorted(around)))
     labels = sum(map(len, (bound.alphabet.elements, bound.alphabet.texts)))
     if labels**nodes > 20_000 or (bound.ordered and labels**nodes > 3_000):
         return None
@@ -390,7 +392,8 @@ def _values(tree: Tree, pattern: Pattern, number: int, bound: Bound) -> list[Any
     if kind is Kind.ID:
         return [None, *(tree.id(n) for n in nodes if tree.kind(n) in _SHOWN)]
     if kind is Kind.TIME:
-        return sorted({*bound.times_from(tree.clock), *(tree.time(n) for n in nodes)})
+        asked = reference.bound_of(tree, pattern, 1, 1).times_from(tree.clock)
+        return sorted({*asked, *(tree.time(n) for n in nodes)})
     return sorted({*bound.alphabet.elements, *bound.alphabet.texts})
 
 
