@@ -164,14 +164,20 @@ def project(
     What is known is put into the needs first: a column that goes cannot be asked again.
     """
     at = [layout.index(column) for column in onto]
+    tests = tuple(tests)
     found: Rows = {}
     for values, needs in rows.items():
-        known = dict(zip(layout, values, strict=True))
+        shown = tuple([values[i] for i in at])
+        known = None
         for need in needs:
+            if not tests and need.values.is_empty:  # almost always
+                add(found, shown, need)
+                continue
+            known = known or dict(zip(layout, values, strict=True))
             for narrowed in constrain(tests, known, need):
                 settled = narrowed.values.settled(known)
                 if settled is not None:
-                    add(found, tuple(values[i] for i in at), replace(narrowed, values=settled))
+                    add(found, shown, replace(narrowed, values=settled))
     return found
 
 

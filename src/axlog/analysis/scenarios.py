@@ -141,7 +141,15 @@ class Scenarios:
         self._merge(above.children, here)
         if self.tree._kind[node] == ATTRIBUTE:
             return
-        self._merge(above.descendants, below.descendants)
+        for relation, rows in below.descendants.items():  # nobody else needs them: take the larger
+            known = above.descendants.get(relation)
+            if known is None:
+                above.descendants[relation] = rows
+            elif len(known) < len(rows):
+                self._add_rows(rows, known)
+                above.descendants[relation] = rows
+            else:
+                self._add_rows(known, rows)
         descending = self._interpreter.descending
         self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
         above.deeper_calls += below.deeper_calls

@@ -32,8 +32,12 @@ class ValueNeeds:
     names: frozenset[str] = frozenset()  # columns that label an element
     same: frozenset[tuple[str, str]] = frozenset()  # pairs of columns that are one string
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.compared or self.different or self.names or self.same)
+
     def joined(self, other: ValueNeeds) -> ValueNeeds:
-        if not (other.compared or other.different or other.names or other.same):
+        if other.is_empty:
             return self
         return ValueNeeds(
             self.compared | other.compared,
