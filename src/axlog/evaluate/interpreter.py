@@ -66,6 +66,7 @@ class Interpreter:
             if edge.axis in _BY_DESCENT
         }
         self._values = {relation: _comparisons(relation.node) for relation in self.relations}
+        self.reads_values = any(self.depends_on_value(relation) for relation in self.relations)
         self._by_name: dict[str, list[Relation]] = {}
         self._by_text: dict[str, list[Relation]] = {}
         self._any_element: list[Relation] = []

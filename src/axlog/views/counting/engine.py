@@ -18,7 +18,7 @@ from collections.abc import Callable
 from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import Bag, add_all
 from axlog.document.delta import Delta
-from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
+from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
 from axlog.views.counting.sites import Seeds, Site, State
 
@@ -184,10 +184,13 @@ class CountingEngine:
         blocks: dict[int, None] = {}
         fresh: list[int] = []
         for root in delta.removed:
-            blocks[self._block(root) or root] = None
+            if not self._is_unseen(root):
+                blocks[self._block(root) or root] = None
         for change in delta.changed:
             blocks[self._block(change.node, is_changed=True) or change.node] = None
         for root in delta.added:
+            if self._is_unseen(root):
+                continue
             block = self._block(self.tree._parent[root])
             if block is None:
                 fresh.append(root)
@@ -197,6 +200,17 @@ class CountingEngine:
         kept = set(outermost)
         new = [r for r in fresh if not any(a in kept for a in self.tree.ancestors(r))]
         return outermost, new
+
+    def _is_unseen(self, root: int) -> bool:
+        """Whether no relation can tell that a small subtree is there."""
+        tree, interpreter = self.tree, self._interpreter
+        for size, node in enumerate(tree.subtree(root), 1):
+            kind = tree._kind[node]
+            if kind == CALL or size > self._most or interpreter.candidates(tree, node):
+                return False
+            if kind == TEXT and interpreter.reads_values:
+                return False
+        return True
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
         """The subtree to evaluate for a change at or below a node; None if a site takes it."""
