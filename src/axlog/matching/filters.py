@@ -37,15 +37,18 @@ from axlog.errors import QueryError, StreamError
 from axlog.language.pattern import Axis, Pattern
 from axlog.language.query import Query, parse_query
 from axlog.matching.automaton import MOST_STATES, Automaton
-from axlog.matching.one_by_one import OnTree, Tested, is_odd, tree_of
+from axlog.matching.one_by_one import Asked, OnTree, Tested, is_odd, tree_of
 from axlog.matching.paths import Need, rarest
 from axlog.matching.rows import UNKNOWN
 from axlog.matching.twigs import DOCUMENT, Layout
 from axlog.matching.wanted import Known, Wanted, known_values
 
-AUTOMATON_FROM = 12
-"""Patterns from which the automaton pays, as `axlog bench filters` measures it."""
+AUTOMATON_FROM = 24
+"""Patterns from which the automaton pays: where `workloads/benchmarks/filters.py` sees our two ways
+cross, on messages of 20 to 45 elements."""
 
+LAYOUT_FROM = 16
+"""Patterns left open by the automaton from which laying the message out pays."""
 VERSION = 1
 """Of the JSON that filters are sent as."""
 
@@ -114,8 +117,9 @@ class Filter:
         self._numbers = 0
         self._waiting: dict[int, list[tuple[frozenset[int], Wanted]]] = {}
         self._always: dict[Wanted, None] = {}  # patterns that need no place
-        self._tested: dict[bool, Tested] = {}  # by whether rows are asked for
-        self._on_tree: dict[bool, OnTree] = {}
+        self._asked: Asked | None = None
+        self._tested: Tested | None = None
+        self._on_tree: dict[bool, OnTree] = {}  # by whether rows are asked for
         self._reading_texts = 0
         self.messages = self.left_open = self.refuted = 0
 
@@ -185,7 +189,7 @@ class Filter:
 
     def _enter(self, wanted: Wanted) -> None:
         """Put a new pattern's needs into the automaton; the rarest one wakes it."""
-        self._tested, self._on_tree = {}, {}
+        self._asked, self._tested, self._on_tree = None, None, {}
         self._reading_texts += wanted.reads_texts
         if not wanted.needs.each:
             self._always[wanted] = None
@@ -203,7 +207,7 @@ class Filter:
         self._waiting.setdefault(first, []).append((others, wanted))
 
     def _leave(self, wanted: Wanted) -> None:
-        self._tested, self._on_tree = {}, {}
+        self._asked, self._tested, self._on_tree = None, None, {}
         self._reading_texts -= wanted.reads_texts
         self._always.pop(wanted, None)
         for need in wanted.needs.each:
@@ -242,6 +246,13 @@ class Filter:
         `content`, if at hand, is the UTF-8 that the message was parsed from: it saves some looking.
         """
         self.messages += 1
+        if self._reading_texts and is_odd(message, content):
+            odd = self._by_tree(False).rows(message, time)
+            return {key for wanted, _ in odd for key in wanted.keys}
+        if len(self._wanted) < self.automaton_from:
+            if self._asked is None:
+                self._asked = Asked(list(self._wanted.values()))
+            return self._asked.keys(message, time, content)
         found: set[str] = set()
         for wanted in self._holding(message, time, content):
             found.update(wanted.keys)
@@ -252,9 +263,15 @@ class Filter:
     ) -> dict[str, Bag]:
         """The rows of each pattern that a message matches, by key."""
         self.messages += 1
-        found = self._without_automaton(message, time, content, True)
-        if found is None:
-            found = self._rows(message, time, content or UNKNOWN)
+        found: Iterable[tuple[Wanted, Bag]]
+        if self._reading_texts and is_odd(message, content):
+            found = self._by_tree(True).rows(message, time)
+        elif len(self._wanted) < self.automaton_from:
+            if self._tested is None:
+                self._tested = Tested(list(self._wanted.values()))
+            found = self._tested.rows(message, time, content)
+        else:
+            found = self._rows(message, time, content)
         return {key: bag for wanted, bag in found if bag for key in wanted.keys}
 
     @property
@@ -262,22 +279,12 @@ class Filter:
         """Whether there are enough patterns for it to pay."""
         return len(self._wanted) >= self.automaton_from
 
-    def _without_automaton(
-        self, message: Element, time: int, content: bytes | None, with_rows: bool
-    ) -> Iterable[tuple[Wanted, Bag]] | None:
-        """The patterns with rows where the automaton does not pay, or cannot read the message."""
-        if self._reading_texts and is_odd(message, content):
-            on_tree = self._on_tree.get(with_rows)
-            if on_tree is None:
-                on_tree = OnTree(list(self._wanted.values()), with_rows)
-                self._on_tree[with_rows] = on_tree
-            return on_tree.rows(message, time)
-        if len(self._wanted) >= self.automaton_from:
-            return None
-        tested = self._tested.get(with_rows)
-        if tested is None:
-            tested = self._tested[with_rows] = Tested(list(self._wanted.values()), with_rows)
-        return tested.rows(message, time, content or UNKNOWN)
+    def _by_tree(self, with_rows: bool) -> OnTree:
+        """All patterns by the interpreter, for messages that only a tree shows as they are."""
+        made = self._on_tree.get(with_rows)
+        if made is None:
+            made = self._on_tree[with_rows] = OnTree(list(self._wanted.values()), with_rows)
+        return made
 
     def _candidates(self, message: Element) -> list[Wanted]:
         """The patterns all of whose needs a message meets."""
@@ -293,46 +300,29 @@ class Filter:
 
     def _holding(self, message: Element, time: int, content: bytes | None) -> list[Wanted]:
         """The patterns that hold: those the automaton settles, and those that pass the check."""
-        tested = self._without_automaton(message, time, content, False)
-        if tested is not None:
-            return [wanted for wanted, _ in tested]
-        holding: list[Wanted] = []
-        layout: Layout | None = None
-        tree: Tree | None = None
-        for wanted in self._candidates(message):
-            if wanted.is_settled:
-                holding.append(wanted)
-                continue
-            self.left_open += 1
-            if wanted.can_check:
-                layout = layout or Layout(message)
-                holds = wanted.check(layout, DOCUMENT)
-            elif wanted.needs_tree:
-                tree = tree or tree_of(message, time)
-                holds = bool(wanted.rows_on(tree))
-            else:
-                holds = bool(wanted.rows(message, time, content or UNKNOWN))
-            if holds:
-                holding.append(wanted)
-            else:
-                self.refuted += 1
+        candidates = self._candidates(message)
+        holding = [wanted for wanted in candidates if wanted.is_settled]
+        if len(holding) < len(candidates):
+            left_open = [wanted for wanted in candidates if not wanted.is_settled]
+            checked = _Checking(message, time, content, len(left_open))
+            passed = [wanted for wanted in left_open if checked.holds(wanted)]
+            self.left_open += len(left_open)
+            self.refuted += len(left_open) - len(passed)
+            holding += passed
         return holding
 
-    def _rows(self, message: Element, time: int, content: bytes) -> Iterator[tuple[Wanted, Bag]]:
-        layout: Layout | None = None
-        tree: Tree | None = None
-        for wanted in self._candidates(message):
-            self.left_open += 1
-            if wanted.can_check and not wanted.is_settled:
-                layout = layout or Layout(message)
-                if not wanted.check(layout, DOCUMENT):
+    def _rows(
+        self, message: Element, time: int, content: bytes | None
+    ) -> Iterator[tuple[Wanted, Bag]]:
+        candidates = self._candidates(message)
+        checked = _Checking(message, time, content, len(candidates))
+        for wanted in candidates:
+            if not wanted.is_settled:
+                self.left_open += 1
+                if wanted.can_check and not checked.holds(wanted):
                     self.refuted += 1
                     continue
-            if wanted.needs_tree:
-                tree = tree or tree_of(message, time)
-                yield wanted, wanted.rows_on(tree)
-            else:
-                yield wanted, wanted.rows(message, time, content)
+            yield wanted, checked.rows(wanted)
 
     def statistics(self) -> Statistics:
         """How large the filter is and what its automaton did so far."""
@@ -390,3 +380,37 @@ class Filter:
                     key, written.text, namespaces=spaces, language=written.language, known=known
                 )
         return made
+
+
+class _Checking:
+    """What is made of one message, once and only if needed, to check what the automaton left."""
+
+    __slots__ = ("content", "is_laid_out", "layout", "message", "time", "tree")
+
+    def __init__(self, message: Element, time: int, content: bytes | None, count: int) -> None:
+        self.message = message
+        self.time = time
+        self.content = UNKNOWN if content is None else content
+        self.is_laid_out = count >= LAYOUT_FROM
+        self.layout: Layout | None = None
+        self.tree: Tree | None = None
+
+    def holds(self, wanted: Wanted) -> bool:
+        """Whether a pattern holds on the message."""
+        if not wanted.can_check:
+            return bool(self.rows(wanted))
+        if not self.is_laid_out:
+            holds = wanted.holds(self.message)
+            if holds is not None:
+                return holds
+        if self.layout is None:
+            self.layout = Layout(self.message)
+        return wanted.check(self.layout, DOCUMENT)
+
+    def rows(self, wanted: Wanted) -> Bag:
+        """The rows of a pattern on the message."""
+        if not wanted.needs_tree:
+            return wanted.rows(self.message, self.time, self.content)
+        if self.tree is None:
+            self.tree = tree_of(self.message, self.time)
+        return wanted.rows_on(self.tree)

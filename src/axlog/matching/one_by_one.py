@@ -1,8 +1,9 @@
 """Patterns tested without the automaton: few of them, or messages that only a tree shows right.
 
-`Tested` has one generated matcher for all its patterns and the interpreter for what generated code
-cannot take. `OnTree` has the interpreter for all, in one pass over the tree made of the message:
-for messages with calls or `xml:space`, whose texts are others than the parsed elements show.
+`Asked` has a generated function a pattern, which says whether it holds; `Tested` one generated
+matcher for the rows of all its patterns, and the interpreter for what that cannot take. `OnTree`
+has the interpreter for all, in one pass over the tree made of the message: for messages with calls
+or `xml:space`, whose texts are others than the parsed elements show.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from axlog.datalog.joins import Bag
 from axlog.document.reading import DEEPEST, Element, Limits
 from axlog.document.tree import Tree
 from axlog.document.xml import load
-from axlog.matching.rows import Generated, Interpreted, can_generate
+from axlog.matching.questions import make_question
+from axlog.matching.rows import UNKNOWN, Generated, Interpreted, can_generate
 from axlog.matching.wanted import Wanted
 
 Found = list[tuple[Wanted, Bag]]
@@ -29,7 +31,7 @@ _LIMITS = Limits(depth=DEEPEST)
 
 def is_odd(message: Element, content: bytes | None = None) -> bool:
     """Whether a message has calls or says itself how white space counts."""
-    if content is not None and b"xml:space" not in content and b"call" not in content:
+    if content is not None and b"xml" not in content:  # neither xmlns nor xml:space
         return False
     return bool(_ODD(message))
 
@@ -45,9 +47,9 @@ def _program(wanted: Wanted, with_rows: bool) -> Program:
 
 
 class Tested:
-    """Few patterns, one after the other."""
+    """Few patterns, one after the other, for their rows."""
 
-    def __init__(self, wanted: Sequence[Wanted], with_rows: bool) -> None:
+    def __init__(self, wanted: Sequence[Wanted], with_rows: bool = True) -> None:
         programs = [(each, _program(each, with_rows)) for each in wanted]
         simple = [pair for pair in programs if can_generate(pair[1])]
         others = [pair for pair in programs if not can_generate(pair[1])]
@@ -55,13 +57,37 @@ class Tested:
         self._generated = Generated([program for _, program in simple]) if simple else None
         self._interpreted = Interpreted([program for _, program in others]) if others else None
 
-    def rows(self, message: Element, time: int, content: bytes) -> Found:
+    def rows(self, message: Element, time: int, content: bytes | None) -> Found:
         """The patterns that have rows, and the rows."""
         found: Found = []
         if self._generated is not None:
-            found += _kept(self._simple, self._generated.rows(message, time, content))
+            bags = self._generated.rows(message, time, UNKNOWN if content is None else content)
+            found += _kept(self._simple, bags)
         if self._interpreted is not None:
             found += _kept(self._others, self._interpreted.rows(tree_of(message, time)))
+        return found
+
+
+class Asked:
+    """Few patterns, one after the other, for whether they hold."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        asks = [
+            (each, None if each.known else make_question(each.question.root)) for each in wanted
+        ]
+        self._asks = [(each.keys, ask) for each, ask in asks if ask is not None]
+        others = [each for each, ask in asks if ask is None]
+        self._others = Tested(others, with_rows=False) if others else None
+
+    def keys(self, message: Element, time: int, content: bytes | None) -> set[str]:
+        """The keys of those that hold."""
+        found: set[str] = set()
+        for keys, ask in self._asks:
+            if ask(message):
+                found.update(keys)
+        if self._others is not None:
+            for wanted, _ in self._others.rows(message, time, content):
+                found.update(wanted.keys)
         return found
 
 

@@ -39,7 +39,8 @@ class Generated:
             for edge in top_edges(program.root):
                 (here if edge.axis is Axis.CHILD else everywhere)[edge.relation] = None
         self.matcher: Matcher = generate(here, everywhere)
-        at = {relation: number for number, relation in enumerate((*here, *everywhere))}
+        wanted = [(True, relation) for relation in here] + [(False, r) for r in everywhere]
+        at = {each: number for number, each in enumerate(wanted)}
         self._roots = [_Root(program, at) for program in programs]
 
     def rows(self, message: Element, time: int, content: bytes = UNKNOWN) -> list[Bag]:
@@ -55,16 +56,15 @@ class _Root:
 
     __slots__ = ("children", "descendants", "interpreter", "only", "program")
 
-    def __init__(self, program: Program, at: dict[Relation, int]) -> None:
-        root = program.root
-        edges = list(top_edges(root))
-        self.only: int | None = None
-        if len(edges) == 1 and _passes_on(root):
-            self.only = at[edges[0].relation]
+    def __init__(self, program: Program, at: dict[tuple[bool, Relation], int]) -> None:
+        found = [
+            (edge, at[edge.axis is Axis.CHILD, edge.relation]) for edge in top_edges(program.root)
+        ]
+        self.only = found[0][1] if _passes_on(program.root) else None
         self.program = program
         self.interpreter: Interpreter | None = None
-        self.children = [(e.relation, at[e.relation]) for e in edges if e.axis is Axis.CHILD]
-        self.descendants = [(e.relation, at[e.relation]) for e in edges if e.axis in _DESCENT]
+        self.children = [(e.relation, number) for e, number in found if e.axis is Axis.CHILD]
+        self.descendants = [(e.relation, number) for e, number in found if e.axis in _DESCENT]
 
     def joined(self, bags: tuple[Bag, ...]) -> Bag:
         if self.interpreter is None:
@@ -82,8 +82,9 @@ _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 def top_edges(root: Relation) -> Iterable[Edge]:
     """The edges at the document node, in its connectives too."""
     yield from root.edges
-    for below in (*(a for c in root.choices for a in c.alternatives),):
-        yield from top_edges(below)
+    for choice in root.choices:
+        for alternative in choice.alternatives:
+            yield from top_edges(alternative)
     for absence in root.absences:
         yield from top_edges(absence.body)
 
@@ -95,9 +96,19 @@ def _passes_on(root: Relation) -> bool:
     return root.edges[0].relation.columns == root.columns
 
 
+LONGEST = 12
+"""Steps of a path at most: each is a loop, some are two, and Python nests twenty."""
+
+
+def _depth(relation: Relation) -> int:
+    return 1 + max((_depth(below) for below in relation.below()), default=0)
+
+
 def can_generate(program: Program) -> bool:
     """Whether a matcher can be generated for a program."""
     edges = list(top_edges(program.root))
+    if _depth(program.root) > LONGEST:
+        return False
     if not all(edge.axis is Axis.CHILD or edge.axis in _DESCENT for edge in edges):
         return False
     return all(can_match(edge.relation) for edge in edges) and not _names_calls(program)

@@ -6,7 +6,7 @@ most patterns of a large filter never come to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
@@ -16,6 +16,7 @@ from axlog.document.tree import Tree
 from axlog.errors import QueryError, UnsupportedError
 from axlog.language.pattern import AnyNode, Axis, Name, Pattern, Wildcard
 from axlog.matching.paths import needs_of
+from axlog.matching.questions import make_question
 from axlog.matching.rows import Generated, Interpreted, can_generate
 from axlog.matching.twigs import Check, can_check, make_check
 
@@ -37,6 +38,7 @@ class Wanted:
             self.question, self._program = _compile_question(source)
         self.needs = needs_of(self.question.root)
         self.reads_texts = any(_reads_texts(relation) for relation in self.question.relations)
+        self._ask: Callable[[Element], bool | None] | None = None
         self._check: Check | None = None
         self._generated: Generated | None = None
         self._interpreted: Interpreted | None = None
@@ -62,9 +64,15 @@ class Wanted:
             self._program = _compile(self.pattern)
         return self._program
 
+    def holds(self, message: Element) -> bool | None:
+        """Whether the pattern holds on a parsed message; None where only rows can say."""
+        if self._ask is None:
+            self._ask = (make_question(self.question.root) if self.can_check else None) or _unknown
+        return self._ask(message)
+
     @property
     def check(self) -> Check:
-        """Whether the pattern holds, after the automaton left it open (`can_check`)."""
+        """The same for a message's layout (`can_check`): faster where many patterns ask."""
         if self._check is None:
             self._check = make_check(self.question.root)
         return self._check
@@ -91,6 +99,10 @@ class Wanted:
         if not self.known or not bag:
             return bag
         return {r: c for r, c in bag.items() if all(r[at] in values for at, values in self.known)}
+
+
+def _unknown(_: Element) -> None:
+    return None
 
 
 def known_values(known: Mapping[str, Iterable[str]] | None) -> Known:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
+from typing import cast
 
 from axlog.document.reading import Element
 from axlog.language.pattern import Comparison, Variable
@@ -161,7 +162,7 @@ class Watched:
 class Watchers:
     """What the places of one state of the automaton watch, by kind, those of a kind as one."""
 
-    __slots__ = ("any_attribute", "attributes", "texts", "values")
+    __slots__ = ("any_attribute", "attributes", "by_name", "texts", "values")
 
     def __init__(self, watched: list[Watched], merging: Merging) -> None:
         self.values = merging.of(each.value for each in watched)
@@ -172,15 +173,18 @@ class Watchers:
             for name, strings in each.attributes.items():
                 attributes.setdefault(name, []).append(strings)
         self.attributes = {name: merging.of(each) for name, each in attributes.items()}
+        # Asking for two names is faster than listing all that an element has.
+        self.by_name = tuple(self.attributes.items()) if len(attributes) < 3 else ()
 
     def look(self, element: Element, found: Found) -> None:
         """Add the needs that an element meets."""
-        if self.attributes or self.any_attribute:
-            for name, text in element.items():
-                for strings in self.attributes.get(str(name), ()):
-                    strings.look(str(text), found)
-                for strings in self.any_attribute:
-                    strings.look(str(text), found)
+        for name, named in self.by_name:
+            text = element.get(name)
+            if text is not None:
+                for strings in named:
+                    strings.look(text, found)
+        if self.any_attribute or (self.attributes and not self.by_name):
+            self._look_at_attributes(element, found)
         if self.values:
             text = value(element)
             for strings in self.values:
@@ -189,6 +193,14 @@ class Watchers:
             for text in texts(element):
                 for strings in self.texts:
                     strings.look(text, found)
+
+    def _look_at_attributes(self, element: Element, found: Found) -> None:
+        attributes = {} if self.by_name else self.attributes
+        for name, text in cast("list[tuple[str, str]]", element.items()):
+            for strings in attributes.get(name, ()):
+                strings.look(text, found)
+            for strings in self.any_attribute:
+                strings.look(text, found)
 
 
 class Merging:

@@ -56,16 +56,15 @@ def schema(random: Random, levels: int = 6, width: int = 4) -> Kind:
     return grow(1)
 
 
-def message(random: Random, kind: Kind, size: int = 60) -> bytes:
+def message(random: Random, kind: Kind, size: int = 45) -> bytes:
     """A message of about so many elements."""
     left = [size]
 
     def write(kind: Kind) -> str:
         left[0] -= 1
         given = "".join(f' {a}="{random.randrange(_VALUES)}"' for a in kind.attributes)
-        chosen = random.sample(kind.children, random.randint(0, len(kind.children)))
-        if not chosen and kind.children and left[0] > size // 2:
-            chosen = kind.children[:2]
+        least = min(2, len(kind.children))
+        chosen = random.sample(kind.children, random.randint(least, len(kind.children)))
         inside = "".join([write(child) for child in chosen if left[0] > 0])
         return f"<{kind.label}{given}>{inside or random.randrange(_VALUES)}</{kind.label}>"
 
