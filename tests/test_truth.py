@@ -24,7 +24,8 @@ from axlog.language.verdict import Truth
 from axlog.widgets.document import parse
 from axlog.workloads.fuzz_cases import Case
 from axlog.workloads.fuzzing import run_case
-from axlog.workloads.outlook_cases import check_outlook, make_outlook_case, smaller_cases
+from axlog.workloads.outlook_cases import make_outlook_case, smaller_cases
+from axlog.workloads.outlook_law import check_outlook
 
 CHUNK = 100
 CASES = 3000

@@ -2,7 +2,7 @@
 
     law 1   maintained(view, update) == evaluated(view, apply(document, update)), counts included
     law 2   maintainers agree, and a batch tells exactly the difference that its updates make
-    law 4   truth, possible rows and relevance equal brute force (`outlook_cases.py`)
+    law 4   truth, possible rows and relevance equal brute force (`outlook_law.py`)
     law 8   an update that no view can notice does no work beyond looking at it
 
 A case follows from its seed alone, so a run can be cut into ranges of seeds and repeated anywhere.
@@ -31,7 +31,8 @@ from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case
-from axlog.workloads.outlook_cases import check_outlook, make_outlook_case, smaller_cases
+from axlog.workloads.outlook_cases import make_outlook_case, smaller_cases
+from axlog.workloads.outlook_law import check_outlook
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
 

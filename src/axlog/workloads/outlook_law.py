@@ -1,0 +1,325 @@
+"""Law 4: truth, possible rows and relevance against brute force over all small futures.
+
+    law 4   truth, the status of every row, deadlines and exact relevance equal the reference;
+            relevant implies axlog relevant implies lazily relevant
+
+A case is a tiny document with open calls, some with declared facts, a few messages that have come,
+and one pattern. The reference tries every future within the bound that P2 theorem 2 needs; a case
+whose bound is too large to try is not compared, and neither is a question that the analysis refuses
+by name. `check_outlook` says what it compared, so that a test can see that most cases were.
+
+The reference's messages hold no calls, so the analyses are asked the same (`together`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from math import comb
+from typing import Any
+
+from axlog import reference
+from axlog.analysis.relevance import relevance
+from axlog.analysis.truth import Outlook, column_of
+from axlog.datalog.compile import compile_pattern
+from axlog.document.ids import Id
+from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
+from axlog.errors import UndecidedError
+from axlog.evaluate.answers import answers
+from axlog.language.pattern import (
+    AnyText,
+    Axis,
+    Branch,
+    Kind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Pattern,
+    PatternNode,
+    Variable,
+    branches_of,
+)
+from axlog.language.verdict import Truth
+from axlog.reference import Bound
+from axlog.reference.bounds import is_monotone
+from axlog.reference.rows import every_branch
+from axlog.workloads.fuzz_cases import Case
+from axlog.workloads.outlook_cases import document_of
+
+_MOST_NODES = 3000  # of a document in which calls brought everything
+_MOST_VALUATIONS = 60_000
+_MOST_FUTURES = 500
+_MOST_TUPLES = 400
+Seen = Counter[str]
+
+
+# Bounds -------------------------------------------------------------------------------------------
+
+
+def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
+    """A bound in which every verdict shows, or None if it is too large to try."""
+    is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
+    wanted = [below for branch in pattern.branches for below in _below_root(branch)]
+    nodes = max(1, _nodes_needed(wanted, is_shared))
+    trees = sum(map(_positive, wanted))
+    bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
+    bound = replace(bound, deletions=False)
+    if any(output.kind is Kind.TIME for output in pattern.outputs):
+        # a row that shows a time fixes it: times around it have to be there too
+        around = {t + step for t in bound.times_from(tree.clock) for step in range(-3, 4)}
+        bound = replace(bound, times=tuple(sorted(around)))
+    labels = sum(map(len, (bound.alphabet.elements, bound.alphabet.texts)))
+    if labels**nodes > 20_000 or (bound.ordered and labels**nodes > 3_000):
+        return None
+    size = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
+    size *= max(1, len(tree.calls()))
+    if size > _MOST_NODES:
+        return None
+    if not is_monotone(tree, pattern, bound) and futures_of(tree, bound) > _MOST_FUTURES:
+        return None
+    return bound
+
+
+def _wide(pattern: Pattern) -> int:
+    """How many pattern nodes can be almost any node."""
+    return sum(
+        node.axis is not Axis.ATTRIBUTE
+        and (node.axis is Axis.DESCENDANT or not isinstance(node.test, Name | Literal))
+        for node in pattern.nodes()
+    )
+
+
+def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
+    """About how many futures the bound has."""
+    count = 1
+    for stream, node in tree.calls().items():
+        call = tree.call(node)
+        room = bound.trees_per_call
+        if call.most is not None:
+            room = min(room, call.most - tree.brought.get(stream, 0))
+        if call.deletes == "only" or stream == without:
+            room = 0
+        pool = len(bound.pool(stream)) * len(bound.times_from(tree.clock))
+        count *= sum(pool**k if bound.ordered else comb(pool, k) for k in range(max(room, 0) + 1))
+    return count
+
+
+def _below_root(branch: Branch) -> tuple[Branch, ...]:
+    """What of a branch messages can bring: the document's root is there."""
+    is_root = isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
+    return tuple(branches_of(branch)) if is_root else (branch,)
+
+
+def _nodes_needed(branches: Iterable[Branch], is_shared: bool, inside: bool = False) -> int:
+    """The nodes of the largest tree that a message may need; siblings may come apart."""
+    needed = [_nodes_of(branch, is_shared, inside) for branch in branches]
+    if not needed:
+        return 0
+    return sum(needed) if inside or is_shared else max(needed)
+
+
+def _nodes_of(branch: Branch, is_shared: bool, inside: bool) -> int:
+    match branch:
+        case PatternNode(axis=Axis.ATTRIBUTE):
+            return 1
+        case PatternNode():
+            below = _nodes_needed(branch.branches, is_shared, True)
+            is_here = branch.axis is Axis.SELF and inside
+            is_text = isinstance(branch.test, Literal | AnyText | Variable)
+            wrapped = not inside and branch.axis is not Axis.CHILD and is_text
+            valued = 0 if isinstance(branch.test, Literal | AnyText) else len(branch.comparisons)
+            return below + valued + wrapped + (not is_here)
+        case Or(alternatives=alternatives):
+            return max(_nodes_needed(each, is_shared, inside) for each in alternatives)
+        case Not(branches=branches):  # only what stands in a second `not` has to come
+            twice = [inner for each in branches for inner in _nots(each)]
+            return _nodes_needed(twice, is_shared, inside)
+    return 1
+
+
+def _positive(branch: Branch) -> int:
+    """How many nodes a match can want of messages."""
+    if isinstance(branch, Not):
+        return sum(_positive(twice) for each in branch.branches for twice in _nots(each))
+    own = isinstance(branch, PatternNode) and branch.axis is not Axis.SELF
+    return own + sum(_positive(below) for below in branches_of(branch))
+
+
+def _nots(branch: Branch) -> Iterator[Branch]:
+    """What stands directly inside the nots of a branch."""
+    for below in branches_of(branch):
+        yield from branches_of(below) if isinstance(below, Not) else _nots(below)
+    if isinstance(branch, Not):
+        yield from branch.branches
+
+
+# The law ------------------------------------------------------------------------------------------
+
+
+def check_outlook(case: Case) -> Seen:
+    """Compare every verdict on a case; what was compared, by name."""
+    seen: Seen = Counter()
+    tree, (pattern,) = document_of(case), case.patterns
+    bound = bound_for(tree, pattern)
+    if bound is None:
+        seen["too large"] += 1
+        return seen
+    try:
+        outlook = Outlook(tree, pattern, together=True)
+        verdict = outlook.truth
+    except UndecidedError as error:
+        seen[f"refused {error.code}"] += 1
+        return seen
+    everything = _Everything(tree, pattern, bound)
+    _same("the truth", verdict, everything.truth)
+    seen[f"truth {verdict.value}"] += 1
+    if not any(isinstance(branch, Not) for branch in every_branch(pattern)):
+        _check_rows(everything, outlook, seen)
+        _check_deadline(tree, pattern, outlook, seen)
+        _check_relevance(tree, pattern, bound, everything.is_small, seen)
+    return seen
+
+
+class _Everything:
+    """What can be shown now and in any future within a bound.
+
+    By the reference where it can try every valuation. Where a future brings too much for that, rows
+    are evaluated by the interpreter, which law 1 checks against the reference.
+    """
+
+    def __init__(self, tree: Tree, pattern: Pattern, bound: Bound) -> None:
+        self.tree, self.pattern, self.bound = tree, pattern, bound
+        pool = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
+        size = len(tree) + pool * len(tree.calls())
+        self.is_small = size ** max(1, _wide(pattern)) <= _MOST_VALUATIONS
+        self.ids = {tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
+        self.present = self._rows(tree)
+        self.satisfiable = {row for document in self._documents() for row in self._rows(document)}
+
+    @property
+    def truth(self) -> Truth:
+        if self.present:
+            return Truth.TRUE
+        return Truth.POSSIBLE if self.satisfiable else Truth.NEVER
+
+    def _documents(self) -> Iterator[Tree]:
+        tree, bound = self.tree, self.bound
+        if is_monotone(tree, self.pattern, bound):
+            return iter([reference.saturated(tree, bound).applied_to(tree)])
+        return reference.reachable(tree, bound)
+
+    def _rows(self, document: Tree) -> set[tuple[Any, ...]]:
+        """The rows of a document; the id of a node that is yet to come is None."""
+        if self.is_small:
+            found = reference.rows(document, self.pattern).values()
+            return {tuple(map(self._as_known, answer.values)) for answer in found}
+        columns = compile_pattern(self.pattern).root.columns
+        order = [(columns.index(column_of(output)), output) for output in self.pattern.outputs]
+        return {
+            tuple(
+                self._as_known(document.id(int(row[at])) if output.kind is Kind.ID else row[at])
+                for at, output in order
+            )
+            for row in answers(document, self.pattern)
+        }
+
+    def _as_known(self, value: Any) -> Any:
+        return None if isinstance(value, Id) and value not in self.ids else value
+
+
+def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
+    """Every tuple over the alphabet has the status that brute force gives it."""
+    tree, pattern, bound = everything.tree, everything.pattern, everything.bound
+    satisfiable, present = everything.satisfiable, everything.present
+    choices = [_values(tree, pattern, number, bound) for number in range(len(pattern.outputs))]
+    shown = [one.row for one in outlook.possible()]
+    for row in satisfiable - present:
+        covered = any(_agree(row, tuple(one.values())) for one in shown)
+        _same(f"whether a possible row covers {row}", covered, True)
+    for one in shown:
+        instance = any(_agree(row, tuple(one.values())) for row in satisfiable)
+        _same(f"whether the possible row {dict(one)} may come", instance, True)
+    tuples = 0
+    for values in product(*choices):
+        tuples += 1
+        if tuples > _MOST_TUPLES:
+            break
+        asked = dict(zip(pattern.columns, values, strict=True))
+        wanted = Truth.NEVER
+        if any(_agree(one, values) for one in present):
+            wanted = Truth.TRUE
+        elif any(_agree(one, values) for one in satisfiable):
+            wanted = Truth.POSSIBLE
+        _same(f"the status of {asked}", outlook.status(asked), wanted)
+    seen["tuples"] += tuples
+
+
+def _agree(row: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+    return all(wanted is None or found == wanted for found, wanted in zip(row, values, strict=True))
+
+
+def _values(tree: Tree, pattern: Pattern, number: int, bound: Bound) -> list[Any]:
+    """What an output may show, as far as the bound goes; None: anything."""
+    nodes = list(tree.subtree(DOCUMENT_NODE))[1:]
+    kind = pattern.outputs[number].kind
+    if kind is Kind.ID:
+        return [None, *(tree.id(n) for n in nodes if tree.kind(n) in _SHOWN)]
+    if kind is Kind.TIME:
+        asked = reference.bound_of(tree, pattern, 1, 1).times_from(tree.clock)
+        return sorted({*asked, *(tree.time(n) for n in nodes)})
+    return sorted({*bound.alphabet.elements, *bound.alphabet.texts})
+
+
+_SHOWN = (NodeKind.ELEMENT, NodeKind.TEXT)
+
+
+def _check_deadline(tree: Tree, pattern: Pattern, outlook: Outlook, seen: Seen) -> None:
+    """At the last deadline something may still come, and a moment later nothing can."""
+    deadlines = [one.deadline for one in outlook.possible()]
+    known = [deadline for deadline in deadlines if deadline is not None]
+    if outlook.truth is not Truth.POSSIBLE or len(known) < len(deadlines):
+        return
+    for time, wanted in ((max(known), Truth.POSSIBLE), (max(known) + 1, Truth.NEVER)):
+        later = copy.deepcopy(tree)
+        later.clock = time
+        bound = bound_for(later, pattern)
+        if bound is not None:
+            _same(f"the truth at {time}", _Everything(later, pattern, bound).truth, wanted)
+            seen["deadlines"] += 1
+
+
+def _check_relevance(
+    tree: Tree, pattern: Pattern, bound: Bound, is_small: bool, seen: Seen
+) -> None:
+    try:
+        found = relevance(tree, pattern, together=True)
+    except UndecidedError as error:
+        seen[f"relevance refused {error.code}"] += 1
+        return
+    for stream, each in found.items():
+        _same(f"that axlog relevance of {stream} is lazy", each.axlog <= each.lazy, True)
+        if each.relevant:
+            _same(f"that relevance of {stream} is axlog relevance", each.axlog, True)
+        is_free = is_monotone(tree, pattern, bound)
+        tried = futures_of(tree, bound, stream if is_free else None)
+        if tried > _MOST_FUTURES // 4 or not is_small:
+            seen["relevance too large"] += 1
+            continue
+        if any(tree.call(call).deletes != "no" for call in tree.calls().values()):
+            continue
+        wanted = reference.relevant(tree, pattern, stream, bound)
+        _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog, True)
+        if each.relevant is None:
+            seen["relevance undecided"] += 1
+            continue
+        _same(f"the relevance of {stream}", each.relevant, wanted)
+        seen[f"relevant {wanted}"] += 1
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")
