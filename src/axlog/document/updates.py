@@ -11,7 +11,7 @@ of the call that match, whoever brought them; an end takes the call itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -32,10 +32,11 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute to insert: its expanded name and value."""
+    """An attribute to insert: its expanded name and value, and the prefix it was written with."""
 
     name: str
     value: str
+    prefix: str = field(default="", compare=False)
 
 
 Item: TypeAlias = Element | str | Attribute
@@ -68,6 +69,7 @@ class Rename:
 
     target: int
     label: str
+    prefix: str = field(default="", compare=False)  # as written
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ class Builder:
                 return New("document", content(self.tree, value))
             case "attribute":
                 name = self.name(self.value(given.arguments[0]), False, given.at)
-                return New("attribute", (Attribute(name, joined(self.tree, value)),))
+                prefix = self.prefix(self.value(given.arguments[0]))
+                return New("attribute", (Attribute(name, joined(self.tree, value), prefix),))
             case "processing-instruction":
                 target = self.name(self.value(given.arguments[0]), False, given.at)
                 data = joined(self.tree, value).lstrip()
@@ -146,6 +147,12 @@ class Builder:
         if isinstance(items[0], Named):
             return items[0].label
         return self._expanded(text(self.tree, items[0]).strip(), self.namespaces, is_element, at)
+
+    def prefix(self, items: Items) -> str:
+        """The prefix that a name is written with."""
+        if isinstance(items[0], Named):
+            return items[0].prefix
+        return text(self.tree, items[0]).strip().rpartition(":")[0]
 
     def _comment(self, value: str, at: int) -> Element:
         if "--" in value or value.endswith("-"):

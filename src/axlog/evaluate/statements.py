@@ -28,6 +28,7 @@ from axlog.errors import UpdateError
 from axlog.evaluate.building import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
 from axlog.evaluate.items import Atom, Item, Items, New, Node, joined
+from axlog.evaluate.prefixes import check_prefixes
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import AnyNode
 from axlog.language.places import place_at
@@ -87,6 +88,7 @@ def operations_of(
     making = _Making(tree, statement, index, variables)
     making.update(statement.expression, making.scope())
     _check_attributes(tree, making.operations)
+    check_prefixes(tree, making.operations)
     return making.operations
 
 
@@ -173,7 +175,8 @@ class _Making(Evaluator):
             case "rename":
                 label = self.builder(scope).name(brought, True, given.arguments[0].at)
                 plain = self.builder(scope).name(brought, False, given.arguments[0].at)
-                return lambda targets: self._rename(targets, label, plain, given)
+                prefix = self.builder(scope).prefix(brought)
+                return lambda targets: self._rename(targets, label, plain, prefix, given)
             case "replace-value":
                 value = joined(self.tree, brought)
                 return lambda targets: self._replace_value(targets, value, given)
@@ -219,9 +222,9 @@ class _Making(Evaluator):
             raise self._wrong("XQDY0026", "an instruction cannot hold `?>`", given)
         self.operations.append(ReplaceValue(target, value))
 
-    def _rename(self, targets: Items, label: str, plain: str, given: Update) -> None:
+    def _rename(self, targets: Items, label: str, plain: str, prefix: str, given: Update) -> None:
         target, kind = self._target(targets, _NAMED, "XUTY0012", given)
-        self.operations.append(Rename(target, label if kind == ELEMENT else plain))
+        self.operations.append(Rename(target, label if kind == ELEMENT else plain, prefix))
 
     # Checks -------------------------------------------------------------------------------------
 

@@ -1,0 +1,63 @@
+"""Clashes of prefixes that a pending update list implies (XQuery Update Facility 3.2.2).
+
+A document here has expanded names, and prefixes are chosen when it is written, so nothing breaks
+when they clash. The recommendation makes a clash an error all the same: of a new name's prefix with
+what the element has in scope (XUDY0023), and of two new names on one element (XUDY0024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from axlog.document.tree import ATTRIBUTE, ELEMENT, Tree
+from axlog.document.updates import Attribute, Content, Insert, Operation, Rename, ReplaceNode, Where
+from axlog.errors import UpdateError
+
+_INSIDE = (Where.INTO, Where.FIRST, Where.LAST)
+
+
+def check_prefixes(tree: Tree, operations: Iterable[Operation]) -> None:
+    """Refuse operations whose names need one prefix for two namespaces on one element."""
+    implied: dict[tuple[int, str], str] = {}
+    clashes: list[tuple[int, str]] = []
+    for element, prefix, uri in _bindings(tree, operations):
+        if implied.setdefault((element, prefix), uri) != uri:
+            raise UpdateError(
+                "XUDY0024",
+                f"{tree.path(element)} would need the prefix {prefix} for two namespaces",
+            )
+        known = tree.namespaces(element).get(prefix)
+        if known is not None and known != uri:
+            clashes.append((element, prefix))
+    for element, prefix in clashes:
+        raise UpdateError(
+            "XUDY0023",
+            f"the prefix {prefix} stands for another namespace at {tree.path(element)}",
+            advice="give the new name a prefix that is not in use there",
+        )
+
+
+def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int, str, str]]:
+    """Each element with the prefix and namespace that a new name on it asks for."""
+    for operation in operations:
+        match operation:
+            case Insert(where=where, target=target, content=content):
+                element = target if where in _INSIDE else tree.parent(target)
+                yield from _of_attributes(element, content)
+            case ReplaceNode(target=target, content=content):
+                yield from _of_attributes(tree.parent(target), content)
+            case Rename(target=target, label=label, prefix=prefix) if prefix:
+                kind = tree._kind[target]
+                if kind in (ELEMENT, ATTRIBUTE):
+                    element = target if kind == ELEMENT else tree.parent(target)
+                    yield element, prefix, _namespace(label)
+
+
+def _of_attributes(element: int, content: Content) -> Iterator[tuple[int, str, str]]:
+    for item in content:
+        if isinstance(item, Attribute) and item.prefix:
+            yield element, item.prefix, _namespace(item.name)
+
+
+def _namespace(label: str) -> str:
+    return label[1:].partition("}")[0] if label.startswith("{") else ""
