@@ -226,6 +226,7 @@ def test_what_is_not_covered_is_refused_by_name(notation: str, query: str) -> No
         ("r[?f]", "match /r//a[not(@k)]/@m", Truth.POSSIBLE),
         ("r[?f]", 'match /r//a[@k][not(@k = "1")]', Truth.POSSIBLE),
         ("r[?f]", "match /r//a[not(text())][//text()][not(*)]", Truth.NEVER),
+        ("r[?f]", "match /r[not(c)]//c", Truth.POSSIBLE),  # inside something else
         ("r[b]", "match /r[not(b)]", Truth.NEVER),
         ("r[?f]", "match /r/a/$x[not(b)] return $x", Truth.POSSIBLE),
     ],

@@ -65,6 +65,9 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
     wanted = [below for branch in pattern.branches for below in _below_root(branch)]
     nodes = max(1, _nodes_needed(wanted, is_shared))
+    if any(isinstance(branch, Not) for branch in every_branch(pattern)):
+        # something else may have to stand between a node and what it looks for with //
+        nodes += sum(node.axis is Axis.DESCENDANT for node in pattern.nodes())
     trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
@@ -72,8 +75,10 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
         # a row that shows a time fixes it: times around it have to be there too
         around = {t + step for t in bound.times_from(tree.clock) for step in range(-3, 4)}
         bound = replace(bound, times=tuple(sorted(around)))
-    labels = sum(map(len, (bound.alphabet.elements, bound.alphabet.texts)))
-    if labels**nodes > 20_000 or (bound.ordered and labels**nodes > 3_000):
+    alphabet = bound.alphabet
+    texts, attributes = len(alphabet.texts), len(alphabet.attributes)
+    kinds = len(alphabet.elements) + texts + texts * attributes
+    if nodes > 5 or kinds**nodes > (3_000 if bound.ordered else 8_000):
         return None
     size = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
     size *= max(1, len(tree.calls()))
