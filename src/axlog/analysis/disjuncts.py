@@ -404,19 +404,19 @@ class _Building:
         """Names must be names and texts texts, or no document has them."""
         label = constant_of(self.terms.find(twig.label))
         value = None if twig.value is None else constant_of(self.terms.find(twig.value))
-        if value is not None and not _is_text(value):
+        if value is not None and not is_text(value):
             raise Unsatisfiable
         if ATTRIBUTE in twig.kinds:
             text = constant_of(self.terms.find(twig.children[0].label))
-            if not (label is None or _is_name(label[1:], True)) or not (
-                text is None or _is_text(text)
+            if not (label is None or is_name(label[1:], True)) or not (
+                text is None or is_text(text)
             ):
                 raise Unsatisfiable
             return
         if label is not None:
-            possible = {ELEMENT} if _is_name(label, False) else set()
+            possible = {ELEMENT} if is_name(label, False) else set()
             # an attribute's text may be empty, an element's never is
-            possible |= {TEXT} if _is_text(label) else set()
+            possible |= {TEXT} if is_text(label) else set()
             self.restrict(twig, *possible)
         for child in (*twig.children, *twig.descendants):
             if constant_of(self.terms.find(child.label)) == "":
@@ -427,7 +427,8 @@ def _term(operand: object) -> str:
     return f"${operand.name}" if isinstance(operand, Variable) else f"={operand}"
 
 
-def _is_name(label: str, is_attribute: bool) -> bool:
+def is_name(label: str, is_attribute: bool = False) -> bool:
+    """Whether an element, or an attribute, can be called so."""
     try:
         check_name(label, DEFAULT_LIMITS, is_attribute)
     except AxlogError:
@@ -435,7 +436,8 @@ def _is_name(label: str, is_attribute: bool) -> bool:
     return label != CALL_LABEL
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Whether XML can hold this text."""
     try:
         check_text(text, DEFAULT_LIMITS)
     except AxlogError:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 DOM = "dom"
@@ -63,24 +64,37 @@ Range: TypeAlias = tuple[int, int | None]
 """From at least to at most; None where there is no end."""
 
 
-def symbols_of(formula: Formula) -> Iterator[str]:
-    """Every symbol that a formula mentions, again and again."""
+def counts_of(formula: Formula) -> Iterator[Count]:
+    """Every count of a formula."""
     match formula:
-        case Count(symbol=symbol, than=than):
-            yield symbol
-            if isinstance(than, str):
-                yield than
+        case Count():
+            yield formula
         case All(parts=parts) | Some(parts=parts):
             for part in parts:
-                yield from symbols_of(part)
+                yield from counts_of(part)
         case Negation(part=part):
-            yield from symbols_of(part)
+            yield from counts_of(part)
+
+
+def symbols_of(formula: Formula) -> Iterator[str]:
+    """Every symbol that a formula mentions, again and again."""
+    for count in counts_of(formula):
+        yield count.symbol
+        if isinstance(count.than, str):
+            yield count.than
+
+
+def constants_of(formula: Formula) -> Iterator[int]:
+    """The numbers that a formula compares with."""
+    return (count.than for count in counts_of(formula) if isinstance(count.than, int))
 
 
 def judge(formula: Formula, number: Callable[[str], Range]) -> bool | None:
     """Whether a formula holds for all numbers within the ranges (True), for none (False)."""
     match formula:
         case Count(symbol=symbol, operator=asked, than=than):
+            if symbol == than:
+                return _OPERATIONS[asked](0, 0)
             other = number(than) if isinstance(than, str) else (than, than)
             return _compare(number(symbol), asked, other)
         case Negation(part=part):
@@ -156,12 +170,30 @@ def label_text(label: str) -> str:
 # Solving ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constraint:
     """A formula over kinds of nodes: the kinds that each of its symbols counts."""
 
     formula: Formula
     kinds: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def counts(self) -> tuple[Count, ...]:
+        return tuple(counts_of(self.formula))
+
+    @cached_property
+    def allowed(self) -> frozenset[str]:
+        """The kinds that it mentions."""
+        return frozenset(kind for kinds in self.kinds.values() for kind in kinds)
+
+    @cached_property
+    def constants(self) -> tuple[int, ...]:
+        return tuple(constants_of(self.formula))
+
+    @cached_property
+    def is_comparing(self) -> bool:
+        """Whether numbers are compared with each other."""
+        return any(isinstance(count.than, str) for count in self.counts)
 
     def holds(self, numbers: Mapping[str, int]) -> bool:
         """Whether an element with these numbers of nodes of each kind meets the constraint."""
@@ -236,36 +268,22 @@ def _values(
     steps = {low}
     for constraint in constraints:
         counting = {symbol for symbol, kinds in constraint.kinds.items() if kind in kinds}
-        limits, is_compared = _limits(constraint.formula, counting)
+        limits, is_compared = _limits(constraint.counts, counting)
         shared = any(len(constraint.kinds[symbol]) > 1 for symbol in counting)
         if is_compared or (shared and limits):
-            top = max([*_constants(constraint.formula), *least.values(), 0])
+            top = max([*constraint.constants, *least.values(), 0])
             steps |= set(range(low, top + len(most) + 2))
         steps |= limits
     return sorted(s for s in steps if s >= low and (high is None or s <= high))
 
 
-def _limits(formula: Formula, symbols: set[str]) -> tuple[set[int], bool]:
-    """Where atoms on these symbols change, and whether some compare them with other numbers."""
-    match formula:
-        case Count(symbol=symbol, than=than):
-            if isinstance(than, str):
-                return set(), symbol in symbols or than in symbols
-            return ({than, than + 1} if symbol in symbols else set()), False
-        case Negation(part=part):
-            return _limits(part, symbols)
-        case All(parts=parts) | Some(parts=parts):
-            found = [_limits(part, symbols) for part in parts]
-            return set().union(*(limits for limits, _ in found)), any(c for _, c in found)
-
-
-def _constants(formula: Formula) -> Iterator[int]:
-    match formula:
-        case Count(than=than):
-            if isinstance(than, int):
-                yield than
-        case Negation(part=part):
-            yield from _constants(part)
-        case All(parts=parts) | Some(parts=parts):
-            for part in parts:
-                yield from _constants(part)
+def _limits(counts: tuple[Count, ...], symbols: set[str]) -> tuple[set[int], bool]:
+    """Where counts of these symbols change, and whether they are compared with other counts."""
+    limits: set[int] = set()
+    is_compared = False
+    for count in counts:
+        if isinstance(count.than, str):
+            is_compared |= count.symbol in symbols or count.than in symbols
+        elif count.symbol in symbols:
+            limits |= {count.than, count.than + 1}
+    return limits, is_compared

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from axlog.document.cardinality import All, Count, Formula, Negation, Some
+from axlog.document.cardinality import All, Count, Formula, Negation, Some, symbols_of
 
 Bounds = tuple[int, int | None]
 
@@ -191,9 +191,7 @@ def _of_repeated_sequence(model: Particle) -> Numbers | None:
     symbols = [part.symbol for part in model.parts if part.symbol is not None]
     always = [s for s, part in zip(symbols, model.parts, strict=True) if part.least == 1]
     at_most = [s for s, part in zip(symbols, model.parts, strict=True) if part.most == 1]
-    asked: list[Formula] = [
-        Count(symbol, ">=", model.least if symbol in always else 0) for symbol in symbols
-    ]
+    asked: list[Formula] = [Count(symbol, ">=", model.least) for symbol in always]
     for symbol in symbols:
         others = [other for other in always if other != symbol]
         if symbol in at_most:
@@ -202,7 +200,9 @@ def _of_repeated_sequence(model: Particle) -> Numbers | None:
             asked += [_compared(symbol, other, always, at_most) for other in others]
         elif model.least == 0:
             asked += [_only_with(symbol, other) for other in others]
-    return Numbers(together(dict.fromkeys(part for part in asked if part != All(()))))
+    mentioned = {symbol for part in asked for symbol in symbols_of(part)}
+    asked += [Count(symbol, ">=", 0) for symbol in symbols if symbol not in mentioned]
+    return Numbers(together(asked))
 
 
 def _compared(symbol: str, other: str, always: list[str], at_most: list[str]) -> Formula:

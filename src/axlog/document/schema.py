@@ -107,12 +107,10 @@ class UnorderedDTD:
     def fault(self, label: str, numbers: Numbers) -> str | None:
         """What is wrong with an element of this label that holds so much, or None."""
         if label not in self._own:
-            constraint = self.constraint(label)
-            allowed = {kind for kinds in constraint.kinds.values() for kind in kinds}
-            self._own[label] = (constraint, allowed)
-        constraint, allowed = self._own[label]
+            self._own[label] = self.constraint(label)
+        constraint = self._own[label]
         for kind, number in numbers.items():
-            if number > 0 and kind not in allowed and not _is_free(kind):
+            if number > 0 and kind not in constraint.allowed and not _is_free(kind):
                 return f"{label_text(label)} may not hold {in_words(kind)}"
         if constraint.holds(numbers):
             return None
@@ -121,7 +119,7 @@ class UnorderedDTD:
         return f"{label_text(label)} holds {held or 'nothing'}, and its type asks for {asked}"
 
     @cached_property
-    def _own(self) -> dict[str, tuple[Constraint, set[str]]]:
+    def _own(self) -> dict[str, Constraint]:
         return {}
 
 
@@ -365,8 +363,7 @@ def table_fault(tree: Tree, delta: Delta, schema: Schema) -> str | None:
     }
     for label in sorted(new & type_.table.keys()):
         constraint = type_.constraint(label)
-        allowed = {kind for kinds in constraint.kinds.values() for kind in kinds}
-        if next(solutions([constraint], {}, dict.fromkeys(allowed & new)), None) is None:
+        if next(solutions([constraint], {}, dict.fromkeys(constraint.allowed & new)), None) is None:
             return f"Δ+ has {label_text(label)}, but not what a {label_text(label)} must hold"
     return None
 

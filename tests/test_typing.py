@@ -1,0 +1,682 @@
+"""Truth under types: the papers' examples, futures that can be played, and brute force.
+
+`oracle_` tests: a verdict POSSIBLE comes with messages; they are fed one by one under a guard, and
+the reference must then see a row. A verdict NEVER is compared with every document that a few small
+valid messages lead to, enumerated on trees of tuples, and some by the reference's own futures.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations_with_replacement, islice, product
+from random import Random
+
+import pytest
+from tests.papers import document
+from tests.test_schema import P2_TYPE
+
+from axlog.analysis.type_steps import Caller, reach
+from axlog.analysis.typing import (
+    can_bring,
+    document_allows,
+    example_tree,
+    most_trees,
+    typed_future,
+    typed_truth,
+)
+from axlog.datalog.compile import compile_pattern
+from axlog.document.cardinality import All, Constraint, Count, Formula, Negation, Some
+from axlog.document.pending import apply
+from axlog.document.schema import LEAF, Schema, TypeGuard, UnorderedDTD, is_valid
+from axlog.document.schema_text import parse_schema
+from axlog.document.tree import Tree
+from axlog.document.updates import insert_at_call
+from axlog.document.xml import load
+from axlog.errors import InputError, QueryError, UndecidedError
+from axlog.language.normal import check
+from axlog.language.pattern import (
+    Axis,
+    Branch,
+    Literal,
+    Name,
+    Or,
+    Pattern,
+    PatternNode,
+    Test,
+    Variable,
+    Wildcard,
+)
+from axlog.language.tree_syntax import parse_pattern
+from axlog.language.verdict import Truth
+from axlog.reference import Alphabet, Bound, fragments, rows, truth
+from axlog.reference.fragments import as_element
+
+
+def said(tree: Tree, query: str, schema: Schema) -> Truth:
+    return typed_truth(tree, parse_pattern(f"match {query}"), schema)
+
+
+def wanted(path: str) -> PatternNode:
+    (node,) = parse_pattern(f"match {path}").branches
+    assert isinstance(node, PatternNode)
+    return node
+
+
+# Examples -----------------------------------------------------------------------------------------
+
+
+def test_p2_type() -> None:
+    """EXAMPLES 10: `a[e]` is NEVER, and so is what w does not bring."""
+    schema = parse_schema(P2_TYPE)
+    tree = document("a[b, ?f{service=w}]")
+    for query, verdict in (
+        ("/a/b", Truth.TRUE),
+        ("/a/c", Truth.POSSIBLE),
+        ("/a[b][c]", Truth.POSSIBLE),
+        ("/a/e", Truth.NEVER),
+        ("/a/c/b", Truth.NEVER),
+        ("//c/*", Truth.NEVER),
+        ('/a/"text"', Truth.NEVER),
+        ("/a/c/@k", Truth.POSSIBLE),
+    ):
+        assert said(tree, query, schema) is verdict, query
+    assert most_trees(tree, schema, tree.root, "w", "c") is None
+    assert not document_allows(tree, schema, tree.root, {("w", "b"): 1})
+
+
+def test_numbers_bound_what_several_branches_can_have() -> None:
+    schema = parse_schema(
+        "root: a  a -> |b| <= 2 & |w| >= 0  b -> |c| <= 1 & |d| <= 1  c -> |text()| <= 1  d ->"
+        "  call w root: b"
+    )
+    tree = document('a[b[c["1"]], ?f{service=w}]')
+    for query, verdict in (
+        ('/a[b/c/"1"][b/c/"2"]', Truth.POSSIBLE),
+        ('/a[b/c/"2"][b/c/"3"]', Truth.NEVER),  # one more b, with one c, with one text
+        ('/a[b/c/"2"][b/d]', Truth.POSSIBLE),
+        ("/a[b/c/$x][b[d]/c/$x]", Truth.POSSIBLE),
+        ('/a[b/c/$x][b[d]/c/$x][b/c/"2"]', Truth.POSSIBLE),
+        ('/a[b[c/$x][d]][b/c/$y] where $x = "2", $y = "3"', Truth.NEVER),
+    ):
+        assert said(tree, query, schema) is verdict, query
+    assert most_trees(tree, schema, tree.root, "w", "b") == 1
+
+
+def test_trees_are_finite() -> None:
+    schema = parse_schema(
+        "root: a  a -> |b| >= 0 & |w| >= 0  b -> |b| >= 1 or |c| >= 1  c -> |c| >= 1"
+        "  call w root: b"
+    )
+    tree = document("a[?f{service=w}]")
+    assert said(tree, "/a/b", schema) is Truth.NEVER
+    assert not can_bring(schema, "w", wanted("/b"))
+
+
+def test_steps_must_be_valid_one_by_one() -> None:
+    """f brings b only and g c only: neither may come first, though both together would be valid."""
+    text = "root: a  a -> |w| = 1 & |v| = 1 & {}  b ->  c ->  call w root: b  call v root: c"
+    both = "(|b| = 0 & |c| = 0 or |b| >= 1 & |c| >= 1)"
+    tree = document("a[?f{service=w}, ?g{service=v}]")
+    assert said(tree, "/a/b", parse_schema(text.format(both))) is Truth.NEVER
+    second = "(|b| = 0 or |c| >= 1) & |c| >= 0"
+    schema = parse_schema(text.format(second))
+    messages = typed_future(tree, parse_pattern("match /a/b"), schema)
+    assert messages is not None
+    assert [message.stream for message in messages] == ["g", "f"]
+    assert not document_allows(tree, parse_schema(text.format(both)), tree.root, {("w", "b"): 1})
+
+
+def test_one_shot_calls_and_most() -> None:
+    text = "root: a  a -> |w| {} & |b| >= 0  b -> |c| <= 1  c -> |text()| >= 0  call w root: b"
+    free, kept = parse_schema(text.format(">= 0")), parse_schema(text.format("= 1"))
+    for notation, schema, query, verdict in (
+        ("a[?f{service=w mode=one-shot}]", free, "/a/b", Truth.POSSIBLE),
+        ("a[?f{service=w mode=one-shot}]", kept, "/a/b", Truth.NEVER),  # the call would go
+        ("a[?f{service=w}]", kept, "/a/b", Truth.POSSIBLE),
+        ("a[?f{service=w most=1}]", free, '/a[b/c/"1"][b/c/"2"]', Truth.POSSIBLE),
+        ("a[?f{service=w most=2}]", free, "/a[b/c[text()]][b[c]]", Truth.POSSIBLE),
+        ("a[?f{service=w most=0}]", free, "/a/b", Truth.NEVER),
+    ):
+        assert said(document(notation), query, schema) is verdict, (notation, query)
+    narrow = parse_schema(text.format(">= 0").replace("|text()| >= 0", "|text()| <= 1"))
+    tree = document("a[?f{service=w most=1}]")
+    assert said(tree, '/a[b/c/"1"][b/c/"2"]', narrow) is Truth.NEVER
+    assert most_trees(tree, narrow, tree.root, "w", "b") == 1
+
+
+def test_calls_inside_what_comes() -> None:
+    """P2 remark 5: b comes with a call, which brings c under it; w itself brings no c."""
+    schema = parse_schema(
+        "root: a  a -> |b| >= 0 & |w| >= 0  b -> |v| <= 1 & |c| <= 2  c ->"
+        "  call w root: b  b -> |v| <= 1  call v root: c"
+    )
+    tree = document("a[?f{service=w}]")
+    pattern = parse_pattern("match /a/b/c")
+    messages = typed_future(tree, pattern, schema)
+    assert messages is not None
+    assert len(messages) == 2
+    played(tree, messages, schema)
+    assert rows(tree, pattern)
+    without = parse_schema(str(schema).replace("b -> |v| <= 1\n", "b ->\n"))
+    assert said(document("a[?f{service=w}]"), "/a/b/c", without) is Truth.NEVER
+
+
+def test_can_bring_sub_patterns() -> None:
+    schema = parse_schema(
+        "root: r  r -> |a| >= 0 & |w| >= 0  a -> |b| = 1 & |dom| <= 1 & |@k| <= 1"
+        "  b -> |text()| <= 1 & |@k| = 0  call w root: a"
+    )
+    for path, is_possible in (
+        ("/a", True),
+        ("/b", False),
+        ("//b", True),
+        ("/a[b][other]", True),
+        ("/a[b][other][another]", False),
+        ('/a[b/"1"][@k = "1"]', True),
+        ("/a/b[@k]", False),
+        ("/a/b/@m", True),
+        ("/a[$x][b/$x]", True),  # a text of a's own is dom, too
+        ("/a[$x/@k][b/$x]", True),
+        ("/a[b or c]", True),
+        ("/a/other/text()", False),  # a leaf
+        ('/a[@k = "1"][@k = "2"]', False),
+    ):
+        assert can_bring(schema, "w", wanted(path)) is is_possible, path
+    assert not can_bring(schema, "w", wanted("//@k").branches[0])  # type: ignore[arg-type]
+
+
+def test_can_bring_takes_relations_and_bindings() -> None:
+    schema = parse_schema("root: r  r -> |a| >= 0 & |w| >= 0  a -> |b| <= 1  b ->  call w root: a")
+    program = compile_pattern(parse_pattern("match /r/a/$x return $x"))
+    (relation,) = [r for r in program.relations if r.node is not None and r.node.test == Name("a")]
+    assert can_bring(schema, "w", relation)
+    assert can_bring(schema, "w", wanted("/a/$x"), bindings={"x": "b"})
+    assert not can_bring(schema, "w", wanted("/a/$x"), bindings={"x": "17"})
+    found = example_tree(schema, "w", wanted("/a/$x"))
+    assert found is not None
+    assert str(found[0]) == "w: <a><b/></a>"
+
+
+def test_what_is_not_decided_is_refused() -> None:
+    schema = parse_schema(P2_TYPE)
+    for notation, query in (
+        ("a[b, ?f{service=w}]", "/a[not(c)]"),
+        ("a[b, ?f{service=w}]", "/a[b#s][c#t] where t - s <= 1"),
+        ("a[b, ?f{service=w deletes=yes}]", "/a/c"),
+        ("a[b, ?f{service=w}]", '/a[. = "1"]'),
+        ("a[b, ?f{service=w}]", '/a[c = "1"]'),
+        ("a[b, ?f{service=w}]", "/a/c[@k > 5]"),
+    ):
+        with pytest.raises(UndecidedError) as undecided:
+            said(document(notation), query, schema)
+        assert undecided.value.code == "AX503", query
+
+
+def test_the_limit_is_said() -> None:
+    schema = parse_schema(P2_TYPE)
+    tree = document("a[b, ?f{service=w}]")
+    pattern = parse_pattern("match /a[c/@k][c/@m][c[@n]][c[@o]][c/x]")
+    with pytest.raises(UndecidedError) as undecided:
+        typed_truth(tree, pattern, schema, limit=20)
+    assert undecided.value.code == "AX502"
+    assert typed_truth(tree, pattern, schema) is Truth.NEVER
+
+
+def test_many_values_to_join_are_not_tried_for_ever() -> None:
+    schema = parse_schema(
+        "root: r  r -> |a| >= 0 & |b| >= 0 & |w| >= 0  a -> |text()| = 1  b -> |c| = 1  c ->"
+        "  call w root: b"
+    )
+    inside = ", ".join(f'a["{number}"]' for number in range(800))
+    tree = document(f"r[{inside}, ?f{{service=w}}]")
+    assert said(tree, "/r[a/$x][b/c]", schema) is Truth.POSSIBLE
+    with pytest.raises(UndecidedError) as undecided:
+        said(tree, "/r[a/$x][b/$x]", schema)
+    assert undecided.value.code == "AX502"
+
+
+def test_a_document_without_its_type_is_refused() -> None:
+    with pytest.raises(InputError):
+        said(document("a[c]"), "/a/c", parse_schema(P2_TYPE))
+
+
+# Playing a future ---------------------------------------------------------------------------------
+
+
+def played(tree: Tree, messages: list, schema: Schema) -> None:
+    """Feed messages, each of which must be valid."""
+    guard = TypeGuard(tree, schema)
+    for stream, forest in messages:
+        with guard.bringing(stream):
+            operations = insert_at_call(tree, stream, forest)
+            apply(tree, operations, watchers=[guard], keep_whitespace=True)
+        assert is_valid(tree, schema)
+
+
+# Random types, documents and patterns -------------------------------------------------------------
+
+LABELS = ("a", "b", "c")
+SERVICES = ("v", "w")
+
+
+@dataclass
+class Maker:
+    random: Random
+
+    def schema(self) -> Schema:
+        rules: list[tuple[str, Formula]] = [("r", self.top())]
+        rules += [(label, self.rule(0.7)) for label in LABELS]
+        services = []
+        for service in SERVICES:
+            own = [(label, self.rule(0.6)) for label in LABELS if self.random.random() < 0.25]
+            roots = self.random.sample(LABELS, self.random.randint(1, 2))
+            services.append((service, UnorderedDTD(tuple(roots), tuple(own))))
+        return Schema(UnorderedDTD(("r",), tuple(rules)), tuple(services))
+
+    def top(self) -> Formula:
+        counts = [Count(f"?{service}", ">=", 0) for service in SERVICES]
+        free = [Count(label, ">=", 0) for label in LABELS if self.random.random() < 0.7]
+        return All((*counts, *free, *self.parts(LABELS, self.random.randint(0, 2))))
+
+    def rule(self, chance: float) -> Formula:
+        symbols = (*LABELS, "text()", "dom")
+        if self.random.random() > chance:
+            return LEAF
+        admitted = [s for s in (*symbols, "?v", "?w") if self.random.random() < 0.4]
+        free = [Count(symbol, ">=", 0) for symbol in admitted]
+        return All((*free, *self.parts(symbols, self.random.randint(0, 2))))
+
+    def parts(self, symbols: tuple[str, ...], number: int) -> Iterator[Formula]:
+        for _ in range(number):
+            yield self.part(symbols)
+
+    def part(self, symbols: tuple[str, ...]) -> Formula:
+        pick = self.random.random()
+        if pick < 0.25:
+            return Some((self.count(symbols), self.count(symbols)))
+        if pick < 0.35:
+            return Negation(All((self.count(symbols), self.count(symbols))))
+        return self.count(symbols)
+
+    def count(self, symbols: tuple[str, ...]) -> Count:
+        symbol = self.random.choice(symbols)
+        if self.random.random() < 0.1:
+            return Count(symbol, self.random.choice(("=", "<=")), self.random.choice(LABELS))
+        return Count(symbol, self.random.choice(("<=", ">=", "=", "<=")), self.random.randint(0, 2))
+
+    def xml(self) -> str:
+        """A document of a few nodes with one or two calls below the root, or one level down."""
+        calls = []
+        for name in ("f", "g")[: self.random.choice((1, 1, 2))]:
+            service = self.random.choice(SERVICES)
+            mode = ' mode="one-shot"' if self.random.random() < 0.15 else ""
+            most = f' most="{self.random.randint(1, 2)}"' if self.random.random() < 0.15 else ""
+            calls.append(
+                f'<ax:call xmlns:ax="urn:axlog" stream="{name}" service="{service}"{mode}{most}/>'
+            )
+        inside = [self.element(1) for _ in range(self.random.randint(0, 2))]
+        if inside and self.random.random() < 0.4:  # one call below another element
+            inside[0] = inside[0].replace("</", f"{calls.pop()}</", 1)
+        return f"<r>{''.join([*inside, *calls])}</r>"
+
+    def element(self, depth: int) -> str:
+        label = self.random.choice(LABELS)
+        below = [self.element(depth - 1) for _ in range(self.random.randint(0, depth))]
+        text = self.random.choice(("", "", "1"))
+        return f"<{label}>{text}{''.join(below)}</{label}>"
+
+    def pattern(self) -> Pattern:
+        while True:
+            self.left = self.random.choice((1, 2, 2, 3, 3, 4))
+            below: list[Branch] = [self.branch()]
+            while self.left > 0:
+                below.append(self.branch())
+            made = Pattern((PatternNode(Axis.CHILD, Name("r"), None, (), tuple(below)),))
+            try:
+                check(made)
+            except QueryError:
+                continue
+            return made
+
+    def branch(self) -> Branch:
+        if self.left > 1 and self.random.random() < 0.1:
+            return Or(((self.branch(),), (self.branch(),)))
+        self.left -= 1
+        axis = self.random.choice((Axis.CHILD, Axis.CHILD, Axis.DESCENDANT))
+        tests: list[Test] = [*map(Name, LABELS)] * 3
+        tests += [Name("z"), Wildcard(), Wildcard(), Variable("x"), Variable("x"), Literal("1")]
+        test = self.random.choice(tests)
+        branches: list[Branch] = []
+        while self.left > 0 and not isinstance(test, Literal) and self.random.random() < 0.5:
+            branches.append(self.branch())
+        return PatternNode(axis, test, None, (), tuple(branches))
+
+
+# Brute force on tuples ----------------------------------------------------------------------------
+#
+# A node is (label, children); a text is ("#1", ()), a call ("?stream", ()). Children are sorted.
+
+Node = tuple[str, tuple["Node", ...]]
+
+
+def as_node(tree: Tree, node: int) -> Node:
+    label = tree.label(node)
+    kind = tree.kind(node).name
+    if kind == "TEXT":
+        return (f"#{label}", ())
+    if kind == "CALL":
+        return (f"?{tree.call(node).stream}", ())
+    return (label, tuple(sorted(as_node(tree, child) for child in tree.children(node))))
+
+
+def small_trees() -> Iterator[Node]:
+    """All trees over the labels, two texts and an unknown label, of at most three nodes."""
+    leaves: list[Node] = [(label, ()) for label in (*LABELS, "z", "#1", "#2")]
+    for label in LABELS:
+        yield (label, ())
+        for one in leaves:
+            yield (label, (one,))
+            yield from ((label, (one, other)) for other in leaves if one <= other)
+            if one[0] in LABELS:
+                yield from ((label, ((one[0], (leaf,)),)) for leaf in leaves)
+
+
+TREES = list(small_trees())
+
+
+class Brute:
+    """The definitions of P2 4, by enumeration."""
+
+    def __init__(self, schema: Schema, tree: Tree) -> None:
+        self.schema = schema
+        self.calls = {s: tree.call(n) for s, n in tree.calls().items()}
+        self.known: dict[tuple[int, Node], bool] = {}
+        trees = TREES
+        self.pools = {
+            stream: [
+                t
+                for t in trees
+                if t[0] in schema.service(call.service or "").roots
+                and self.is_typed(t, schema.service(call.service or ""))
+                and self.is_typed(t, schema.document)
+            ]
+            for stream, call in self.calls.items()
+        }
+
+    def is_typed(self, node: Node, type_: UnorderedDTD) -> bool:
+        key = (id(type_), node)
+        if key not in self.known:
+            self.known[key] = self.check(node, type_)
+        return self.known[key]
+
+    def check(self, node: Node, type_: UnorderedDTD) -> bool:
+        label, below = node
+        if label[0] in "#?":
+            return True
+        formula = type_.table.get(label, LEAF)
+        numbers: Counter[str] = Counter()
+        for child, _ in below:
+            for symbol in self.symbols(child, type_):
+                numbers[symbol] += 1
+        mentioned = set(mentions(formula))
+        for child, _ in below:
+            if not mentioned & set(self.symbols(child, type_)):
+                return False
+        return evaluate(formula, numbers) and all(self.is_typed(c, type_) for c in below)
+
+    def symbols(self, label: str, type_: UnorderedDTD) -> tuple[str, ...]:
+        if label[0] == "#":
+            return ("text()", "dom")
+        if label[0] == "?":
+            return (f"?{self.calls[label[1:]].service}",)
+        return (label,) if label in type_.table else ("dom",)
+
+    def documents(self, start: Node, most: int) -> Iterator[Node]:
+        """Every document that at most so many valid messages of one or two trees lead to."""
+        first: tuple[Node, tuple[str, ...]] = (start, ())
+        known, level = {first}, [first]
+        yield start
+        for _ in range(most):
+            following = []
+            for at, brought in level:
+                for stream, forest in self.messages(brought):
+                    grown = self.insert(at, stream, forest)
+                    if grown is None or not self.is_typed(grown, self.schema.document):
+                        continue
+                    counted = tuple(sorted((*brought, *[stream] * len(forest))))
+                    if (grown, counted) not in known:
+                        known.add((grown, counted))
+                        following.append((grown, counted))
+                        yield grown
+            level = following
+
+    def messages(self, brought: tuple[str, ...]) -> Iterator[tuple[str, tuple[Node, ...]]]:
+        for stream, call in self.calls.items():
+            for size in (1, 2):
+                if call.most is not None and brought.count(stream) + size > call.most:
+                    continue
+                for forest in combinations_with_replacement(self.pools[stream], size):
+                    yield stream, forest
+
+    def insert(self, node: Node, stream: str, forest: tuple[Node, ...]) -> Node | None:
+        """The document with a forest beside a call; a one-shot call goes."""
+        label, below = node
+        call = (f"?{stream}", ())
+        if call in below:
+            rest = list(below)
+            if self.calls[stream].mode == "one-shot":
+                rest.remove(call)
+            return (label, tuple(sorted((*rest, *forest))))
+        for at, child in enumerate(below):
+            grown = self.insert(child, stream, forest)
+            if grown is not None:
+                return (label, tuple(sorted((*below[:at], grown, *below[at + 1 :]))))
+        return None
+
+
+def mentions(formula: Formula) -> Iterator[str]:
+    match formula:
+        case Count(symbol=symbol, than=than):
+            yield symbol
+            if isinstance(than, str):
+                yield than
+        case Negation(part=part):
+            yield from mentions(part)
+        case All(parts=parts) | Some(parts=parts):
+            for part in parts:
+                yield from mentions(part)
+
+
+def evaluate(formula: Formula, numbers: Counter[str]) -> bool:
+    match formula:
+        case Count(symbol=symbol, operator=operator, than=than):
+            left, right = numbers[symbol], numbers[than] if isinstance(than, str) else than
+            return {"=": left == right, "<=": left <= right, ">=": left >= right}[operator]
+        case Negation(part=part):
+            return not evaluate(part, numbers)
+        case All(parts=parts):
+            return all(evaluate(part, numbers) for part in parts)
+        case Some(parts=parts):
+            return any(evaluate(part, numbers) for part in parts)
+
+
+def matches(pattern: Pattern, root: Node) -> bool:
+    """Whether a pattern with at most one variable, $x, matches, for some value of it."""
+    values = {label.lstrip("#") for label, _ in descendants(("", (root,)))}
+    return any(holds(pattern.branches, ("", (root,)), value) for value in values)
+
+
+def holds(branches: tuple[Branch, ...], node: Node, value: str) -> bool:
+    for branch in branches:
+        if isinstance(branch, Or):
+            if not any(holds(inside, node, value) for inside in branch.alternatives):
+                return False
+            continue
+        assert isinstance(branch, PatternNode)
+        reached = node[1] if branch.axis is Axis.CHILD else tuple(descendants(node))
+        if not any(
+            passes(branch.test, below, value) and holds(branch.branches, below, value)
+            for below in reached
+        ):
+            return False
+    return True
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    for child in node[1]:
+        yield child
+        yield from descendants(child)
+
+
+def passes(test: Test, node: Node, value: str) -> bool:
+    label = node[0]
+    if label[0] == "?":
+        return False
+    match test:
+        case Name(label=name):
+            return label == name
+        case Wildcard():
+            return label[0] != "#"
+        case Literal(text=text):
+            return label == f"#{text}"
+        case Variable():
+            return label.lstrip("#") == value
+    raise AssertionError(test)
+
+
+def cases(seed: int, count: int) -> Iterator[tuple[Schema, str]]:
+    maker = Maker(Random(seed))
+    while count:
+        schema, written = maker.schema(), maker.xml()
+        if is_valid(load(written), schema):
+            count -= 1
+            yield schema, written
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_oracle_typed_truth(seed: int) -> None:
+    maker = Maker(Random(100 + seed))
+    verdicts: Counter[Truth] = Counter()
+    for schema, written in cases(seed, 100):
+        tree = load(written)
+        brute = Brute(schema, tree)
+        start = as_node(tree, tree.root)
+        documents = list(islice(brute.documents(start, 2), 300))
+        for _ in range(8):
+            pattern = maker.pattern()
+            messages = typed_future(tree, pattern, schema)
+            if messages is None:
+                verdicts[Truth.NEVER] += 1
+                found = [d for d in documents if matches(pattern, d)]
+                assert not found, f"{pattern}\n{schema}\n{written}\n{found[:1]}"
+                continue
+            verdicts[Truth.POSSIBLE if messages else Truth.TRUE] += 1
+            assert bool(messages) is not matches(pattern, start)
+            grown = load(written)
+            played(grown, messages, schema)
+            assert rows(grown, pattern), f"{pattern}\n{schema}\n{written}"
+    assert min(verdicts[truth] for truth in Truth) > 20, verdicts
+
+
+def test_oracle_typed_truth_by_the_reference() -> None:
+    """The same by the reference's futures, with the type as what is allowed."""
+    maker = Maker(Random(9))
+    alphabet = Alphabet(("a", "b"), ("1",))
+    tried = possible = 0
+    for schema, written in cases(50, 150):
+        tree = load(written)
+        if any(tree.call(node).mode == "one-shot" for node in tree.calls().values()):
+            continue
+        pools = {}
+        for stream, node in tree.calls().items():
+            type_ = schema.service(tree.call(node).service or "")
+            alone = Schema(type_)
+            pools[stream] = tuple(
+                fragment
+                for fragment in fragments(alphabet, 2, ordered=True)
+                if is_valid(load(as_element(fragment)), alone)
+            )
+        bound = Bound(
+            alphabet, 1, 2, times=(0, 1), ordered=True, pools=pools,
+            allows=partial(is_valid, schema=schema),
+        )  # fmt: skip
+        pattern = maker.pattern()
+        verdict = truth(tree, pattern, bound)
+        ours = typed_truth(tree, pattern, schema)
+        tried += 1
+        if verdict is not Truth.NEVER:
+            possible += verdict is Truth.POSSIBLE
+            assert ours is verdict, f"{pattern}\n{schema}\n{written}"
+    assert tried > 40
+    assert possible > 5
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def test_oracle_reach() -> None:
+    """Which numbers valid steps lead to, against a search that tries them all up to six."""
+    random = Random(21)
+    maker = Maker(random)
+    symbols = ("a", "b", "?w", "?v")
+    kinds = {symbol: (symbol,) for symbol in symbols}
+    verdicts: Counter[bool] = Counter()
+    while min(verdicts[True], verdicts[False]) < 150:
+        admitted = tuple(Count(symbol, ">=", 0) for symbol in symbols)
+        formula = All((*admitted, *maker.parts(symbols, random.randint(1, 3))))
+        callers = [
+            Caller(
+                name, random.choice(SERVICES), random.choice((("a",), ("b",), ("a", "b"))),
+                (random.random() < 0.3,), random.choice((None, None, 1, 2)),
+            )
+            for name in ("f", "g")[: random.randint(1, 2)]
+        ]  # fmt: skip
+        start = Counter({"a": random.randint(0, 1), "b": random.randint(0, 1)})
+        start.update(f"?{caller.service}" for caller in callers)
+        if not evaluate(formula, start):
+            continue
+        labels = random.choice((("a",), ("b",), ("a", "b")))
+        goal = {(random.choice(callers).service, label): random.randint(1, 2) for label in labels}
+        steps = reach(Constraint(formula, kinds), start, callers, goal)
+        verdicts[steps is not None] += 1
+        expected = any(
+            all(brought.get(key, 0) >= number for key, number in goal.items())
+            for brought in reachable(formula, start, callers)
+        )
+        assert (steps is not None) is expected, (formula, start, callers, goal, steps)
+
+
+def reachable(
+    formula: Formula, start: Counter[str], callers: list[Caller]
+) -> Iterator[dict[tuple[str, str], int]]:
+    """What services have brought, after any valid steps that add up to six of each label."""
+    first = (tuple((0, 0) for _ in callers), frozenset[int]())
+    known, waiting = {first}, [first]
+    while waiting:
+        added, gone = waiting.pop()
+        brought: Counter[tuple[str, str]] = Counter()
+        for caller, (a, b) in zip(callers, added, strict=True):
+            brought.update({(caller.service, "a"): a, (caller.service, "b"): b})
+        yield brought
+        for at, caller in enumerate(callers):
+            if at in gone:
+                continue
+            for a, b in product(range(7), repeat=2):
+                more = (added[at][0] + a, added[at][1] + b)
+                is_bringable = (not a or "a" in caller.roots) and (not b or "b" in caller.roots)
+                is_short = caller.room is None or sum(more) <= caller.room
+                if not (a or b) or not is_bringable or not is_short or max(more) > 6:
+                    continue
+                following = (
+                    (*added[:at], more, *added[at + 1 :]),
+                    gone | {at} if caller.goes[0] else gone,
+                )
+                numbers = start.copy()
+                numbers["a"] += sum(each[0] for each in following[0])
+                numbers["b"] += sum(each[1] for each in following[0])
+                for index in following[1]:
+                    numbers[f"?{callers[index].service}"] -= 1
+                if following not in known and evaluate(formula, numbers):
+                    known.add(following)
+                    waiting.append(following)
