@@ -93,7 +93,8 @@ class Recorder:
                 kinds.append(ELEMENT)
                 labels.append(self._intern(tag) if label is None else label)
                 inner = keep
-                for key, value in cast("list[tuple[str, str]]", element.items()):
+                pairs: Any = element.items()
+                for key, value in pairs:
                     label = of_attributes.get(key)
                     labels.append(self._intern_attribute(key) if label is None else label)
                     labels.append(len(texts))
