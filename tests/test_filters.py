@@ -27,7 +27,7 @@ from axlog.matching.filters import Filter
 from axlog.matching.paths import Place, Watch, needs_of
 from axlog.matching.questions import has_value, make_question
 from axlog.matching.twigs import DOCUMENT, Layout, can_check, make_check
-from axlog.matching.watching import Strings
+from axlog.matching.watching import Strings, short_value
 from axlog.workloads.benchmarks.filters import same_answers
 from axlog.workloads.small_cases import fragment, pattern
 
@@ -115,23 +115,82 @@ def test_differential_checks_and_interpreter(seeds: range) -> None:
         automaton = Automaton()
         for number, need in enumerate(needs.each):
             automaton.add(need, number)
+        for number, route in enumerate(needs.meetings):
+            automaton.mark(route, number)
         for _ in range(4):
             text = decorate(random, fragment(random, random.randint(1, 12)))
             root = element(text)
             holds = bool(answers(load(text), one))
             where = f"seed {seed}: {one} on {text}"
-            met = len(automaton.needs(root)) == len(needs.each)
+            found, repeated = automaton.look(root)
+            met = len(found) == len(needs.each)
+            says_all = needs.are_whole and not repeated
             assert met or not holds, where
-            assert not needs.are_enough or met == holds, where
+            assert not says_all or met == holds, where
             if can_check(root_relation):
                 assert make_check(root_relation)(Layout(root), DOCUMENT) == holds, where
             assert ask is None or ask(root) == holds, where
             counts["needed"] += not met
-            counts["enough"] += needs.are_enough
+            counts["enough"] += says_all
             counts["checked"] += can_check(root_relation)
             counts["asked"] += ask is not None
             counts["held"] += holds
     assert min(counts.values()) > len(seeds) // 4, counts
+
+
+def nested(random: Random, size: int) -> str:
+    """A message with more labels than the small cases have: some elements are the only ones."""
+    label = random.choice("abcdef")
+    given = ' k="1"' if random.random() < 0.4 else ""
+    inside = ""
+    while size > 1:
+        part = random.randint(1, size - 1)
+        inside += nested(random, part)
+        size -= part
+    return f"<{label}{given}>{inside}</{label}>"
+
+
+def branching(random: Random) -> str:
+    """A pattern whose branches meet below the root element, sometimes at two nodes."""
+
+    def branch() -> str:
+        return str(random.choice(("@k", "@k", "*", "*/@k", "//*/@k", *"abcdef")))
+
+    start = random.choice(("//", "//", "/*/", "/*//"))
+    tail = random.choice((f"/{random.choice('abcdef')}", "/@k", f"/*[{branch()}]/@k", ""))
+    one, other = branch(), branch()
+    return f"match {start}{random.choice('abcdef*')}[{one}][{other}]{tail}"
+
+
+@pytest.mark.parametrize("seeds", blocks(1200, 400), ids=str)
+def test_differential_meetings_and_interpreter(seeds: range) -> None:
+    """Needs that must be met below one element: settled if there is one, checked if several."""
+    counts = dict.fromkeys(("one element", "several hold", "several do not"), 0)
+    for seed in seeds:
+        random = Random(seed)
+        one = parse_pattern(branching(random))
+        needs = needs_of(compile_pattern(one).root)
+        automaton = Automaton()
+        for number, need in enumerate(needs.each):
+            automaton.add(need, number)
+        for number, route in enumerate(needs.meetings):
+            automaton.mark(route, number)
+        made = make({"k": one}, ALWAYS)
+        for _ in range(6):
+            text = nested(random, random.randint(4, 14))
+            root, holds = element(text), bool(answers(load(text), one))
+            where = f"seed {seed}: {one} on {text}"
+            assert made.matches(root) == ({"k"} if holds else set()), where
+            found, repeated = automaton.look(root)
+            met = len(found) == len(needs.each)
+            assert met or not holds, where
+            if not needs.meetings or not met:
+                continue
+            assert repeated or holds, where
+            counts["one element"] += not repeated
+            counts["several hold"] += bool(repeated) and holds
+            counts["several do not"] += bool(repeated) and not holds
+    assert min(counts.values()) > 10, counts
 
 
 def test_differential_relations_of_an_engine() -> None:
@@ -326,8 +385,13 @@ def test_needs_of_a_branching_pattern() -> None:
         frozenset({Place(("a", "b"), Watch("attribute", "k", one))}),
         frozenset({Place(("a", "//", "c"), Watch("text", None, text))}),
     }
+    assert needs.are_enough  # they meet at the root element, and there is one
+    needs = needs_of(compile_pattern(parse_pattern("match //a[b]/c[@k]/@m")).root)
+    assert needs.meetings == {("//", "a"), ("//", "a", "c")}
+    assert needs.are_whole
     assert not needs.are_enough
     assert needs_of(compile_pattern(parse_pattern("match //a/*//b")).root).are_enough
+    assert not needs_of(compile_pattern(parse_pattern("match //a[not(b)]")).root).are_whole
 
 
 # Strings ------------------------------------------------------------------------------------------
@@ -358,6 +422,8 @@ def test_differential_has_value_and_string_value(seed: int, wanted: str) -> None
     own = tree.string_value(tree.root)
     assert has_value(element(text), own)
     assert has_value(element(text), wanted) == (own == wanted)
+    for longest in range(len(own) + 2):
+        assert short_value(element(text), longest) == (own if len(own) <= longest else None)
 
 
 def test_both_sides_of_the_benchmark_answer_the_same() -> None:

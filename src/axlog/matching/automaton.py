@@ -9,12 +9,14 @@ leads to a dead state, and what is below it is not looked at.
 States are bounded: when there are `most_states`, the half that was not used for longest is dropped.
 `nodes`, `states`, `hits`, `misses`, `evicted` count. Changes to the trie drop all states.
 
-Law: `needs(message)` is the set of needs of which the message has a place. Not handled here: what a
-pattern asks of several places together.
+Law: `look(message)` finds the needs of which the message has a place, and the marked routes that
+lead to two of its elements or more. Not handled here: what a pattern asks of several places
+together.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
@@ -50,7 +52,7 @@ class Counters:
 class TrieNode:
     """Where a beginning of paths ends."""
 
-    __slots__ = ("below", "by_label", "is_loop", "needs", "star", "watched")
+    __slots__ = ("below", "by_label", "is_loop", "marks", "needs", "star", "watched")
 
     def __init__(self, is_loop: bool = False) -> None:
         self.by_label: dict[str, TrieNode] = {}
@@ -58,6 +60,7 @@ class TrieNode:
         self.below: TrieNode | None = None  # the loop of `//`: here and at all that is below
         self.is_loop = is_loop
         self.needs: set[int] = set()
+        self.marks: set[int] = set()  # routes whose elements are counted
         self.watched = Watched()
 
     def get(self, label: str) -> TrieNode | None:
@@ -82,13 +85,13 @@ class TrieNode:
     @property
     def is_empty(self) -> bool:
         has_paths = self.by_label or self.star or self.below
-        return not (has_paths or self.needs or self.watched)
+        return not (has_paths or self.needs or self.marks or self.watched)
 
 
 class State(dict[object, "State"]):
     """A set of trie nodes; as a mapping, the next state by label, made when it is first asked."""
 
-    __slots__ = ("automaton", "leads_on", "needs", "nodes", "used", "watchers")
+    __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watchers")
 
     def __init__(self, automaton: Automaton, nodes: frozenset[TrieNode]) -> None:
         super().__init__()
@@ -96,6 +99,7 @@ class State(dict[object, "State"]):
         self.nodes = nodes
         self.leads_on = any(node.leads_on for node in nodes)
         self.needs = frozenset(need for node in nodes for need in node.needs)
+        self.marks = frozenset(mark for node in nodes for mark in node.marks)
         watched = [node.watched for node in nodes if node.watched]
         self.watchers = Watchers(watched, automaton.merging) if watched else None
         self.used = 0
@@ -137,38 +141,57 @@ class Automaton:
     def add(self, places: Iterable[Place], need: int) -> None:
         """Look for a need at these places."""
         for place in places:
-            node = self._root
-            for label in place.route:
-                following = node.get(label)
-                if following is None:
-                    following = TrieNode(label == BELOW)
-                    node.put(label, following)
-                    self.nodes += 1
-                node = following
+            node = self._grow(place.route)
             if place.watch is None:
                 node.needs.add(need)
             else:
                 node.watched.add(place.watch, need)
-        self._is_stale = True
 
     def remove(self, places: Iterable[Place], need: int) -> None:
         """Look for a need no more."""
         for place in places:
-            way = [self._root, *self._way(place.route)]
+            node = self._way(place.route)[-1]
             if place.watch is None:
-                way[-1].needs.discard(need)
+                node.needs.discard(need)
             else:
-                way[-1].watched.remove(place.watch, need)
-            for above, label in zip(reversed(way[:-1]), reversed(place.route), strict=True):
-                below = above.get(label)
-                if below is None or not below.is_empty:
-                    break
-                above.put(label, None)
-                self.nodes -= 1
+                node.watched.remove(place.watch, need)
+            self._prune(place.route)
+
+    def mark(self, route: Route, mark: int) -> None:
+        """Say of messages whether this route leads to more than one element."""
+        self._grow(route).marks.add(mark)
+
+    def unmark(self, route: Route, mark: int) -> None:
+        self._way(route)[-1].marks.discard(mark)
+        self._prune(route)
+
+    def _grow(self, route: Route) -> TrieNode:
+        """The node of a route, made if there is none."""
         self._is_stale = True
+        node = self._root
+        for label in route:
+            following = node.get(label)
+            if following is None:
+                following = TrieNode(label == BELOW)
+                node.put(label, following)
+                self.nodes += 1
+            node = following
+        return node
+
+    def _prune(self, route: Route) -> None:
+        """Drop the nodes of a route that nothing needs any more."""
+        self._is_stale = True
+        way = self._way(route)
+        for above, label in zip(reversed(way[:-1]), reversed(route), strict=True):
+            below = above.get(label)
+            if below is None or not below.is_empty:
+                return
+            above.put(label, None)
+            self.nodes -= 1
 
     def _way(self, route: Route) -> list[TrieNode]:
-        node, way = self._root, []
+        node = self._root
+        way = [node]
         for label in route:
             following = node.get(label)
             assert following is not None, "what is removed was added"
@@ -222,8 +245,11 @@ class Automaton:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def needs(self, message: Element) -> Found:
-        """The needs of which a message has a place."""
+    def look(self, message: Element) -> tuple[Found, set[int]]:
+        """The needs of which a message has a place, and the marks of routes that lead to several.
+
+        A mark is also given where two states hold it: they are states of different elements.
+        """
         if self._is_stale:
             self._start()
         counters, dead = self.counters, self._dead
@@ -231,7 +257,7 @@ class Automaton:
         missed = counters.misses
         first = self._first[message.tag]
         steps = 1
-        visited = {first}
+        visited = [first]
         found: Found = set()
         if first.watchers is not None:
             first.watchers.look(message, found)
@@ -243,15 +269,25 @@ class Automaton:
                 following = state[element.tag]
                 if following is dead:
                     continue
-                visited.add(following)
+                visited.append(following)
                 if following.watchers is not None:
                     following.watchers.look(element, found)
                 if following.leads_on and len(element):
                     waiting.append((element, following))
         counters.hits += steps - (counters.misses - missed)
-        for state in visited:
-            state.used = counters.messages
-        return found.union(*[state.needs for state in visited])
+        return self._gather(visited, found)
+
+    def _gather(self, visited: list[State], found: Found) -> tuple[Found, set[int]]:
+        now = self.counters.messages
+        once: set[int] = set()
+        repeated: set[int] = set()
+        for state, count in Counter(visited).items():
+            state.used = now
+            found |= state.needs
+            if state.marks:
+                repeated |= state.marks if count > 1 else once & state.marks
+                once |= state.marks
+        return found, repeated
 
 
 def _closed(nodes: Iterable[TrieNode]) -> frozenset[TrieNode]:

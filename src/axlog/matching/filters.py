@@ -25,9 +25,10 @@ runs with no document. Not handled: axes that leave the subtree, several trees i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
@@ -38,10 +39,12 @@ from axlog.language.pattern import Axis, Pattern
 from axlog.language.query import Query, parse_query
 from axlog.matching.automaton import MOST_STATES, Automaton
 from axlog.matching.one_by_one import Asked, OnTree, Tested, is_odd, tree_of
-from axlog.matching.paths import Need, rarest
+from axlog.matching.paths import Need, Route, rarest
 from axlog.matching.rows import UNKNOWN
 from axlog.matching.twigs import DOCUMENT, Layout
 from axlog.matching.wanted import Known, Wanted, known_values
+
+T = TypeVar("T")
 
 AUTOMATON_FROM = 24
 """Patterns from which the automaton pays: where `workloads/benchmarks/filters.py` sees our two ways
@@ -100,6 +103,16 @@ class Statistics:
         return self.hits / steps if steps else 1.0
 
 
+class _Waiting(NamedTuple):
+    """A pattern that its rarest need wakes, and when it then holds without a check."""
+
+    others: frozenset[int]  # the needs that must be met too
+    meetings: frozenset[int]  # the marks of routes that must lead to one element
+    is_settled: bool  # needs and meetings say all
+    keys: set[str]  # those of the pattern: most messages need nothing else of it
+    wanted: Wanted
+
+
 class Filter:
     """Patterns by key, tested together."""
 
@@ -115,7 +128,10 @@ class Filter:
         self._needs: dict[Need, int] = {}
         self._users: dict[int, int] = {}  # patterns by need
         self._numbers = 0
-        self._waiting: dict[int, list[tuple[frozenset[int], Wanted]]] = {}
+        self._marks: dict[Route, int] = {}
+        self._waiting: dict[int, list[_Waiting]] = {}
+        self._settling: dict[int, list[Wanted]] = {}  # patterns that one need alone settles
+        self._settled: dict[int, list[set[str]]] = {}  # the keys of these
         self._always: dict[Wanted, None] = {}  # patterns that need no place
         self._asked: Asked | None = None
         self._tested: Tested | None = None
@@ -168,17 +184,17 @@ class Filter:
         if wanted is None:
             wanted = self._wanted[same] = Wanted(source, axis, known)
             self._enter(wanted)
-        wanted.keys[key] = None
+        wanted.keys.add(key)
         self._by_key[key] = wanted
         self._written[key] = written
 
     def remove(self, key: str) -> None:
         """Look no more for the pattern of a key."""
         wanted = self._of(key)
-        del self._by_key[key], self._written[key], wanted.keys[key]
+        del self._by_key[key], self._written[key]
+        wanted.keys.remove(key)
         if not wanted.keys:
-            same = next(s for s, each in self._wanted.items() if each is wanted)
-            del self._wanted[same]
+            del self._wanted[wanted.source, wanted.axis, wanted.values]
             self._leave(wanted)
 
     def _of(self, key: str) -> Wanted:
@@ -191,35 +207,60 @@ class Filter:
         """Put a new pattern's needs into the automaton; the rarest one wakes it."""
         self._asked, self._tested, self._on_tree = None, None, {}
         self._reading_texts += wanted.reads_texts
-        if not wanted.needs.each:
+        needs = wanted.needs
+        if not needs.each:
             self._always[wanted] = None
             return
-        for need in wanted.needs.each:
-            number = self._needs.get(need)
-            if number is None:
-                number = self._needs[need] = self._numbers
-                self._numbers += 1
-                self._users[number] = 0
-                self._automaton.add(need, number)
-            self._users[number] += 1
-        first = self._needs[rarest(wanted.needs.each)]
-        others = frozenset(self._needs[need] for need in wanted.needs.each) - {first}
-        self._waiting.setdefault(first, []).append((others, wanted))
+        numbers = [self._use(self._needs, need, self._automaton.add) for need in needs.each]
+        meetings = needs.meetings if needs.are_whole else ()
+        marks = [self._use(self._marks, route, self._automaton.mark) for route in meetings]
+        first = self._needs[rarest(needs.each)]
+        others = frozenset(numbers) - {first}
+        if wanted.is_settled and not others and not marks:
+            self._settling.setdefault(first, []).append(wanted)
+            self._settled.setdefault(first, []).append(wanted.keys)
+            return
+        entry = _Waiting(others, frozenset(marks), wanted.is_settled, wanted.keys, wanted)
+        self._waiting.setdefault(first, []).append(entry)
 
     def _leave(self, wanted: Wanted) -> None:
         self._asked, self._tested, self._on_tree = None, None, {}
         self._reading_texts -= wanted.reads_texts
         self._always.pop(wanted, None)
-        for need in wanted.needs.each:
-            number = self._needs[need]
-            waiting = [pair for pair in self._waiting.get(number, ()) if pair[1] is not wanted]
-            self._waiting[number] = waiting
-            if not waiting:
-                del self._waiting[number]
-            self._users[number] -= 1
-            if not self._users[number]:
-                del self._users[number], self._needs[need]
-                self._automaton.remove(need, number)
+        needs = wanted.needs
+        if not needs.each:
+            return
+        first = self._needs[rarest(needs.each)]
+        waiting = [e for e in self._waiting.pop(first, ()) if e.wanted is not wanted]
+        if waiting:
+            self._waiting[first] = waiting
+        settling = [each for each in self._settling.pop(first, ()) if each is not wanted]
+        self._settled.pop(first, None)
+        if settling:
+            self._settling[first] = settling
+            self._settled[first] = [each.keys for each in settling]
+        for need in needs.each:
+            self._drop(self._needs, need, self._automaton.remove)
+        for route in needs.meetings if needs.are_whole else ():
+            self._drop(self._marks, route, self._automaton.unmark)
+
+    def _use(self, known: dict[T, int], what: T, enter: Callable[[T, int], None]) -> int:
+        """The number of a need or a route, which enters the automaton when it is new."""
+        number = known.get(what)
+        if number is None:
+            number = known[what] = self._numbers
+            self._numbers += 1
+            self._users[number] = 0
+            enter(what, number)
+        self._users[number] += 1
+        return number
+
+    def _drop(self, known: dict[T, int], what: T, leave: Callable[[T, int], None]) -> None:
+        number = known[what]
+        self._users[number] -= 1
+        if not self._users[number]:
+            del self._users[number], known[what]
+            leave(what, number)
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -253,9 +294,19 @@ class Filter:
             if self._asked is None:
                 self._asked = Asked(list(self._wanted.values()))
             return self._asked.keys(message, time, content)
-        found: set[str] = set()
-        for wanted in self._holding(message, time, content):
-            found.update(wanted.keys)
+        needs, repeated = self._automaton.look(message)
+        settled = self._settled
+        # Keys by sets, not by patterns: of ten thousand patterns most are not in the cache.
+        found: set[str] = set().union(
+            *chain.from_iterable([settled[need] for need in needs & settled.keys()])
+        )
+        holding, left_open = self._candidates(needs, repeated)
+        found.update(*[entry.keys for entry in holding])
+        if left_open:
+            checked = _Checking(message, time, content, len(left_open))
+            passed = [wanted.keys for wanted in left_open if checked.holds(wanted)]
+            self.refuted += len(left_open) - len(passed)
+            found.update(*passed)
         return found
 
     def match(
@@ -286,43 +337,41 @@ class Filter:
             made = self._on_tree[with_rows] = OnTree(list(self._wanted.values()), with_rows)
         return made
 
-    def _candidates(self, message: Element) -> list[Wanted]:
-        """The patterns all of whose needs a message meets."""
-        found = self._automaton.needs(message)
+    def _candidates(
+        self, found: set[int], repeated: set[int]
+    ) -> tuple[list[_Waiting], list[Wanted]]:
+        """The patterns of several needs, all met: those that hold, and those left open."""
+        holding: list[_Waiting] = []
+        left_open = list(self._always)
         waiting = self._waiting
-        awake = [
-            wanted
-            for need in found & waiting.keys()
-            for others, wanted in waiting[need]
-            if not others or others <= found
-        ]
-        return [*awake, *self._always] if self._always else awake
-
-    def _holding(self, message: Element, time: int, content: bytes | None) -> list[Wanted]:
-        """The patterns that hold: those the automaton settles, and those that pass the check."""
-        candidates = self._candidates(message)
-        holding = [wanted for wanted in candidates if wanted.is_settled]
-        if len(holding) < len(candidates):
-            left_open = [wanted for wanted in candidates if not wanted.is_settled]
-            checked = _Checking(message, time, content, len(left_open))
-            passed = [wanted for wanted in left_open if checked.holds(wanted)]
-            self.left_open += len(left_open)
-            self.refuted += len(left_open) - len(passed)
-            holding += passed
-        return holding
+        for need in found & waiting.keys():
+            for entry in waiting[need]:
+                others, meetings, is_settled, _, wanted = entry
+                if others and not others <= found:
+                    continue
+                if is_settled and (not meetings or meetings.isdisjoint(repeated)):
+                    holding.append(entry)
+                else:
+                    left_open.append(wanted)
+        self.left_open += len(left_open)
+        return holding, left_open
 
     def _rows(
         self, message: Element, time: int, content: bytes | None
     ) -> Iterator[tuple[Wanted, Bag]]:
-        candidates = self._candidates(message)
-        checked = _Checking(message, time, content, len(candidates))
-        for wanted in candidates:
-            if not wanted.is_settled:
-                self.left_open += 1
-                if wanted.can_check and not checked.holds(wanted):
-                    self.refuted += 1
-                    continue
-            yield wanted, checked.rows(wanted)
+        needs, repeated = self._automaton.look(message)
+        holding, left_open = self._candidates(needs, repeated)
+        checked = _Checking(message, time, content, len(left_open))
+        for need in needs & self._settling.keys():
+            for wanted in self._settling[need]:
+                yield wanted, checked.rows(wanted)
+        for entry in holding:
+            yield entry.wanted, checked.rows(entry.wanted)
+        for wanted in left_open:
+            if wanted.can_check and not checked.holds(wanted):
+                self.refuted += 1
+            else:
+                yield wanted, checked.rows(wanted)
 
     def statistics(self) -> Statistics:
         """How large the filter is and what its automaton did so far."""

@@ -5,9 +5,10 @@ path from the root (YFilter's path decomposition; P3 3.5). Such a path is a `Nee
 which a message must have at least one. A place is a route through elements and what is watched at
 its end: nothing more, the element's string value, a text in it or an attribute of it.
 
-Law: if a pattern holds on a message, all its needs are met. If `Needs.are_enough`, the converse too
-(linear paths, with a value test at the end); else branches that must meet in one node, `not`, joins
-and what has no place here are checked after (`twigs.py`, `rows.py`).
+Law: if a pattern holds on a message, all its needs are met. The converse too if `Needs.are_whole`
+and no route of `Needs.meetings` leads to two elements of the message: branches that meet at a node
+then meet at that one element. A linear path has no meetings, and there is one root element. For the
+rest, `not`, joins and what has no place here, patterns are checked after (`twigs.py`, `rows.py`).
 """
 
 from __future__ import annotations
@@ -56,10 +57,16 @@ Need = frozenset[Place]
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a message must have for a pattern to hold; `are_enough`: and need not have more."""
+    """What a message must have for a pattern to hold."""
 
     each: tuple[Need, ...]
-    are_enough: bool
+    meetings: frozenset[Route]  # where needs must be met below one and the same element
+    are_whole: bool  # together with the meetings they say all that the pattern does
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether a message that meets the needs matches, whatever else is in it."""
+        return self.are_whole and not self.meetings
 
 
 def needs_of(root: Relation) -> Needs:
@@ -68,11 +75,17 @@ def needs_of(root: Relation) -> Needs:
     found: list[Need] = []
     for edge in root.edges:
         axis = Axis.DESCENDANT if edge.axis is Axis.DESCENDANT_OR_SELF else edge.axis
-        found += finder.linear(finder.reach(Edge(axis, edge.relation), ()))
+        found += finder.some(finder.reach(Edge(axis, edge.relation), ()))
     for choice in root.choices:
-        found += finder.linear(finder.either(choice, ()))
+        found += finder.some(finder.either(choice, ()))
     is_plain = not (root.absences or root.tests or joined_columns(root))
-    return Needs(tuple(dict.fromkeys(found)), is_plain and finder.is_whole)
+    meetings = frozenset(route for route in finder.meetings if not _is_root(route))
+    return Needs(tuple(dict.fromkeys(found)), meetings, is_plain and finder.is_whole)
+
+
+def _is_root(route: Route) -> bool:
+    """Whether a route leads to the root element only."""
+    return len(route) == 1 and route[0] != BELOW
 
 
 def joined_columns(root: Relation) -> frozenset[str]:
@@ -90,11 +103,18 @@ class _Finder:
 
     def __init__(self) -> None:
         self.is_whole = True
+        self.meetings: set[Route] = set()
 
-    def linear(self, needs: list[Need]) -> list[Need]:
-        """What one branch of the root needs; several needs may be met by unrelated nodes."""
-        if len(needs) != 1:
+    def some(self, needs: list[Need]) -> list[Need]:
+        """What one branch of the root needs; without any it is not looked for at all."""
+        if not needs:
             self.is_whole = False
+        return needs
+
+    def _met_at(self, route: Route, needs: list[Need]) -> list[Need]:
+        """Note that several needs hang on one node."""
+        if len(needs) > 1:
+            self.meetings.add(route)
         return needs
 
     def reach(self, edge: Edge, route: Route) -> list[Need]:
@@ -112,7 +132,7 @@ class _Finder:
         if edge.axis is Axis.DESCENDANT_OR_SELF and isinstance(node.test, AnyNode):
             if node.comparisons:
                 self.is_whole = False
-            return self._below(relation, _deep(route))
+            return self._met_at(_deep(route), self._below(relation, _deep(route)))
         self.is_whole = False  # self::a, descendant-or-self::a
         return []
 
@@ -134,8 +154,10 @@ class _Finder:
         inside = (*route, test.label if isinstance(test, Name) else ANY)
         found = self._below(relation, inside)
         value = Watch("value", None, tests) if tests else None
+        if found and value:
+            found.append(_need(Place(inside, value)))
         if found:
-            return [*found, _need(Place(inside, value))] if value else found
+            return self._met_at(inside, found)
         if isinstance(test, Name | Wildcard):
             return [_need(Place(inside, value))]
         return [_need(Place(inside, value), Place(route, Watch("text", None, tests)))]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from axlog.datalog.compile import Edge, Relation
 from axlog.document.reading import Element
+from axlog.document.recording import SPACES
 from axlog.document.tree import CALL_LABEL
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode, Variable, Wildcard
 from axlog.language.values import comparison
@@ -24,7 +25,6 @@ from axlog.matching.twigs import can_check
 Ask = Callable[[Element], bool]
 DEEPEST = 17
 """Blocks inside each other at most: Python nests twenty loops."""
-_SPACES = " \t\r\n"
 _FEW = 8  # children up to which looking at each is faster than an iterator that looks for a name
 
 
@@ -204,7 +204,7 @@ def has_value(element: Element, wanted: str) -> bool:
 def _read(element: Element, wanted: str, at: int) -> int:
     """How far the texts of an element carry on a string from a position; -1 if they differ."""
     text = element.text
-    if text and (not len(element) or text.strip(_SPACES)):
+    if text and (not len(element) or text.strip(SPACES)):
         if not wanted.startswith(text, at):
             return -1
         at += len(text)
@@ -214,7 +214,7 @@ def _read(element: Element, wanted: str, at: int) -> int:
             if at < 0:
                 return -1
         tail = child.tail
-        if tail and tail.strip(_SPACES):
+        if tail and tail.strip(SPACES):
             if not wanted.startswith(tail, at):
                 return -1
             at += len(tail)

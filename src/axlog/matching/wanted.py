@@ -28,7 +28,8 @@ class Wanted:
     """A pattern, or a relation of the engine, with the keys of those who want it."""
 
     def __init__(self, source: Pattern | Relation, axis: Axis, known: Known = ()) -> None:
-        self.keys: dict[str, None] = {}
+        self.keys: set[str] = set()
+        self.source, self.axis, self.values = source, axis, known
         self.pattern = source if isinstance(source, Pattern) else None
         self.question: Program
         self._program: Program | None
@@ -43,7 +44,7 @@ class Wanted:
         self._generated: Generated | None = None
         self._interpreted: Interpreted | None = None
         self.known = [(self._column(name), values) for name, values in known]
-        self.is_settled = self.needs.are_enough and not known
+        self.is_settled = self.needs.are_whole and not known  # where its meetings are
         self.can_check = not known and can_check(self.question.root)
 
     def _column(self, variable: str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from axlog.document.reading import Element
+from axlog.document.recording import SPACES
 from axlog.language.pattern import Comparison, Variable
 from axlog.language.values import comparison, number
 from axlog.matching.message import texts, value
@@ -39,6 +40,12 @@ class Strings:
         """How much there is to copy."""
         sets = [self.always, *self.equal.values(), *(needs for _, needs in self.others.values())]
         return sum(map(len, sets)) + sum(map(len, self.thresholds.values()))
+
+    def longest(self) -> int | None:
+        """The length beyond which no string meets a need; None if one of any length may."""
+        if self.always or self.thresholds or self.others:
+            return None
+        return max(map(len, self.equal), default=0)
 
     def take(self, other: Strings) -> None:
         """Add all that another looks for."""
@@ -126,6 +133,27 @@ def _all(tests: tuple[Comparison, ...]) -> Callable[[str], bool]:
     return lambda text: all(check(text) for check in checks)
 
 
+def short_value(element: Element, longest: int, before: str = "") -> str | None:
+    """`before` and an element's string value; None once that is longer than `longest`."""
+    text = element.text
+    if text and (not len(element) or text.strip(SPACES)):
+        before += text
+        if len(before) > longest:
+            return None
+    for child in element:
+        if type(child.tag) is str:
+            further = short_value(child, longest, before)
+            if further is None:
+                return None
+            before = further
+        tail = child.tail
+        if tail and tail.strip(SPACES):
+            before += tail
+            if len(before) > longest:
+                return None
+    return before
+
+
 class Watched:
     """Needs by what is watched at an element: its value, its texts, its attributes."""
 
@@ -165,7 +193,8 @@ class Watchers:
     __slots__ = ("any_attribute", "attributes", "by_name", "texts", "values")
 
     def __init__(self, watched: list[Watched], merging: Merging) -> None:
-        self.values = merging.of(each.value for each in watched)
+        values = merging.of(each.value for each in watched)
+        self.values = tuple((strings, strings.longest()) for strings in values)
         self.texts = merging.of(each.texts for each in watched)
         self.any_attribute = merging.of(each.any_attribute for each in watched)
         attributes: dict[str, list[Strings]] = {}
@@ -185,10 +214,10 @@ class Watchers:
                     strings.look(text, found)
         if self.any_attribute or (self.attributes and not self.by_name):
             self._look_at_attributes(element, found)
-        if self.values:
-            text = value(element)
-            for strings in self.values:
-                strings.look(text, found)
+        for strings, longest in self.values:
+            whole = value(element) if longest is None else short_value(element, longest)
+            if whole is not None:
+                strings.look(whole, found)
         if self.texts:
             for text in texts(element):
                 for strings in self.texts:
