@@ -1,0 +1,41 @@
+"""EXAMPLES 18 (P4 figure 1): the pattern kept through each of P4's updates, against lxml."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from lxml import etree
+
+import axlog
+from axlog.errors import UpdateError
+
+QUERY = "/a[.//b or not(./c)]/*//d"
+DOCUMENTS = (
+    "<a><x><b/><y><d/></y></x></a>",  # by its first branch
+    "<a><x><y><d/></y></x></a>",  # by its second
+    "<a><c/><x><y><d/></y></x></a>",  # by neither
+)
+STATEMENTS = (
+    "rename node /a/*[last()] as 'c'",
+    "insert node <c/> after /a/x",
+    "insert node <b/> as first into /a/*[last()]",
+    "insert node <d/> as first into //y",
+    "delete nodes //b",
+    "delete nodes /a/c",
+    "delete node (//y)[1]",
+)
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+@pytest.mark.parametrize("first", range(len(STATEMENTS)))
+def test_differential_figure_1_after_every_update(text: str, first: int) -> None:
+    document = axlog.parse(text)
+    view = document.watch(QUERY)
+    assert view.chosen.name == "counting"
+    for statement in STATEMENTS[first:] + STATEMENTS[:first]:
+        with suppress(UpdateError):  # its target may not be there
+            document.update(statement)
+        selected = etree.fromstring(document.xml()).xpath(QUERY)
+        assert isinstance(selected, list)
+        assert len(view) == len(selected), statement
