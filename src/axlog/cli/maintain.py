@@ -1,6 +1,6 @@
 """`axlog maintain DOC QUERY UPDATES`: the changes of a view, line by line, like any Unix filter.
 
-Updates are JSON lines for streams (`axlog.widgets.lines`), or XQuery Update statements separated by
+Updates are JSON lines for streams (`axlog.channels.updates`), or XQuery Update statements separated by
 `;`: the first line that is not blank tells which. Changes of an update are written and flushed
 before the next update is read. With `--check` every step is compared with re-evaluation.
 """
@@ -18,13 +18,13 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from axlog.channels.updates import read_line
 from axlog.cli import options
 from axlog.cli.checking import Check
 from axlog.cli.output import source_of, writer
 from axlog.cli.statements import arriving
 from axlog.errors import AxlogError, MalformedError
 from axlog.views.change import Change
-from axlog.widgets.lines import read_line
 from axlog.widgets.widget import Widget
 
 STDIN = "-"
@@ -126,7 +126,7 @@ def _messages(
             yield place, error
             continue
         try:
-            changes = update.take(widget)
+            changes = widget.take(update)
         except AxlogError as error:
             error.within(place)
             yield place, error

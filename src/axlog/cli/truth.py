@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from axlog.channels.updates import read_line
 from axlog.cli import options
 from axlog.cli.output import Lines, in_words, is_json, source_of
 from axlog.errors import UndecidedError
 from axlog.views.change import Row
 from axlog.views.view import View
-from axlog.widgets.lines import read_line
 from axlog.widgets.widget import Widget
 
 After = Annotated[
@@ -74,7 +74,7 @@ def watched(
         lines = after.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                read_line(line, number, str(after)).take(widget)
+                widget.take(read_line(line, number, str(after)))
     return widget, view
 
 

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from axlog.analysis.keys import Key, parse_fact
+from axlog.channels.updates import StreamUpdate
 from axlog.document.pending import checked_time
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.times import Time, microseconds
@@ -124,6 +125,14 @@ class Widget:
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """Take the end of a stream: its call goes, nothing more can come."""
         return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+
+    def take(self, update: StreamUpdate) -> list[Change]:
+        """Take one update of a stream, whatever it is."""
+        if update.action == "insert":
+            return self.feed(update.stream, update.content, at=update.at)
+        if update.action == "delete":
+            return self.delete(update.stream, str(update.content), at=update.at)
+        return self.end(update.stream, at=update.at)
 
     def advance(self, to: Time) -> None:
         """Move the document's clock: nothing with an earlier time can come any more."""

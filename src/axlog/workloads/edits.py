@@ -21,6 +21,7 @@ from typing import Any
 
 from lxml import etree
 
+from axlog.channels.updates import StreamUpdate
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.updates import (
     Attribute,
@@ -39,7 +40,6 @@ from axlog.errors import UpdateError
 from axlog.evaluate.answers import selected
 from axlog.language.tree_syntax import parse_pattern
 from axlog.views.change import Change
-from axlog.widgets.lines import StreamUpdate
 from axlog.widgets.widget import Widget
 
 Edit = Mapping[str, Any]
@@ -49,7 +49,7 @@ def carry_out(widget: Widget, edits: Sequence[Edit]) -> list[Change]:
     """One update: a message of a stream, or operations that are applied together."""
     if "stream" in edits[0]:
         (message,) = edits
-        return StreamUpdate.of(message).take(widget)
+        return widget.take(StreamUpdate.of(message))
     operations = operations_of(widget.document.nodes(), edits)
     return widget.document.apply(operations, edits[0].get("at"))
 

@@ -1,11 +1,11 @@
-"""Updates as JSON lines: what a file of updates, a pipe or a log holds for a widget (DESIGN 7).
+"""One update of a stream, as it travels: in files of JSON lines, over channels, through Spark.
 
     {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
     {"stream": "orders", "delete": "match /order[oid = 17]"}
     {"stream": "orders", "end": true}
 
-A line that is none of these is refused with its place. Whether the stream can bring the message is
-the widget's to say.
+Anything else is refused with its place. Whether the stream can bring the update is the widget's to
+say.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Any
 
 from axlog.document.times import Time
 from axlog.errors import Place, StreamError
-from axlog.views.change import Change
-from axlog.widgets.widget import Widget
 
 _EXPECTED = (
     '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN}'
@@ -29,12 +27,16 @@ _ACTIONS = ("insert", "delete", "end")
 
 @dataclass(frozen=True, slots=True)
 class StreamUpdate:
-    """One message of a stream: XML that arrives, a pattern that deletes, or the end."""
+    """One message of a stream: XML that arrives, a pattern that deletes, or the end.
+
+    `origin` says where it was read, for dead letters and errors; it is not part of its meaning.
+    """
 
     stream: str
     action: str  # insert, delete, end
-    content: str = ""
+    content: str | bytes = ""
     at: Time | None = None
+    origin: str = ""
 
     @classmethod
     def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
@@ -54,20 +56,25 @@ class StreamUpdate:
             raise _refused('"at" is not a time', place)
         return cls(written["stream"], action, content if action != "end" else "", at)
 
-    def take(self, widget: Widget) -> list[Change]:
-        """Let a widget take it."""
-        if self.action == "insert":
-            return widget.feed(self.stream, self.content, at=self.at)
-        if self.action == "delete":
-            return widget.delete(self.stream, self.content, at=self.at)
-        return widget.end(self.stream, at=self.at)
+    def plain(self) -> dict[str, Any]:
+        """The update for JSON; `of` reads it back."""
+        content = self.content
+        if isinstance(content, bytes):
+            content = content.decode()
+        said: dict[str, Any] = {
+            "stream": self.stream,
+            self.action: True if self.action == "end" else content,
+        }
+        if self.at is not None:
+            said["at"] = self.at
+        return said
 
 
 def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:
     """The update that a line writes.
 
-    >>> read_line('{"stream": "orders", "end": true}')
-    StreamUpdate(stream='orders', action='end', content='', at=None)
+    >>> read_line('{"stream": "orders", "end": true}').action
+    'end'
     """
     line = line.rstrip("\r\n")
     try:

@@ -1,0 +1,1 @@
+"""From outside systems to streams, and from views to outside systems."""

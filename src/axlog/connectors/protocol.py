@@ -1,0 +1,68 @@
+"""What a source and a sink are: the two shapes that every connector has.
+
+A source is read by position, so that the same connector serves the embedded runner, a channel and
+Spark: `read(position, limit)` gives the updates after a position and the position after them. A
+position is JSON and means something to its source alone; None is the beginning. Reading the same
+span twice gives the same updates (a source that cannot promise this keeps what it has given out in
+a log of its own). Positions are stored in checkpoints and outlive the process.
+
+A sink takes changes in numbered batches. A batch may be written twice after a crash: a sink that
+has seen its number writes nothing the second time (idempotent by batch), or says with
+`exactly_once = False` that its receivers must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from axlog.channels.updates import StreamUpdate
+from axlog.views.change import Change
+
+Position = Any
+"""JSON: None, a number, a string, or lists and mappings of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Input that is no update: it goes to the dead letters, the rest goes on."""
+
+    stream: str
+    content: str | bytes
+    origin: str  # where it was read: a file and line, a partition and offset
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A span of a source: its updates in order, and where to go on."""
+
+    updates: Sequence[StreamUpdate]
+    position: Position
+    refused: Sequence[Refusal] = ()
+    more: bool = False  # something is known to be waiting behind this span
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Something that brings updates to streams."""
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """At most `limit` updates after a position; none if nothing is new. Never waits long."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Something that takes the changes of views."""
+
+    exactly_once: bool
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Take a batch of changes whole; a batch that was taken before changes nothing."""
+
+    def close(self) -> None:
+        """Let go of files and connections; what was written is there."""
