@@ -1,7 +1,7 @@
 """`axlog maintain DOC QUERY UPDATES`: the changes of a view, line by line, like any Unix filter.
 
-Updates are JSON lines for streams (`axlog.channels.updates`), or XQuery Update statements separated by
-`;`: the first line that is not blank tells which. Changes of an update are written and flushed
+Updates are JSON lines for streams (`axlog.channels.updates`), or XQuery Update statements separated
+by `;`: the first line that is not blank tells which. Changes of an update are written and flushed
 before the next update is read. With `--check` every step is compared with re-evaluation.
 """
 
