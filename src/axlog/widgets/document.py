@@ -27,6 +27,7 @@ from axlog.language.xquery_update import parse_statements
 from axlog.views.change import Change
 from axlog.views.choose import choice, make
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
 from axlog.widgets.netting import net
 
@@ -62,13 +63,14 @@ class Document:
         limits: Limits = DEFAULT_LIMITS,
         keep_whitespace: bool = False,
         namespaces: Mapping[str, str] | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         self.tree = tree
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.engine = CountingEngine(tree)
+        self.engine = CountingEngine(tree, shelf=shelf)
         self._values = ValueIndex(tree)
         self._lock = RLock()
         self._held: Told | None = None

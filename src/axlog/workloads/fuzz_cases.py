@@ -29,7 +29,8 @@ _NAMES_ONLY = replace(
 @dataclass(frozen=True, slots=True)
 class Case:
     """One random case. `since` says before which step each view is made, `until` after which it
-    is forgotten; `block`, `keep` and `validate` change how the work is done, never the answers."""
+    is forgotten; `block`, `keep`, `validate` and `memory` (of a cache on disk) change how the work
+    is done, never the answers."""
 
     document: str
     patterns: tuple[Pattern, ...]
@@ -39,6 +40,7 @@ class Case:
     block: int = 64
     keep: str = "all"
     validate: str = "all"
+    memory: int | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ def make_case(random: Random) -> Case:
         block=random.choice(BLOCKS),
         keep=random.choice(("all", "needed")) if may_drop else "all",
         validate=random.choice(("all", "wanted")) if may_drop else "all",
+        memory=random.choice((0, 1000, 1 << 20)) if random.random() < 0.1 else None,
     )
 
 

@@ -23,9 +23,11 @@ from axlog import reference
 from axlog.errors import AxlogError
 from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
+from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change, Row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
 from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
@@ -91,7 +93,8 @@ class Bench:
         self.case = case
         self.tested = Widget(case.document, keep=case.keep, validate=case.validate)
         document = self.tested.document
-        document.engine = CountingEngine(document.tree, case.block)
+        shelf = None if case.memory is None else Shelf(KeyValueStore(), case.memory)
+        document.engine = CountingEngine(document.tree, case.block, shelf)
         self.plain = Widget(case.document)
         self.patterns: dict[str, Pattern] = {}
         self.heard: dict[str, list[Change]] = {}

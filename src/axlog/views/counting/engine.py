@@ -20,7 +20,8 @@ from axlog.datalog.joins import Bag, add_all
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
-from axlog.views.counting.sites import Seeds, Site, State
+from axlog.views.counting.sites import AllSeeds, Site, State
+from axlog.views.counting.stored import Shelf
 
 BLOCK = 64
 """Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
@@ -32,12 +33,13 @@ Load = Callable[[Bag], None]
 class CountingEngine:
     """Keeps the root relations of any number of programs over one tree."""
 
-    def __init__(self, tree: Tree, block: int = BLOCK) -> None:
+    def __init__(self, tree: Tree, block: int = BLOCK, shelf: Shelf | None = None) -> None:
         self.tree = tree
         self._most = block  # nodes of a block; the answers do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
-        self._seeds: dict[Relation, Seeds] = {}
+        self.shelf = shelf  # where rows are kept; None: in memory
+        self._seeds = AllSeeds() if shelf is None else AllSeeds(shelf.new_index)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
         self._first_rows: dict[Relation, Bag] = {}
@@ -92,7 +94,7 @@ class CountingEngine:
         del self._programs[root], self._roots[root]
         used = {relation for kept in self._programs for relation in kept.walk()}
         self._known = {key: r for key, r in self._known.items() if r in used}
-        self._seeds = {r: seeds for r, seeds in self._seeds.items() if r in used}
+        self._seeds.keep_only(used)
         for site in self._sites.values():
             site.states = [state for state in site.states if state.relation in used]
         self._version += 1

@@ -20,6 +20,7 @@ from axlog.language.pattern import Kind, Output, Pattern, nodes_of
 from axlog.reference import gather
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.stored import counts_on
 from axlog.views.maintainer import Maintainer
 
 _READ = (Kind.VAL, Kind.CONT)
@@ -36,8 +37,11 @@ class Counting(Maintainer):
         program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
         self._show = Showing(tree, program)
+        shelf = self.engine.shelf
         self._counts: Bag = {}
         self._values: dict[Binding, Values] = {}
+        if shelf is not None and not self._show.needs_nodes:
+            self._counts, self._values = counts_on(shelf), ShownAgain(self._show)
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
         self.root = self.engine.add(program, self._load)
@@ -129,6 +133,23 @@ class Counting(Maintainer):
                 node = tree.parent(node)
 
 
+class ShownAgain(dict[Binding, Values]):
+    """The values of rows that a binding says whole: made when they are asked for, never kept."""
+
+    def __init__(self, show: Showing) -> None:
+        super().__init__()
+        self._show = show
+
+    def __missing__(self, binding: Binding) -> Values:
+        return self._show.values(binding)
+
+    def __setitem__(self, binding: Binding, values: Values) -> None:
+        pass
+
+    def pop(self, binding: Binding, *default: Any) -> Any:
+        return self._show.values(binding)
+
+
 class Showing:
     """How bindings become rows: which column each output is read from, and what is read when."""
 
@@ -153,6 +174,7 @@ class Showing:
             if output.kind in _READ and at >= 0:
                 self._read_at.append(at)
         self.reads = bool(self._read_at or self._gathers)
+        self.needs_nodes = self.reads or any(o.kind in _OF_NODES for o, _ in self._outputs)
 
     def nodes_read(self, binding: Binding) -> Iterator[int]:
         """The nodes whose value, content or collected paths the row shows."""

@@ -17,7 +17,7 @@ from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check
 from axlog.language.pattern import TimeConstraint
 from axlog.matching.generate import Sink
-from axlog.views.counting.tables import Positions, Table, put
+from axlog.views.counting.tables import Positions, Table
 
 Push: TypeAlias = Callable[[Bag, Row, list[Table]], Bag]
 MOST_PARTS = 15
@@ -112,7 +112,7 @@ def generate_sink(
 ) -> tuple[Sink, str]:
     """A sink for rows of one edge at a site, with its source; what they join to goes to `then`."""
     writer = _Push(relation, number)
-    scope: dict[str, object] = {"put": put, "then": then, "own": own}
+    scope: dict[str, object] = {"then": then, "own": own}
     source = writer.function(tables, scope)
     exec(_compiled(source), scope)
     return scope["push"], source  # type: ignore[return-value]
@@ -187,6 +187,7 @@ class _Push:
 
     def _keep(self, table: Table, scope: dict[str, object]) -> None:
         """Add the row to its own table."""
+        scope["put"] = table.put
         for at, positions in enumerate(table.keys()):
             scope[f"kept{at}"] = table.index(positions)
             key = self._tuple([f"row[{i}]" for i in positions])

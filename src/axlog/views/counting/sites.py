@@ -20,7 +20,7 @@ from axlog.datalog.compile import Column, Relation
 from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
-from axlog.views.counting.tables import Table
+from axlog.views.counting.tables import NewIndex, Table
 
 
 class Seed:
@@ -70,22 +70,36 @@ class Seeds:
         self.pushes = [generate_push(relation, number) for number in range(len(relation.edges))]
 
 
+class AllSeeds(dict[Relation, Seeds]):
+    """The seeds of every relation in use, and where what states keep of it goes."""
+
+    def __init__(self, new_index: NewIndex = dict) -> None:
+        super().__init__()
+        self.new_index = new_index
+
+    def __missing__(self, relation: Relation) -> Seeds:
+        made = self[relation] = Seeds(relation)
+        return made
+
+    def keep_only(self, used: set[Relation]) -> None:
+        """Let go of the others."""
+        for relation in [relation for relation in self if relation not in used]:
+            del self[relation]
+
+
 class State:
     """What one relation keeps at one site."""
 
     def __init__(
         self,
         relation: Relation,
-        seeds: dict[Relation, Seeds],
+        seeds: AllSeeds,
         own: Row,
         below: Gathered,
         here: Bags,
     ) -> None:
         self.relation = relation
-        known = seeds.get(relation)
-        if known is None:
-            known = seeds[relation] = Seeds(relation)
-        self.seeds = known
+        known = self.seeds = seeds[relation]
         unified = known.plan.unify(own)
         self.is_dead = unified is None  # its own columns contradict each other
         self.own = unified or ()
@@ -98,24 +112,27 @@ class State:
         self.choice_rows: list[list[Table]] = []
         self.body_rows: list[Table] = []
         if not known.is_passing:
-            self._load(below, here)
+            self._load(below, here, seeds.new_index)
 
-    def _load(self, below: Gathered, here: Bags) -> None:
+    def _load(self, below: Gathered, here: Bags, new_index: NewIndex) -> None:
         relation, keys = self.relation, self.seeds.keys
         for number, edge in enumerate(relation.edges):
             bag = Interpreter.part(edge.axis, edge.relation, below, here)
-            self.tables.append(Table(bag, keys[number]))
+            self.tables.append(Table(bag, keys[number], new_index))
         for choice, states in zip(relation.choices, self.alternatives, strict=True):
             bags = [state.all_rows(below, here) for state in states]
             places = [
                 tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives
             ]
-            self.choice_rows.append([Table(b, [at]) for b, at in zip(bags, places, strict=True)])
+            self.choice_rows.append(
+                [Table(b, [at], new_index) for b, at in zip(bags, places, strict=True)]
+            )
             bound = distinct(choice.columns, choice.alternatives, bags)
             whole = tuple(range(len(choice.columns)))
-            self.tables.append(Table(bound, [*keys[len(self.tables)], whole]))
+            self.tables.append(Table(bound, [*keys[len(self.tables)], whole], new_index))
         for check, state in zip(self.seeds.plan.finish.absences, self.bodies, strict=True):
-            self.body_rows.append(Table(state.all_rows(below, here), [check.positions]))
+            rows = state.all_rows(below, here)
+            self.body_rows.append(Table(rows, [check.positions], new_index))
 
     def all_rows(self, below: Gathered, here: Bags) -> Bag:
         """All rows, from what has risen to the site: a relation that keeps none passes it on."""

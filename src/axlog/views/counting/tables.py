@@ -6,7 +6,7 @@ second row on. A table keeps its rows once for every key that some join uses, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from axlog.datalog.joins import Bag, Row, add, picker
@@ -14,17 +14,22 @@ from axlog.datalog.joins import Bag, Row, add, picker
 Positions: TypeAlias = tuple[int, ...]
 Bucket: TypeAlias = "tuple[Row, int] | Bag"
 Index: TypeAlias = dict[Row, Bucket]
+NewIndex: TypeAlias = Callable[[], Index]
 
 
 class Table:
     """A bag with an index on each of the given positions; without any, on no column."""
 
-    __slots__ = ("_indexes", "_picks")
+    __slots__ = ("_indexes", "_new_index", "_picks", "put")
 
-    def __init__(self, rows: Bag, keys: Iterable[Positions] = ()) -> None:
+    def __init__(
+        self, rows: Bag, keys: Iterable[Positions] = (), new_index: NewIndex = dict
+    ) -> None:
         positions = list(dict.fromkeys(keys)) or [()]
+        self._new_index = new_index
+        self.put = put if new_index is dict else put_stored
         self._picks = [picker(at) for at in positions]
-        self._indexes: dict[Positions, Index] = {at: {} for at in positions}
+        self._indexes: dict[Positions, Index] = {at: new_index() for at in positions}
         self.update(rows)
 
     def keys(self) -> list[Positions]:
@@ -40,11 +45,11 @@ class Table:
 
     def _add_index(self, positions: Positions) -> Index:
         rows = self.rows()
-        index = self._indexes[positions] = {}
+        index = self._indexes[positions] = self._new_index()
         pick = picker(positions)
         self._picks.append(pick)
         for row, count in rows.items():
-            put(index, pick(row), row, count)
+            self.put(index, pick(row), row, count)
         return index
 
     def matching(self, positions: Positions, key: Row) -> Iterable[tuple[Row, int]]:
@@ -60,6 +65,7 @@ class Table:
 
     def update(self, delta: Bag) -> None:
         """Add a delta, signs included."""
+        put = self.put
         for pick, index in zip(self._picks, self._indexes.values(), strict=True):
             for row, count in delta.items():
                 put(index, pick(row), row, count)
@@ -96,3 +102,8 @@ def put(index: Index, key: Row, row: Row, count: int) -> None:
             del index[key]
     else:
         index[key] = dict((bucket, (row, count)))  # type: ignore[arg-type]
+
+
+def put_stored(index: Index, key: Row, row: Row, count: int) -> None:
+    """The same for an index that has its own way to keep rows."""
+    index.put(key, row, count)  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Bytes on disk: the key-value store, the log, the snapshots."""
