@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 import axlog
 from axlog.channels.updates import StreamUpdate
+from axlog.datalog.joins import Bag
 from axlog.errors import QueryError
 from axlog.store import keyvalue
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.counting.stored import Shelf, StoredCounts
-from axlog.views.counting.tables import put
+from axlog.views.counting.tables import Index, put
 from axlog.workloads import orders
 from axlog.workloads.fuzz_cases import make_case
 from axlog.workloads.fuzzing import LAWS
@@ -85,14 +86,15 @@ MOVES = st.lists(st.tuples(ROWS, st.sampled_from((-2, -1, 1, 2, 3))), max_size=2
 def test_differential_stored_index(moves, memory):
     """A stored index does what a dictionary of buckets does, whatever stays in memory."""
     shelf = Shelf(KeyValueStore(), memory)
-    stored, plain = shelf.index(), {}
+    stored = shelf.index()
+    plain: Index = {}
     for row, count in moves:
         key = row[:1]
         put(plain, key, row, count)
         stored.put(key, row, count)
         assert stored.get(key) == plain.get(key)
         assert (key in stored) == (key in plain)
-    rows = {}
+    rows: Bag = {}
     for bucket in plain.values():
         rows.update(bucket if isinstance(bucket, dict) else [bucket])
     assert dict(stored.values()) == rows

@@ -147,7 +147,7 @@ class StoredIndex:
         self._held[key] = None
         return bucket
 
-    def values(self) -> Iterator[Bucket]:
+    def values(self) -> Iterator[tuple[Row, int]]:
         """Every row as a bucket of its own."""
         for _, value in list(self._store.scan(self._number)):
             yield marshal.loads(value)
@@ -180,7 +180,7 @@ class StoredCounts:
         del self._index[row]
 
     def items(self) -> Iterator[tuple[Row, int]]:
-        return self._index.values()  # type: ignore[return-value]
+        return self._index.values()
 
     def __len__(self) -> int:
         return len(self._index)
