@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from axlog.errors import SetupError
+from axlog.errors import SetupError, WorkloadError
 from axlog.workloads.benchmarks.measuring import Result
-from axlog.workloads.benchmarks.running import FULL, QUICK, chosen, run, versions, written
+from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, versions, written
 
 
 def register(app: typer.Typer) -> None:
@@ -20,17 +20,19 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(QUICK)}; all without any.")
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(BENCHMARKS)}; all without any.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="At the goals' sizes; slow.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw what runs over time (million).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the figures to this file (PNG, SVG, PDF).")
+    ] = None,
 ) -> None:
     """Run benchmarks; each prints both sides of its ratio, measured in turns in one run."""
     wanted = chosen(names or ())
     typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
     results = []
-    for result in run(wanted, FULL if full else QUICK):
+    for result in run(wanted, "full" if full else "quick"):
         results.append(result)
         typer.echo("\n".join(lines(result)))
     if json is not None:
@@ -55,17 +57,35 @@ def lines(result: Result) -> list[str]:
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """Draw every series of the results, one under the other."""
+    """Draw every plot of the results into one picture."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise SetupError(
             "AX901", "matplotlib is not installed", advice="pip install 'axlog[bench]'"
         ) from None
-    series = [(r, name, values) for r in results for name, values in r.series.items()]
-    figure = Figure(figsize=(7, 2.5 * max(1, len(series))), layout="constrained")
-    for at, (result, name, values) in enumerate(series):
-        axes = figure.add_subplot(len(series), 1, at + 1)
-        axes.plot(range(1, len(values) + 1), values, marker="o")
-        axes.set(title=f"{result.name}: {name}", xlabel="slice", ylim=(0, 1.2 * max(values)))
+    plots = [plot for result in results for plot in result.plots]
+    if not plots:
+        names = ", ".join(result.name for result in results)
+        raise WorkloadError("AX601", f"there is nothing to draw in {names}")
+    across = 1 if len(plots) < 4 else 2
+    down = -(-len(plots) // across)
+    figure = Figure(figsize=(7 * across, 3.2 * down), layout="constrained")
+    for at, each in enumerate(plots):
+        axes = figure.add_subplot(down, across, at + 1)
+        for name, points in each.lines.items():
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)
+        axes.set(title=each.title, xlabel=each.x, ylabel=each.y)
+        if each.log_x:
+            axes.set_xscale("log")
+        if each.log_y:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        if len(each.lines) > 1:
+            axes.legend(fontsize="small")
+        if each.note:
+            axes.annotate(
+                each.note, (0.02, 0.96), xycoords="axes fraction", va="top", fontsize="x-small"
+            )
     figure.savefig(path)

@@ -39,7 +39,7 @@ class Result:
     sizes: dict[str, Any] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     ratios: list[Ratio] = field(default_factory=list)
-    series: dict[str, list[float]] = field(default_factory=dict)  # for plots
+    plots: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     skipped: str | None = None  # why it could not run
 
@@ -53,6 +53,19 @@ class Result:
         least = costs[over].least / costs[under].least
         middle = costs[over].median / costs[under].median
         self.ratios.append(Ratio(what, f"{over} / {under}", least, middle, goal))
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines over one axis: points (x, y) by the name of the line."""
+
+    title: str
+    x: str
+    y: str
+    lines: dict[str, list[tuple[float, float]]]
+    log_x: bool = False
+    log_y: bool = False
+    note: str = ""  # what to compare it with, say the paper's figure
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from axlog.workloads import orders
-from axlog.workloads.benchmarks.measuring import Result
+from axlog.workloads.benchmarks.measuring import Plot, Result
 from axlog.workloads.benchmarks.messages import monitor, plain
 
 _PIECE = 500  # messages generated at a time; generating them is not measured
@@ -37,7 +37,10 @@ def million(count: int = 50_000, slices: int = 20) -> Result:
         times.append(1e6 * taken / max(1, count // slices))
         memory.append(resident())
     result.sizes = {"messages": count, "slices": slices, "changes": changes}
-    result.series = {"us a message": times, "MB resident": memory}
+    step = count // slices
+    for name, values in (("us a message", times), ("MB resident", memory)):
+        points = [((at + 1.0) * step, value) for at, value in enumerate(values)]
+        result.plots.append(Plot(f"the order monitor: {name}", "messages", name, {name: points}))
     half = slices // 2
     result.figures = {
         "us a message, best slice of the first half": min(times[:half]),

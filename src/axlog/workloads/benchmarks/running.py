@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,50 +20,71 @@ from axlog.workloads.benchmarks.reevaluation import reevaluation
 
 Run = Callable[[], Result]
 
-QUICK: dict[str, Run] = {
-    "memory": lambda: memory(0.1, 100_000),
-    "load": lambda: loading(0.1, 3),
-    "message": lambda: messages(2000, 4, 3),
-    "flat": lambda: flatness(5000, 100_000, 600, 500, 2),
-    "reevaluation": lambda: reevaluation((5000, 50_000), 400, 3),
-    "pathway": lambda: against_pathway(10_000, 1000),
-    "million": lambda: million(50_000),
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One benchmark: for tests (every part runs, nothing is worth measuring), in a minute or so,
+    and at the goals' sizes."""
+
+    tiny: Run
+    quick: Run
+    full: Run
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "memory": Benchmark(
+        tiny=lambda: memory(0.002, 200),
+        quick=lambda: memory(0.1, 100_000),
+        full=lambda: memory(0.1, 100_000),
+    ),
+    "load": Benchmark(
+        tiny=lambda: loading(0.002, 1),
+        quick=lambda: loading(0.1, 3),
+        full=lambda: loading(0.1, 7),
+    ),
+    "message": Benchmark(
+        tiny=lambda: messages(60, 1, 1),
+        quick=lambda: messages(2000, 4, 3),
+        full=lambda: messages(6000, 8, 6),
+    ),
+    "flat": Benchmark(
+        tiny=lambda: flatness(600, 1200, 60, 40, 1),
+        quick=lambda: flatness(5000, 100_000, 600, 500, 2),
+        full=lambda: flatness(5000, 500_000, 2000, 2000, 4),
+    ),
+    "reevaluation": Benchmark(
+        tiny=lambda: reevaluation((600,), 40, 1),
+        quick=lambda: reevaluation((5000, 50_000), 400, 3),
+        full=lambda: reevaluation((5000, 500_000), 1000, 3),
+    ),
+    "pathway": Benchmark(
+        tiny=lambda: against_pathway(3000, 0),
+        quick=lambda: against_pathway(10_000, 1000),
+        full=lambda: against_pathway(50_000, 5000),
+    ),
+    "million": Benchmark(
+        tiny=lambda: million(400, 4),
+        quick=lambda: million(50_000),
+        full=lambda: million(1_000_000),
+    ),
 }
-FULL: dict[str, Run] = {
-    "memory": lambda: memory(0.1, 100_000),
-    "load": lambda: loading(0.1, 7),
-    "message": lambda: messages(6000, 8, 6),
-    "flat": lambda: flatness(5000, 500_000, 2000, 2000, 4),
-    "reevaluation": lambda: reevaluation((5000, 500_000), 1000, 3),
-    "pathway": lambda: against_pathway(50_000, 5000),
-    "million": lambda: million(1_000_000),
-}
-TINY: dict[str, Run] = {
-    "memory": lambda: memory(0.002, 200),
-    "load": lambda: loading(0.002, 1),
-    "message": lambda: messages(60, 1, 1),
-    "flat": lambda: flatness(600, 1200, 60, 40, 1),
-    "reevaluation": lambda: reevaluation((600,), 40, 1),
-    "pathway": lambda: against_pathway(3000, 0),
-    "million": lambda: million(400, 4),
-}
-"""For tests: every part runs, nothing is worth measuring."""
+SIZES = ("tiny", "quick", "full")
 
 _MEASURED = ("axlog", "lxml", "numpy", "pathway", "saxonche")
 
 
 def chosen(names: Iterable[str]) -> list[str]:
     """The benchmarks of these names, all without any; an error for an unknown one."""
-    wanted = list(names) or list(QUICK)
+    wanted = list(names) or list(BENCHMARKS)
     for name in wanted:
-        if name not in QUICK:
-            raise WorkloadError("AX601", f"no benchmark {name!r}", expected=", ".join(QUICK))
+        if name not in BENCHMARKS:
+            raise WorkloadError("AX601", f"no benchmark {name!r}", expected=", ".join(BENCHMARKS))
     return wanted
 
 
-def run(names: Iterable[str], sizes: dict[str, Run]) -> Iterator[Result]:
-    """Run benchmarks one after the other."""
-    return (sizes[name]() for name in chosen(names))
+def run(names: Iterable[str], size: str) -> Iterator[Result]:
+    """Run benchmarks one after the other, in one of the `SIZES`."""
+    return (getattr(BENCHMARKS[name], size)() for name in chosen(names))
 
 
 def versions() -> dict[str, str]:
