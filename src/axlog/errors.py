@@ -15,6 +15,9 @@
     │   └── LateError
     ├── UndecidedError                     an analysis that gives no verdict, with the reason
     ├── SchemaError (ValueError)           a type that means nothing
+    ├── ChannelError (RuntimeError)        a channel that cannot do what it is asked
+    │   └── AccessError (PermissionError)  a token that may not, or has used up what it may
+    ├── ConnectorError (RuntimeError)      an outside system that cannot be reached or understood
     ├── WorkloadError (ValueError)         parameters that no generated workload can have
     └── SetupError (RuntimeError)          something is missing on this machine
 
@@ -120,6 +123,25 @@ CODES: dict[str, str] = {
     "AX704": "the document does not have its type",
     "AX705": "the update would break the document's type",
     "AX706": "the message does not have its service's type",
+    # channels and connectors
+    "AX801": "there is no such channel",
+    "AX802": "the channel is full",
+    "AX803": "the messages asked for are not kept any more",
+    "AX804": "the channel is closed",
+    "AX805": "the channel has no such subscription or number",
+    "AX806": "this is not a channel's journal",
+    "AX807": "no channel or server can be set up like this",
+    "AX811": "a token is needed, or may not do this",
+    "AX812": "a quota is used up",
+    "AX813": "the request cannot be understood",
+    "AX821": "the address may not be used",
+    "AX822": "the address cannot be reached",
+    "AX823": "the answer is too large, too slow or redirected too often",
+    "AX824": "the outside system answers something else",
+    "AX831": "no connector can have these options",
+    "AX832": "the line is not of an access log",
+    "AX841": "the widgets cannot be wired like this",
+    "AX842": "the cycle of widgets came to no end",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",
@@ -272,6 +294,18 @@ class SchemaError(AxlogError, ValueError):
 
 class WorkloadError(AxlogError, ValueError):
     """Parameters that no generated workload can have."""
+
+
+class ChannelError(AxlogError, RuntimeError):
+    """A channel that cannot do what it is asked."""
+
+
+class AccessError(ChannelError, PermissionError):
+    """A token that may not do this, or has used up what it may."""
+
+
+class ConnectorError(AxlogError, RuntimeError):
+    """An outside system that cannot be reached, or that answers what cannot be understood."""
 
 
 class SetupError(AxlogError, RuntimeError):

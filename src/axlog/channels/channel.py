@@ -1,0 +1,355 @@
+"""The channel of one process: numbers, subscriptions with filters, retention, back-pressure.
+
+A subscription is a cursor in the retained entries, not a queue: two hundred readers cost two
+hundred numbers, and one that does not read costs nobody anything until the retention is full; then
+it is told that it has a gap (`when_full="drop"`), or publishing waits for it or is refused. Filters
+are judged once, when a message is published; only what was published before a filter was installed
+is judged when it is read. With a journal all of it outlives the process.
+
+The server's channels are these; other processes reach them by `connectors/http_channel.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from threading import Condition
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from axlog.channels.entries import Entry, Retained, Retention
+from axlog.channels.journal import Journal, Remembered
+from axlog.channels.protocol import Delivery
+from axlog.channels.updates import StreamUpdate
+from axlog.channels.wanting import Wanting, passes
+from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.errors import ChannelError
+from axlog.matching.filters import Filter
+
+PATIENCE = 30.0
+"""Seconds that publishing waits for slow subscribers (`when_full="wait"`)."""
+
+
+class LocalChannel:
+    """A channel owned by this process.
+
+    >>> orders = LocalChannel("orders")
+    >>> reader = orders.subscribe()
+    >>> orders.publish(StreamUpdate("orders", "insert", "<order/>"))
+    1
+    >>> reader.read().entries
+    [Entry(1, insert for 'orders')]
+    """
+
+    def __init__(
+        self,
+        name: str,
+        retention: Retention | None = None,
+        journal: Journal | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.retention = retention or Retention()
+        self.patience = patience
+        self.limits = limits
+        self.is_closed = False
+        self._changed = Condition()
+        self._journal = journal
+        self._wanting = Wanting(limits)
+        self._producers: dict[str, tuple[int, int]] = {}
+        self._open: dict[str, LocalSubscription] = {}
+        self._named: dict[str, Remembered] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self.dropped = 0  # entries that left before a named subscription acknowledged them
+        self._retained = Retained(self.retention)
+        if journal is not None:
+            self._recall(journal)
+
+    def _recall(self, journal: Journal) -> None:
+        """Take up what the journal remembers."""
+        self._retained = Retained(self.retention, journal.counter("last"))
+        for entry in journal.entries():
+            self._retained.append(entry)
+            while self._retained.is_over():
+                self._retained.drop_first()
+        self._producers = journal.producers()
+        self._named = {each.name: each for each in journal.subscriptions()}
+
+    # Publishing -----------------------------------------------------------------------------------
+
+    def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
+        """Give an update the next number and keep it; see `protocol.Channel`."""
+        with self._changed:
+            self._check_open()
+            if producer is not None:
+                number, sequence = self._producers.get(producer[0], (-1, 0))
+                if producer[1] <= number:
+                    return sequence
+            wanted_by = self._wanting.who(update)
+            self._make_room()
+            entry = Entry(self._retained.last + 1, update, wanted_by)
+            self._retained.append(entry)
+            while self._retained.is_over():
+                self._let_go()
+            if self._journal is not None:
+                self._journal.append(entry, producer, self._retained.first)
+            if producer is not None:
+                self._producers[producer[0]] = (producer[1], entry.sequence)
+            self._changed.notify_all()
+        self._tell()
+        return entry.sequence
+
+    def _let_go(self) -> None:
+        gone = self._retained.drop_first()
+        if any(each.acknowledged < gone.sequence for each in self._named.values()):
+            self.dropped += 1
+
+    def _make_room(self) -> None:
+        """Wait or refuse, where the oldest entry may not leave yet."""
+        if self.retention.when_full == "drop":
+            return
+        until = monotonic() + self.patience
+        while self._retained.would_be_over() and self._is_needed(self._retained.first):
+            left = until - monotonic()
+            if self.retention.when_full == "refuse" or left <= 0:
+                raise ChannelError(
+                    "AX802",
+                    f"the channel {self.name!r} is full: {len(self._retained)} messages,"
+                    f" {self._retained.size} bytes are not acknowledged yet",
+                    advice="publish again later, or unsubscribe who does not read any more",
+                )
+            self._changed.wait(left)
+            self._check_open()
+
+    def _is_needed(self, sequence: int) -> bool:
+        return any(each.acknowledged < sequence for each in self._named.values())
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ChannelError("AX804", f"the channel {self.name!r} is closed")
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call a function whenever something was published; the returned function stops it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    # Subscribing ----------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        name: str | None = None,
+        *,
+        wanted: Filter | None = None,
+        after: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> LocalSubscription:
+        """Subscribe; a name makes it last, and goes on after what was acknowledged under it.
+
+        Two at a time cannot read under one name: the newer takes over.
+        """
+        with self._changed:
+            self._check_open()
+            known = None if name is None else self._named.get(name)
+            if after is None:
+                after = self._retained.last if known is None else known.acknowledged
+            if wanted is None and known is not None and known.filter is not None:
+                wanted = Filter.from_json(known.filter)
+            subscription = LocalSubscription(self, name or uuid4().hex, after, name is not None)
+            if subscription.name in self._open:
+                self._open[subscription.name].is_closed = True
+            self._install(subscription, wanted)
+            self._open[subscription.name] = subscription
+            if subscription.lasts:
+                acknowledged = after if known is None else min(known.acknowledged, after)
+                kept = known.options if known is not None else "{}"
+                said = kept if options is None else json.dumps(dict(options))
+                self._remember(subscription, acknowledged, said)
+            return subscription
+
+    def _remember(self, subscription: LocalSubscription, acknowledged: int, said: str) -> None:
+        wanted = subscription.wanted
+        text = None if wanted is None else wanted.to_json()
+        self._named[subscription.name] = Remembered(subscription.name, acknowledged, text, said)
+        if self._journal is not None:
+            self._journal.remember(self._named[subscription.name])
+
+    def _install(self, subscription: LocalSubscription, wanted: Filter | None) -> None:
+        if wanted is None:
+            self._wanting.remove(subscription.name)
+        else:
+            self._wanting.install(subscription.name, wanted)
+        subscription.wanted = wanted
+        subscription.judged_after = self._retained.last
+
+    def unsubscribe(self, name: str) -> None:
+        """Forget a subscription: nothing is kept for it, its filter goes."""
+        with self._changed:
+            open_one = self._open.pop(name, None)
+            if self._named.pop(name, None) is None and open_one is None:
+                raise self._no_subscription(name)
+            if open_one is not None:
+                open_one.is_closed = True
+            self._wanting.remove(name)
+            if self._journal is not None:
+                self._journal.forget(name)
+            self._changed.notify_all()
+        self._tell()
+
+    def acknowledge(self, name: str, sequence: int) -> None:
+        """Everything up to this number is safe at a named subscription."""
+        with self._changed:
+            known = self._named.get(name)
+            if known is None:
+                raise self._no_subscription(name)
+            if not 0 <= sequence <= self._retained.last:
+                raise ChannelError(
+                    "AX805",
+                    f"number {sequence} cannot be acknowledged",
+                    expected=f"a number from 0 to {self._retained.last}",
+                )
+            if sequence > known.acknowledged:
+                self._named[name] = Remembered(name, sequence, known.filter, known.options)
+                if self._journal is not None:
+                    self._journal.acknowledge(name, sequence)
+                self._changed.notify_all()
+
+    def _no_subscription(self, name: str) -> ChannelError:
+        known = ", ".join(sorted(self._named)) or "none"
+        return ChannelError(
+            "AX805", f"the channel {self.name!r} has no subscription {name!r}", expected=known
+        )
+
+    def subscriptions(self) -> dict[str, Remembered]:
+        """The named subscriptions."""
+        with self._changed:
+            return dict(self._named)
+
+    @property
+    def readers(self) -> int:
+        """How many read, or will come back to read."""
+        with self._changed:
+            return len(self._named.keys() | self._open.keys())
+
+    @property
+    def first(self) -> int:
+        return self._retained.first
+
+    @property
+    def last(self) -> int:
+        return self._retained.last
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is retained."""
+        return self._retained.size
+
+    def close(self) -> None:
+        """Publish no more; what is retained can be read to its end."""
+        with self._changed:
+            if not self.is_closed:
+                self.is_closed = True
+                self._changed.notify_all()
+                if self._journal is not None:
+                    self._journal.close()
+                    self._journal = None
+        self._tell()
+
+
+class LocalSubscription:
+    """A reader of a channel of this process; made by `LocalChannel.subscribe`."""
+
+    def __init__(self, channel: LocalChannel, name: str, after: int, lasts: bool) -> None:
+        self.channel = channel
+        self.name = name
+        self.lasts = lasts
+        self.seen = after
+        self.is_closed = False
+        self.wanted: Filter | None = None
+        self.judged_after = 0  # entries after this were judged when they were published
+
+    def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
+        channel = self.channel
+        with channel._changed:
+            until = monotonic() + timeout
+            clock: int | None = None
+            while True:
+                delivery = self._look(limit)
+                if clock is not None:  # the time of what was dropped before
+                    clock = max(clock, delivery.clock if delivery.clock is not None else clock)
+                    delivery = replace(delivery, clock=clock)
+                clock = delivery.clock
+                if delivery.entries or delivery.is_closed:
+                    return delivery
+                if self.seen < channel._retained.last:
+                    continue
+                left = until - monotonic()
+                if left <= 0:
+                    return delivery
+                channel._changed.wait(left)
+
+    def _look(self, limit: int) -> Delivery:
+        """What is there now; called with the channel's lock."""
+        retained = self.channel._retained
+        if self.is_closed:
+            return Delivery((), self.seen, is_closed=True)
+        if self.seen + 1 < retained.first:
+            raise ChannelError(
+                "AX803",
+                f"messages {self.seen + 1} to {retained.first - 1} of the channel"
+                f" {self.channel.name!r} are not kept any more",
+                advice=f"take the state anew, then seek({retained.first - 1})",
+            )
+        found = retained.after(self.seen, limit)
+        clock = max((each.time for each in found if each.time is not None), default=None)
+        if found:
+            self.seen = found[-1].sequence
+        if self.wanted is not None:
+            found = [entry for entry in found if self._wants(self.wanted, entry)]
+        ended = self.channel.is_closed and self.seen >= retained.last
+        return Delivery(found, self.seen, clock, ended)
+
+    def _wants(self, wanted: Filter, entry: Entry) -> bool:
+        if entry.sequence > self.judged_after:
+            return self.name in entry.wanted_by
+        return passes(wanted, entry.update, self.channel.limits)
+
+    def seek(self, sequence: int) -> None:
+        with self.channel._changed:
+            self.seen = min(sequence, self.channel._retained.last)
+
+    def acknowledge(self, sequence: int) -> None:
+        if self.lasts:
+            self.channel.acknowledge(self.name, sequence)
+        with self.channel._changed:
+            self.seen = max(self.seen, sequence)
+
+    def install(self, wanted: Filter | None) -> None:
+        """Replace the filter; what was published before and not read yet is judged by it too."""
+        channel = self.channel
+        with channel._changed:
+            channel._install(self, wanted)
+            known = channel._named.get(self.name)
+            if known is not None:
+                channel._remember(self, known.acknowledged, known.options)
+
+    def close(self, *, forget: bool = False) -> None:
+        channel = self.channel
+        with channel._changed:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            if channel._open.get(self.name) is not self:
+                return
+            if not forget:
+                del channel._open[self.name]
+                channel._wanting.remove(self.name)
+                return
+        channel.unsubscribe(self.name)

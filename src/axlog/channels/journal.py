@@ -1,0 +1,110 @@
+"""A channel's memory on disk, so that its process can be killed and come back without loss.
+
+One SQLite file holds the retained entries, the named subscriptions with what each acknowledged, and
+the last number of every producer. What `publish` returned is on disk: after a kill of the process
+nothing of it is lost; after a loss of power the last moments may be, unless `sync="full"`.
+
+Not handled: two processes that open one journal; a channel has one owner (P3 2.3).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from axlog.channels.entries import Entry, read_entry
+from axlog.errors import ChannelError
+
+VERSION = 1
+_TABLES = """
+create table if not exists entries (sequence integer primary key, body text not null);
+create table if not exists subscriptions (
+    name text primary key, acknowledged integer not null, filter text, options text not null);
+create table if not exists producers (
+    name text primary key, number integer not null, sequence integer not null);
+create table if not exists counters (name text primary key, value integer not null);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A named subscription as the journal has it."""
+
+    name: str
+    acknowledged: int
+    filter: str | None
+    options: str  # JSON of whoever serves it: an address, a lease
+
+
+class Journal:
+    """The file of one channel."""
+
+    def __init__(self, path: str | Path, sync: str = "normal") -> None:
+        if sync not in ("normal", "full"):
+            raise ChannelError("AX807", f"sync={sync!r}", expected="normal or full")
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._base = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+            self._base.execute("pragma journal_mode=wal")
+            self._base.execute(f"pragma synchronous={sync}")
+            self._base.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise ChannelError(
+                "AX806", f"{str(self.path)!r} is not a channel's journal: {error}"
+            ) from None
+        if self.counter("version", VERSION) != VERSION:
+            raise ChannelError("AX806", f"{str(self.path)!r} has another version of the journal")
+
+    def counter(self, name: str, initial: int = 0) -> int:
+        """A number kept under a name."""
+        self._base.execute("insert or ignore into counters values (?, ?)", (name, initial))
+        found = self._base.execute("select value from counters where name = ?", (name,))
+        return int(found.fetchone()[0])
+
+    def append(self, entry: Entry, producer: tuple[str, int] | None, first: int) -> None:
+        """Write an entry, its producer's number, and that what is older than `first` is gone."""
+        base = self._base
+        base.execute("begin")
+        try:
+            base.execute("insert into entries values (?, ?)", (entry.sequence, entry.text))
+            base.execute("insert or replace into counters values ('last', ?)", (entry.sequence,))
+            if producer is not None:
+                given = (*producer, entry.sequence)
+                base.execute("insert or replace into producers values (?, ?, ?)", given)
+            if first % 64 == 0:  # cutting in strides is cheaper; too many kept is no fault
+                base.execute("delete from entries where sequence < ?", (first,))
+        except BaseException:
+            base.execute("rollback")
+            raise
+        base.execute("commit")
+
+    def entries(self) -> Iterator[Entry]:
+        found = self._base.execute("select body from entries order by sequence")
+        return (read_entry(body) for (body,) in found)
+
+    def producers(self) -> dict[str, tuple[int, int]]:
+        """The last number of each producer and the sequence number it was given."""
+        found = self._base.execute("select name, number, sequence from producers")
+        return {name: (number, sequence) for name, number, sequence in found}
+
+    def subscriptions(self) -> list[Remembered]:
+        found = self._base.execute("select name, acknowledged, filter, options from subscriptions")
+        return [Remembered(*row) for row in found]
+
+    def remember(self, subscription: Remembered) -> None:
+        kept = subscription
+        row = (kept.name, kept.acknowledged, kept.filter, kept.options)
+        self._base.execute("insert or replace into subscriptions values (?, ?, ?, ?)", row)
+
+    def acknowledge(self, name: str, sequence: int) -> None:
+        given = (sequence, name)
+        self._base.execute("update subscriptions set acknowledged = ? where name = ?", given)
+
+    def forget(self, name: str) -> None:
+        self._base.execute("delete from subscriptions where name = ?", (name,))
+
+    def close(self) -> None:
+        self._base.close()

@@ -1,0 +1,107 @@
+"""The filters of a channel's subscriptions, run at the source (P3 2.3, 3.5).
+
+All patterns that anyone wants from a channel are one shared `Filter`: a message is parsed once and
+the filter says which subscriptions want it. What a filter cannot judge passes: deletions and ends,
+and messages that bring calls, through which anything may come later. A message of several trees
+passes if one of its trees does. A subscription without a filter wants everything, and an empty
+filter wants nothing.
+
+A message that nobody may parse (it is not well-formed, or hostile) is refused here, before it has a
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from axlog.channels.updates import StreamUpdate
+from axlog.document.reading import DEFAULT_LIMITS, Element, Limits
+from axlog.document.times import microseconds
+from axlog.document.xml import read_forest
+from axlog.matching.filters import Filter
+
+CALL = "{urn:axlog}call"
+_BETWEEN = "\0"  # between the name of a subscription and the key of its pattern
+
+
+def brings_calls(forest: list[Element]) -> bool:
+    """Whether a message brings calls: what comes through them cannot be judged now."""
+    return any(True for tree in forest for _ in tree.iter(CALL))
+
+
+def is_element(node: Any) -> bool:
+    """Whether this is a tree, not a comment or an instruction beside it."""
+    return isinstance(node.tag, str)
+
+
+def judged(update: StreamUpdate, limits: Limits) -> list[Element] | None:
+    """The trees that filters judge; None for an update that passes every filter."""
+    if update.action != "insert":
+        return None
+    forest = [tree for tree in read_forest(update.content, limits) if is_element(tree)]
+    return None if brings_calls(forest) else forest
+
+
+def passes(wanted: Filter, update: StreamUpdate, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether one filter lets an update pass.
+
+    >>> orders = Filter()
+    >>> orders.add("late", "match /order[late]")
+    >>> passes(orders, StreamUpdate("orders", "insert", "<order><late/></order>"))
+    True
+    """
+    forest = judged(update, limits)
+    if forest is None:
+        return True
+    time = 0 if update.at is None else microseconds(update.at)
+    return any(wanted.matches(tree, time) for tree in forest)
+
+
+class Wanting:
+    """Who wants what of a channel: the filters of all subscriptions in one."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self._shared = Filter()
+        self._keys: dict[str, list[str]] = {}
+
+    def install(self, subscription: str, wanted: Filter) -> None:
+        """Put a subscription's filter in, in place of the one it had."""
+        self.remove(subscription)
+        keys = self._keys[subscription] = []
+        for key, written in wanted.written():
+            if written is None:
+                wanted.to_json()  # it says why such a filter cannot leave its engine
+                continue
+            shared = f"{subscription}{_BETWEEN}{key}"
+            self._shared.add(
+                shared,
+                written.text,
+                namespaces=dict(written.namespaces),
+                language=written.language,
+                known=dict(written.known),
+            )
+            keys.append(shared)
+
+    def remove(self, subscription: str) -> None:
+        """Take a subscription's filter out."""
+        for key in self._keys.pop(subscription, ()):
+            self._shared.remove(key)
+
+    def who(self, update: StreamUpdate) -> frozenset[str]:
+        """The subscriptions with filters that want an update."""
+        forest = judged(update, self.limits)
+        if forest is None:
+            return frozenset(self._keys)
+        time = 0 if update.at is None else microseconds(update.at)
+        return frozenset(self._found(forest, time))
+
+    def _found(self, forest: list[Element], time: int) -> Iterator[str]:
+        if self._keys:
+            for tree in forest:
+                for key in self._shared.matches(tree, time):
+                    yield key.partition(_BETWEEN)[0]
+
+    def __len__(self) -> int:
+        return len(self._keys)
