@@ -12,7 +12,7 @@ declined (`can_match`), the interpreter takes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -38,7 +38,6 @@ Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
 Answers: TypeAlias = dict[Relation, Bag]
 Sink: TypeAlias = Callable[[Row, int, Answers], None]
 """Where a row and its count go; what they come to at the document node is added to the answers."""
-Deliver: TypeAlias = Callable[[Element, int, bytes], Answers | None]
 _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
 _FEW = 8
 """Children up to which looking at each is faster than making an iterator that looks for a name."""
@@ -85,34 +84,6 @@ def generate(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Matche
     scope: dict[str, object] = dict(writer.constants)
     exec(compile(source, "<matcher>", "exec"), scope)
     return Matcher(here, everywhere, source, scope["match"])  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A compiled matcher that hands its rows on: the answers, or None if it found nothing."""
-
-    source: str
-    run: Deliver = field(repr=False)
-
-
-def generate_delivery(
-    here: Iterable[Relation], everywhere: Iterable[Relation], sinks: Sequence[Sink]
-) -> Delivery:
-    """Make a matcher that gives what it finds of each relation to a sink."""
-    matcher = generate(here, everywhere)
-    match = matcher.run
-
-    def run(root: Element, time: int, message: bytes) -> Answers | None:
-        bags = match(root, time, message)
-        if not any(bags):
-            return None
-        answers: Answers = {}
-        for bag, sink in zip(bags, sinks, strict=True):
-            for row, count in bag.items():
-                sink(row, count, answers)
-        return answers
-
-    return Delivery(matcher.source, run)
 
 
 class _Writer:

@@ -8,43 +8,40 @@ DOCTYPE, an encoding of its own, `xml:space`, anything near a limit, anything wr
 way, through the document; the answers are the same.
 
 This is where a message's cost is: `Streaming.feed` is one straight line, and what does not depend
-on the message is worked out in `ShortWay`, once for a stream.
+on the message is worked out in `ShortWay`, once for a stream. The two halves can run apart: a
+stream's `plan` reads messages anywhere (`matching/plan.py`), `apply` takes the bags that it made.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
-from axlog.document.pending import Plan
-from axlog.document.reading import Element, Limits, make_parser
+from axlog.datalog.joins import Bag, Row, add_all
+from axlog.document.pending import Plan, checked_time
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import insert_at_call
 from axlog.document.xml import read_forest
-from axlog.errors import StreamError
+from axlog.errors import StreamError, UpdateError
 from axlog.language.pattern import Kind
-from axlog.matching.generate import (
-    Answers,
-    Deliver,
-    Matcher,
-    can_match,
-    generate,
-    generate_delivery,
-    names_needed,
-)
+from axlog.matching.generate import Answers, Match, can_match, names_needed
+from axlog.matching.plan import MessagePlan, may_want
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Route
+from axlog.views.counting.routes import Deliver, Route
+from axlog.views.counting.saving import SavedTables, restore_tables, saved_tables
 from axlog.views.view import View
 from axlog.widgets.document import Document, Told
 
-_OPEN = ord("<")
-_ODD = b"!?\0"
-"""What follows `<` where a message does not start with its root element, or is in UTF-16."""
-_SHORTEST = len("<a/>")
-_LEVEL = len("<a></a>")
 _LATEST = 1 << 63
+
+
+SavedState: TypeAlias = tuple[
+    int, SavedTables, tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...]
+]
+"""The clock, the rows of every table, and of each view its name, last number and bindings."""
 
 
 @dataclass(slots=True)
@@ -63,43 +60,11 @@ class StreamStatus:
 class ShortWay:
     """How one stream's messages are taken without storing them."""
 
-    route: Route
-    source: str  # of the matcher
+    plan: MessagePlan
     status: StreamStatus
-    wanted: tuple[tuple[bytes, ...], ...] | None  # names of which some group must all be there
-    limits: Limits
-    deepest: int  # levels that a message may have
-    safe: int  # bytes up to which no limit can be met
     parser: XMLParser = field(repr=False)
-    run: Deliver = field(repr=False)
-
-    def is_within_limits(self, message: bytes) -> bool:
-        """Whether a message is certain to meet no limit."""
-        most = min(self.limits.size, self.limits.text, self.limits.name)
-        return len(message) <= most and message.count(b"</") < self.deepest
-
-
-def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
-    """Whether the raw bytes leave it open that some view wants a message.
-
-    A name can be written in one way only, in UTF-8 and all that a message without a declaration
-    can be in.
-    """
-    for names in wanted:
-        for name in names:
-            if message.find(name) < 0:  # faster than `in`, which tries it as a number first
-                break
-        else:
-            return True
-    return False
-
-
-def is_odd(message: bytes) -> bool:
-    """Whether a message with attributes may hold a call, or says that its white space counts.
-
-    A call needs a namespace declaration; the namespace can be written in many ways, names in one.
-    """
-    return b"xml:space" in message or (b"xmlns" in message and b"call" in message)
+    match: Match = field(repr=False)
+    deliver: Deliver = field(repr=False)
 
 
 class Streaming:
@@ -141,16 +106,10 @@ class Streaming:
                     message = message.encode()
                 elif type(message) is not bytes:
                     return None
-                if (
-                    not tree.clock <= time < _LATEST
-                    or len(message) < _SHORTEST
-                    or message[0] != _OPEN
-                    or message[1] in _ODD
-                    or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
-                    or (len(message) > way.safe and not way.is_within_limits(message))
-                ):
+                plan = way.plan
+                if not tree.clock <= time < _LATEST or plan.declines(message):
                     return None
-                is_wanted = way.wanted is None or may_want(message, way.wanted)
+                is_wanted = plan.wanted is None or may_want(message, plan.wanted)
                 root = fromstring(message, way.parser) if is_wanted else None
             except (StreamError, UnicodeEncodeError, XMLSyntaxError):
                 return None  # the long way says what is wrong
@@ -166,13 +125,61 @@ class Streaming:
                 self._aside.append((stream, message, time, status.messages))
             else:
                 document.forgotten += 1
-            answers = way.run(root, time, message)
-            if answers is None:
-                return []
-            document.engine.climbed += 1
-            return document._announce(self._changes(answers, time)) if answers else []
+            bags = way.match(root, time, message)
+            return self._join(way, bags, time) if any(bags) else []
         finally:
             self._release()
+
+    def plan(self, stream: str) -> MessagePlan | None:
+        """How a stream's messages are read, as data that can be sent elsewhere; None: not here."""
+        with self._document._lock:
+            way = self._find(stream)
+            return None if way is None else way.plan
+
+    def apply(self, stream: str, bags: tuple[Bag, ...], time: int) -> list[Change]:
+        """Take what a plan made of one message of a stream elsewhere; the message is not kept."""
+        document = self._document
+        with document._lock:
+            way = self._find(stream)
+            if way is None:
+                raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")
+            document.tree.clock = checked_time(document.tree, time)
+            document.forgotten += 1
+            way.status.messages += 1
+            way.status.last = time
+            return self._join(way, bags, time)
+
+    def state(self) -> SavedState:
+        """What the joins and the views keep, as plain tuples; see `restore`."""
+        document = self._document
+        with document._lock:
+            views = tuple(
+                (name, view.sequence, tuple(_counting(view).counts().items()))
+                for name, view in document.views.items()
+            )
+            return document.tree.clock, saved_tables(document.engine), views
+
+    def restore(self, saved: SavedState) -> None:
+        """Go on from what a widget over the same document and views had kept; nobody is told."""
+        document = self._document
+        clock, tables, views = saved
+        with document._lock:
+            restore_tables(document.engine, tables)
+            for name, sequence, rows in views:
+                view = document.views[name]
+                moved = dict(rows)
+                add_all(moved, _counting(view).counts(), -1)
+                _counting(view).take(moved)
+                view.sequence = sequence
+            document.tree.clock = clock
+            document.forgotten += 1
+
+    def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
+        """Join what a message brings with what is kept, and tell the views."""
+        document = self._document
+        answers = way.deliver(bags)
+        document.engine.climbed += 1
+        return document._announce(self._changes(answers, time)) if answers else []
 
     def _changes(self, answers: Answers, time: int) -> Told:
         """Move the views' rows."""
@@ -216,14 +223,16 @@ class Streaming:
         if not all(can_match(relation) for relation in (*route.here, *route.everywhere)):
             return None
         wanted = names_wanted(route) if self._looks_first else None
-        way = make_way(route, document.limits, wanted, self.status(stream))
+        depth = sum(1 for _ in tree.ancestors(route.node))
+        plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted)
+        way = ShortWay(plan, self.status(stream), plan.parser, plan.matcher.run, route.deliver)
         self._ways[stream] = way
         return way
 
     def code(self, stream: str) -> str | None:
         """The source of the matcher that takes a stream's messages, if they go the short way."""
         way = self._find(stream)
-        return None if way is None else way.source
+        return None if way is None else way.plan.matcher.source
 
     def settle(self) -> None:
         """Make nodes of the messages that were put aside; the views know them already."""
@@ -241,31 +250,6 @@ class Streaming:
             plan.commit()
             tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
         tree.clock = clock
-
-
-def make_way(
-    route: Route,
-    limits: Limits,
-    wanted: tuple[tuple[bytes, ...], ...] | None,
-    status: StreamStatus,
-) -> ShortWay:
-    """The short way along a route."""
-    deepest = limits.depth - sum(1 for _ in route.engine.tree.ancestors(route.node))
-    safe = min(limits.size, limits.text, limits.name, _LEVEL * deepest - 1)
-    if route.is_direct:
-        delivery = generate_delivery(route.here, route.everywhere, route.sinks)
-        source, run = delivery.source, delivery.run
-    else:
-        matcher = generate(route.here, route.everywhere)
-        source, run = matcher.source, _climbing(route, matcher)
-    return ShortWay(route, source, status, wanted, limits, deepest, safe, make_parser(), run)
-
-
-def _climbing(route: Route, matcher: Matcher) -> Deliver:
-    def run(root: Element, time: int, message: bytes) -> Answers | None:
-        return route.climb(matcher.run(root, time, message))
-
-    return run
 
 
 def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
@@ -286,3 +270,9 @@ def needs_no_nodes(view: View) -> bool:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in view.query.pattern.outputs)
+
+
+def _counting(view: View) -> Counting:
+    if not isinstance(view.maintainer, Counting):
+        raise UpdateError("AX307", f"the rows of {view.name!r} are not kept as bindings")
+    return view.maintainer

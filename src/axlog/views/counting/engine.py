@@ -64,6 +64,10 @@ class CountingEngine:
             return list(self._roots.values())
         return self._sites[node].states
 
+    def sites(self) -> list[int]:
+        """The nodes at which deltas are joined, the document node among them."""
+        return list(self._sites)
+
     def is_descending(self, relation: Relation) -> bool:
         """Whether some edge looks for the relation at any depth."""
         return relation in self._interpreter.descending

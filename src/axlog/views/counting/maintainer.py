@@ -92,6 +92,11 @@ class Counting(Maintainer):
                 changes.append(Change("delete", Row(columns, values, old)))
         return changes
 
+    def counts(self) -> Bag:
+        """The bindings of the present rows, with their counts."""
+        self.engine.build()
+        return dict(self._counts)
+
     def _enter(self, binding: Binding) -> None:
         self._values[binding] = self._show.values(binding)
         for node in self._show.nodes_read(binding):

@@ -9,8 +9,8 @@ itself, the engine's general climb is taken instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag, Row
@@ -24,6 +24,8 @@ from axlog.views.counting.sites import State
 if TYPE_CHECKING:
     from axlog.views.counting.engine import CountingEngine
 
+Deliver: TypeAlias = Callable[[tuple[Bag, ...]], Answers]
+"""Takes the bags of one message, in the order of the route's relations, to the answers."""
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
@@ -79,15 +81,25 @@ class Route:
         self.sources.append(source)
         return [push]
 
-    def climb(self, bags: tuple[Bag, ...]) -> Answers | None:
-        """Carry a message's bags up by the general rule; None if there is nothing to carry."""
+    def deliver(self, bags: tuple[Bag, ...]) -> Answers:
+        """What a message's bags come to at the document node; what is kept moves along."""
+        if not self.is_direct:
+            return self._climb(bags)
+        answers: Answers = {}
+        for bag, sink in zip(bags, self.sinks, strict=True):
+            for row, count in bag.items():
+                sink(row, count, answers)
+        return answers
+
+    def _climb(self, bags: tuple[Bag, ...]) -> Answers:
+        """Carry a message's bags up by the general rule."""
         at = len(self.here)
         below = Gathered(
             children=_nonempty(self.here, bags[:at]),
             descendants=_nonempty(self.everywhere, bags[at:]),
         )
         if not below.children and not below.descendants:
-            return None
+            return {}
         return self.engine.propagate({self.node: below})
 
 

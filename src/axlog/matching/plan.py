@@ -1,0 +1,115 @@
+"""A stream's plan for its messages: which can be taken as they are, and the bags that they bring.
+
+The plan holds no state and refers to no document: it can be pickled, sent to where messages arrive
+and used there. What it makes of a message is one bag of bindings for each relation that the
+stream's place feeds, in the order `here`, `everywhere`; joining them is the widget's
+(`widgets/streaming.py`).
+
+    bags = plan.bags(message, time)        stateless, anywhere
+    changes = streaming.apply(stream, bags, time)      where the joins' state is
+
+Not taken (None): several trees, calls inside, a DOCTYPE, an encoding of its own, `xml:space`,
+anything near a limit, anything wrong. Such a message goes through the document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lxml.etree import XMLParser, XMLSyntaxError, fromstring
+
+from axlog.datalog.compile import Relation
+from axlog.datalog.joins import Bag
+from axlog.document.reading import Limits, make_parser
+from axlog.matching.generate import Matcher, generate
+
+_OPEN = ord("<")
+_ODD = b"!?\0"
+"""What follows `<` where a message does not start with its root element, or is in UTF-16."""
+_SHORTEST = len("<a/>")
+_LEVEL = len("<a></a>")
+
+
+@dataclass(frozen=True)
+class MessagePlan:
+    """How one stream's messages are read without storing them."""
+
+    here: tuple[Relation, ...]  # looked for at the message's root
+    everywhere: tuple[Relation, ...]  # and anywhere in it
+    limits: Limits
+    depth: int  # of the place where messages arrive
+    wanted: tuple[tuple[bytes, ...], ...] | None = None  # names of which some group must be there
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is compiled: it is made again where the plan arrives."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        return generate(self.here, self.everywhere)
+
+    @cached_property
+    def parser(self) -> XMLParser:
+        return make_parser()
+
+    @cached_property
+    def deepest(self) -> int:
+        """Levels that a message may have."""
+        return self.limits.depth - self.depth
+
+    @cached_property
+    def safe(self) -> int:
+        """Bytes up to which no limit can be met."""
+        limits = self.limits
+        return min(limits.size, limits.text, limits.name, _LEVEL * self.deepest - 1)
+
+    def declines(self, message: bytes) -> bool:
+        """Whether a message must go through the document, by its raw bytes."""
+        return (
+            len(message) < _SHORTEST
+            or message[0] != _OPEN
+            or message[1] in _ODD
+            or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
+            or (len(message) > self.safe and not self._is_within_limits(message))
+        )
+
+    def _is_within_limits(self, message: bytes) -> bool:
+        """Whether a message is certain to meet no limit."""
+        most = min(self.limits.size, self.limits.text, self.limits.name)
+        return len(message) <= most and message.count(b"</") < self.deepest
+
+    def bags(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
+        """The bindings that a message brings; None if it must go through the document."""
+        if self.declines(message):
+            return None
+        if self.wanted is not None and not may_want(message, self.wanted):
+            return tuple({} for _ in (*self.here, *self.everywhere))
+        try:
+            root = fromstring(message, self.parser)
+        except XMLSyntaxError:
+            return None  # the long way says what is wrong
+        return self.matcher.run(root, time, message)
+
+
+def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
+    """Whether the raw bytes leave it open that some view wants a message.
+
+    A name can be written in one way only, in UTF-8 and all that a message without a declaration
+    can be in.
+    """
+    for names in wanted:
+        for name in names:
+            if message.find(name) < 0:  # faster than `in`, which tries it as a number first
+                break
+        else:
+            return True
+    return False
+
+
+def is_odd(message: bytes) -> bool:
+    """Whether a message with attributes may hold a call, or says that its white space counts.
+
+    A call needs a namespace declaration; the namespace can be written in many ways, names in one.
+    """
+    return b"xml:space" in message or (b"xmlns" in message and b"call" in message)

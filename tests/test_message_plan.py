@@ -1,0 +1,79 @@
+"""The two halves of the short way apart: plans that read messages, joins that take their bags."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from axlog.errors import StreamError
+from axlog.widgets.widget import Widget
+from axlog.workloads import active, orders
+from axlog.workloads.benchmarks.messages import Message, plain
+
+MESSAGES = plain(orders.messages(400))
+
+
+def monitor() -> Widget:
+    return Widget(orders.DOCUMENT, {"late": orders.LATE, "in time": orders.ON_TIME}, keep="needed")
+
+
+def halves(make: Widget, messages: list[Message]) -> list[object]:
+    """Messages read by pickled plans, as another process would, and joined here."""
+    streaming = make._streaming
+    plans = {s: pickle.loads(pickle.dumps(streaming.plan(s))) for s in make.streams()}
+    found: list[object] = []
+    for stream, message, at in messages:
+        time = round(at * 1_000_000)
+        bags = plans[stream].bags(message, time)
+        assert bags is not None
+        found.append(streaming.apply(stream, pickle.loads(pickle.dumps(bags)), time))
+    return found
+
+
+def test_differential_halves_apart_make_the_same_changes() -> None:
+    whole = monitor()
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
+    assert halves(monitor(), MESSAGES) == wanted
+    assert any(wanted)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_differential_halves_of_random_widgets(seed: int) -> None:
+    made = active.widget(seed=seed)
+    messages = plain(active.updates(made, 60, seed=seed))
+    whole, apart = (Widget(made.document, {"v": made.pattern}, keep="needed") for _ in range(2))
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
+    assert halves(apart, messages) == wanted
+
+
+@pytest.mark.parametrize("cut", [0, 1, 57, 399])
+def test_state_goes_on_in_another_widget(cut: int) -> None:
+    whole, first, second = monitor(), monitor(), monitor()
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
+    found = [first.feed(stream, message, at=at) for stream, message, at in MESSAGES[:cut]]
+    second.feed(*MESSAGES[-1][:2], at=0)  # what it has is replaced
+    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
+    found += [second.feed(stream, message, at=at) for stream, message, at in MESSAGES[cut:]]
+    assert found == wanted
+    assert second.view("late").rows() == whole.view("late").rows()
+    assert second._streaming.state() == whole._streaming.state()
+
+
+def test_message_that_must_become_nodes_has_no_bags() -> None:
+    plan = monitor()._streaming.plan("orders")
+    assert plan is not None
+    assert plan.bags(b"<order/><order/>", 0) is None
+    assert plan.bags(b"<order>", 0) is None
+    assert plan.bags(b"<?xml version='1.0'?><order/>", 0) is None
+    assert plan.bags(b"<other/>", 0) is not None
+
+
+def test_stream_without_a_plan_takes_no_bags() -> None:
+    widget = Widget(
+        '<r><ax:call xmlns:ax="urn:axlog" stream="f" mode="one-shot"/></r>',
+        {"v": "match /r/a#n return n.id"},
+    )
+    assert widget._streaming.plan("f") is None
+    with pytest.raises(StreamError, match="no plan"):
+        widget._streaming.apply("f", (), 0)
