@@ -116,6 +116,7 @@ CODES: dict[str, str] = {
     "AX503": "the question is not covered for this kind of query or document",
     # workloads
     "AX601": "no workload has these parameters",
+    "AX602": "the sides of a benchmark disagree",
     # types
     "AX701": "the type does not parse",
     "AX702": "the type names what it does not define",

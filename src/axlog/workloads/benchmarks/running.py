@@ -17,6 +17,7 @@ from axlog.workloads.benchmarks.memory import memory
 from axlog.workloads.benchmarks.messages import messages
 from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.reevaluation import reevaluation
+from axlog.workloads.benchmarks.strategies import strategies
 
 Run = Callable[[], Result]
 
@@ -66,6 +67,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: million(400, 4),
         quick=lambda: million(50_000),
         full=lambda: million(1_000_000),
+    ),
+    "axlog": Benchmark(
+        tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),
+        quick=lambda: strategies(3, 5000, (10, 50, 100), (0.1, 0.5, 0.9), (10,), 50),
+        full=strategies,
     ),
 }
 SIZES = ("tiny", "quick", "full")
