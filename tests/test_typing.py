@@ -197,7 +197,6 @@ def test_what_is_not_decided_is_refused() -> None:
         ("a[b, ?f{service=w deletes=yes}]", "/a/c"),
         ("a[b, ?f{service=w}]", '/a[. = "1"]'),
         ("a[b, ?f{service=w}]", '/a[c = "1"]'),
-        ("a[b, ?f{service=w}]", "/a/c[@k > 5]"),
     ):
         with pytest.raises(UndecidedError) as undecided:
             said(document(notation), query, schema)

@@ -5,8 +5,8 @@ itself (`self`, `or`, attributes) for a node to come of a given kind and label; 
 the ways to meet wants by children, several by one child or each by its own.
 
 Variables are bound, or occur once and match anything. Strings to come are taken from `strings`: all
-that the pattern tells apart, and one that it does not know. That is enough for equality; other
-comparisons, and values of elements, are refused.
+that the pattern tells apart, and one that it does not know. Values of elements are refused, those
+of elements that hold one text aside (`typing_values`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from axlog.language.pattern import (
     Collect,
     Comparison,
     Literal,
+    Moment,
     Name,
     Not,
     Or,
@@ -91,9 +92,9 @@ class Asking:
         operand = comparison.operand
         if isinstance(operand, Variable):
             operand = self.bindings.get(operand.name, value)
-        if comparison.operator != "=" or not isinstance(operand, str | float):
-            raise UndecidedError("AX503", f"{comparison} compares a value to come")
-        return compared_with("=", operand)(value)
+        if isinstance(operand, Moment):
+            raise UndecidedError("AX503", f"{comparison} compares a date to come")
+        return compared_with(comparison.operator, operand)(value)
 
     # Wants at one node
 

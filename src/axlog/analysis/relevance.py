@@ -15,7 +15,7 @@ exact relevance of patterns with time constraints or `not` is not covered: askin
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -25,6 +25,9 @@ from lxml import etree
 from axlog.analysis.capacity import fits
 from axlog.analysis.generalised import Need, Values
 from axlog.analysis.scenarios import Scenarios, can_be_met, is_limited, with_join_variables
+from axlog.analysis.type_messages import played
+from axlog.analysis.typed_scenarios import typed_scenarios
+from axlog.analysis.typing import typed_future
 from axlog.datalog.compile import Relation
 from axlog.document.pending import Plan
 from axlog.document.reading import Element
@@ -76,11 +79,14 @@ def relevance(
     """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
     lazy = lazily_wanted(tree, pattern, together=together)
     scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
+    types = typed_scenarios(tree, pattern)
     ways = [
         (values, need)
         for values, needs in scenarios.rows.items()
         for need in needs
-        if need.brought and fits(tree, scenarios.columns, values, need, together)
+        if need.brought
+        and fits(tree, scenarios.columns, values, need, together)
+        and (types is None or types.allow(scenarios.columns, values, need))
     ]
     deletes = any(tree.call(node).deletes != "no" for node in tree.calls().values())
     found: dict[str, Relevance] = {}
@@ -108,7 +114,8 @@ def lazily_wanted(
     """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
     scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune=False)
     columns = scenarios.columns
-    return {
+    types = typed_scenarios(tree, pattern)
+    found = {
         pair
         for values, needs in scenarios.rows.items()
         for need in needs
@@ -117,7 +124,11 @@ def lazily_wanted(
         if can_be_met(tree, columns, values, need)
         for pair in need.brought
     }
+    return {p for p in found if types is None or types.allow((), (), Need(frozenset({p})))}
 
+
+Ways = list[tuple[Values, Need]]
+"""Scenarios that no other dominates."""
 
 _HOLDER = "holder"
 
@@ -128,13 +139,14 @@ def _exact(
     tree: Tree,
     pattern: Pattern,
     columns: tuple[str, ...],
-    ways: Iterable[tuple[Values, Need]],
+    ways: Ways,
     stream: str,
     limit: int,
 ) -> tuple[bool | None, str | None]:
-    ways = list(ways)
     if not ways:
         return False, None  # what is relevant is axlog relevant
+    if tree.types is not None:
+        return _typed(tree, pattern, columns, ways, stream)
     if pattern.where and any(need.times for _, need in ways):
         return None, "exact relevance with time constraints is not covered"
     if is_limited(tree):
@@ -153,6 +165,25 @@ def _exact(
     except UndecidedError as error:
         return None, error.message
     return False, None
+
+
+def _typed(
+    tree: Tree, pattern: Pattern, columns: tuple[str, ...], ways: Ways, stream: str
+) -> tuple[bool | None, str | None]:
+    """Under types a future that shows it is looked for; that there is none is not decided."""
+    try:
+        for values, _ in ways:
+            pairs = zip(columns, values, strict=True)
+            known = {c[1:]: str(v) for c, v in pairs if c.startswith("$") and v is not None}
+            messages = typed_future(tree, pattern, tree.types, bindings=known) or []
+            without = [message for message in messages if message.stream != stream]
+            if len(without) < len(messages) and without_loses(
+                pattern, played(tree, messages), played(tree, without)
+            ):
+                return True, None
+    except UndecidedError as error:
+        return None, error.message
+    return None, "exact relevance under types is shown by a future or not decided (P2 theorem 9)"
 
 
 def without_loses(pattern: Pattern, with_stream: Tree, without: Tree) -> bool:

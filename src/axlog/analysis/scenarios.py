@@ -86,7 +86,7 @@ class Scenarios:
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
         self._bringable: dict[tuple[Relation, bool], Rows] = {}
-        self._is_limited = is_limited(tree)
+        self._keeps_all = is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
         self._keyed = keyed_relations(self.program, tree.facts)
         self._seen: dict[Key, set[str]] = {}
@@ -285,8 +285,8 @@ class Scenarios:
         return self.tree.call(self.tree.calls()[stream]).mode
 
     def _shown(self, relation: Relation) -> tuple[str, ...]:
-        """The columns that go up: all of them where calls are limited (see `capacity.py`)."""
-        if not self._is_limited:
+        """The columns that go up: all of them where calls are limited (`capacity.py`) or typed."""
+        if not self._keeps_all:
             return relation.columns
         if relation not in self._deep:
             self._deep[relation] = tuple(deep_columns([relation]))

@@ -18,6 +18,7 @@ from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
 from axlog.analysis.profiles import has_not, truth_with_not
 from axlog.analysis.scenarios import Scenarios
+from axlog.analysis.typed_scenarios import may_hold_calls, typed_scenarios
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.document.writing import serialise
@@ -66,7 +67,10 @@ class Outlook:
         if has_not(pattern):
             self._negated = truth_with_not(tree, pattern)
             return
-        self._scenarios = Scenarios(tree, pattern, together=together)
+        self._types = typed_scenarios(tree, pattern)
+        if self._types is not None and not may_hold_calls(tree, tree.types):
+            self._together = True
+        self._scenarios = Scenarios(tree, pattern, together=self._together)
         for values, needs in self._scenarios.rows.items():
             for need in needs:
                 if not self._can_be_met(values, need):
@@ -78,8 +82,10 @@ class Outlook:
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
         columns = self._scenarios.columns
-        return not self._scenarios.is_repeated(columns, values, need) and fits(
-            self.tree, columns, values, need, self._together
+        return (
+            not self._scenarios.is_repeated(columns, values, need)
+            and fits(self.tree, columns, values, need, self._together)
+            and (self._types is None or self._types.allow(columns, values, need))
         )
 
     @property

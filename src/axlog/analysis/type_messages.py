@@ -6,8 +6,9 @@ step valid. New calls get stream names of their own.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
@@ -17,9 +18,11 @@ from axlog.analysis.asking import Group, Slot, Subject
 from axlog.analysis.type_steps import Step
 from axlog.analysis.type_trees import Place, Recipe, Trees
 from axlog.document.cardinality import TEXT
+from axlog.document.pending import apply
 from axlog.document.reading import Element
 from axlog.document.schema import OTHER
-from axlog.document.tree import CALL_LABEL, NodeKind
+from axlog.document.tree import CALL_LABEL, NodeKind, Tree
+from axlog.document.updates import insert_at_call
 
 
 class Message(NamedTuple):
@@ -31,6 +34,16 @@ class Message(NamedTuple):
     def __str__(self) -> str:
         trees = "".join(etree.tostring(tree, encoding="unicode") for tree in self.forest)
         return f"{self.stream}: {trees}"
+
+
+def played(tree: Tree, messages: Iterable[Message]) -> Tree:
+    """The document after messages, as a copy; those whose call never came are left out."""
+    later = copy.deepcopy(tree)
+    for message in messages:
+        if message.stream in later.calls():
+            operations = insert_at_call(later, message.stream, message.forest)
+            apply(later, operations, later.clock + 1, keep_whitespace=True)
+    return later
 
 
 class Writer:

@@ -28,7 +28,7 @@ from axlog.errors import UndecidedError
 MOST_STATES = 20_000
 
 Goal = Mapping[tuple[str, str], int]
-"""How many trees of a service with which root label."""
+"""How many trees of a service, or of one call, with which root label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class Caller:
     goes: tuple[bool, ...] = (False,)
     """Whether the call goes with its message; both, where that is still open."""
     room: int | None = None
+    source: str = ""
+    """What goals ask of: the service unless another name is given."""
+
+    @property
+    def asked(self) -> str:
+        return self.source or self.service
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ class _Search:
 
     def has_end(self) -> bool:
         """Whether some numbers that are enough are allowed, however they are reached."""
-        services = {caller.service for caller in self.callers}
+        services = {caller.asked for caller in self.callers}
         most: dict[str, int | None] = dict(self.start)
         least = dict(self.start)
         for caller in self.callers:
@@ -136,7 +142,7 @@ class _Search:
     def is_enough(self, state: _State) -> bool:
         brought: dict[tuple[str, str], int] = {}
         for (index, label), number in zip(self.pairs, state.added, strict=True):
-            key = (self.callers[index].service, label)
+            key = (self.callers[index].asked, label)
             brought[key] = brought.get(key, 0) + number
         return all(brought.get(key, 0) >= number for key, number in self.goal.items())
 

@@ -27,6 +27,7 @@ from axlog.analysis.type_messages import Message, Writer
 from axlog.analysis.type_steps import Goal, reach
 from axlog.analysis.type_trees import Place, Trees
 from axlog.analysis.typed_document import TypedDocument, callers_of
+from axlog.analysis.typing_values import samples
 from axlog.datalog.compile import Relation
 from axlog.document.schema import Schema, validate
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
@@ -35,8 +36,10 @@ from axlog.language.normal import normalise
 from axlog.language.pattern import (
     Axis,
     Branch,
+    Constant,
     Constraint,
     Literal,
+    Moment,
     Name,
     Not,
     Pattern,
@@ -47,13 +50,14 @@ from axlog.language.pattern import (
     branches_of,
     nodes_of,
 )
-from axlog.language.values import compare
+from axlog.language.values import comparison
 from axlog.language.verdict import Truth
 
 LIMIT = 200_000
 """Ways to share out and numbers to try before giving up."""
 
 T = TypeVar("T")
+_ORDERS = ("<", "<=", ">", ">=")
 
 
 # What a call can bring ----------------------------------------------------------------------------
@@ -100,7 +104,7 @@ def example_tree(
         _AT_ROOT[node.axis], node.test, node.name, node.comparisons, node.branches
     )
     _check(at_root)
-    question = _Question((at_root,), (), schema, dict(bindings or {}), limit)
+    question = Question((at_root,), (), schema, dict(bindings or {}), limit)
 
     def ask(asking: Asking) -> list[Message] | None:
         trees = Trees(schema, asking)
@@ -185,7 +189,7 @@ def typed_future(
         _check(branch)
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
         raise UndecidedError("AX503", "truth under types is not decided where streams may delete")
-    question = _Question(normal.branches, normal.where, schema, dict(bindings or {}), limit)
+    question = Question(normal.branches, normal.where, schema, dict(bindings or {}), limit)
 
     def ask_now(asking: Asking) -> list[Message] | None:
         holds = TypedDocument(tree, Trees(schema, asking)).holds(normal.branches)
@@ -214,8 +218,8 @@ def _check(branch: Branch) -> None:
         waiting += branches_of(at)
 
 
-class _Question:
-    """A pattern with its variables: which must be bound, and to what."""
+class Question:
+    """A pattern with its variables: which must be bound, and to what. Decided by trying."""
 
     def __init__(
         self,
@@ -234,7 +238,10 @@ class _Question:
         nodes = [node for branch in branches for node in nodes_of(branch)]
         asked = (c.right for c in where if isinstance(c, ValueConstraint))
         given = [string for string in asked if isinstance(string, str)]
-        self.constants = list(dict.fromkeys([*_constants(nodes), *given]))
+        asked_orders = [c.right for c in where if not isinstance(c, TimeConstraint)
+                        if c.operator in _ORDERS and not isinstance(c.right, Variable)]  # fmt: skip
+        ordered = [*asked_orders, *_ordered_constants(nodes)]
+        self.constants = list(dict.fromkeys([*_constants(nodes), *given, *samples(ordered)]))
         uses = Counter(_variables(nodes))
         compared = set(self._compared())
         self.joins = sorted(
@@ -252,9 +259,8 @@ class _Question:
         for constraint in self.where:
             if isinstance(constraint, TimeConstraint):
                 raise UndecidedError("AX503", "truth under types is not decided for times")
-            if constraint.operator not in ("=", "!=") or not isinstance(
-                constraint.right, str | Variable
-            ):
+            between = isinstance(constraint.right, Variable) and constraint.operator in _ORDERS
+            if between or isinstance(constraint.right, Moment):
                 raise UndecidedError("AX503", f"{constraint} compares values that may come")
             yield constraint.left.name
             if isinstance(constraint.right, Variable):
@@ -302,9 +308,9 @@ class _Question:
             right = constraint.right
             other = bound.get(right.name) if isinstance(right, Variable) else right
             left = bound.get(constraint.left.name)
-            if left is None or not isinstance(other, str):
+            if left is None or other is None:
                 continue
-            if not compare(left, constraint.operator, other):
+            if not comparison(constraint.operator, other)(left):
                 return False
         return True
 
@@ -328,11 +334,18 @@ def _constants(nodes: Iterable[PatternNode]) -> Iterator[str]:
             yield node.test.label
         if isinstance(node.test, Literal):
             yield node.test.text
-        for comparison in node.comparisons:
-            if isinstance(comparison.operand, str):
-                yield comparison.operand
-            elif isinstance(comparison.operand, float):
-                yield repr(comparison.operand).removesuffix(".0")
+        for each in node.comparisons:
+            if isinstance(each.operand, str):
+                yield each.operand
+            elif isinstance(each.operand, float):
+                yield repr(each.operand).removesuffix(".0")
+
+
+def _ordered_constants(nodes: Iterable[PatternNode]) -> Iterator[Constant]:
+    for node in nodes:
+        for each in node.comparisons:
+            if each.operator != "=" and not isinstance(each.operand, Variable):
+                yield each.operand
 
 
 def _strings_of(tree: Tree) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,20 @@ Language = Annotated[
 ]
 KeepWhitespace = Annotated[
     bool, typer.Option("--keep-whitespace", help="Keep texts that are white space alone.")
+]
+TypeFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--types",
+        metavar="FILE",
+        help="The document's type: an unordered DTD, a .dtd or a .xsd; repeatable, to add calls.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option("--fact", metavar="FACT", help="`key PATH by PATH trusted`; repeatable."),
 ]
 Json = Annotated[
     bool | None,

@@ -29,12 +29,14 @@ def relevance(
     document: options.Doc,
     text: options.QueryText,
     after: After = None,
+    types: options.TypeFiles = None,
+    fact: options.Facts = None,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     json: options.Json = None,
 ) -> None:
     """Which streams a query can still gain or lose by: lazily, by axlog's rule, exactly."""
-    widget, view = watched(document, text, after, namespace, language)
+    widget, view = watched(document, text, after, namespace, language, types, fact)
     found = relevance_of(widget.document.nodes(), view.pattern).values()
     if is_json(json):
         lines = Lines()

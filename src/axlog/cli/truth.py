@@ -40,12 +40,14 @@ def truth(
     document: options.Doc,
     text: options.QueryText,
     after: After = None,
+    types: options.TypeFiles = None,
+    fact: options.Facts = None,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     json: options.Json = None,
 ) -> None:
     """TRUE, POSSIBLE or NEVER, and the rows that may still come: one JSON object."""
-    _, view = watched(document, text, after, namespace, language)
+    _, view = watched(document, text, after, namespace, language, types, fact)
     said = {"truth": view.truth.value, **_possible(view)}
     if is_json(json):
         Lines().thing(said)
@@ -66,9 +68,16 @@ def watched(
     after: Path | None,
     namespace: list[str] | None,
     language: str | None,
+    types: list[Path] | None = None,
+    facts: list[str] | None = None,
 ) -> tuple[Widget, View]:
     """A widget after some updates, and the view of a query over it."""
-    widget = Widget(source_of(document), namespaces=options.namespaces_of(namespace))
+    widget = Widget(
+        source_of(document),
+        namespaces=options.namespaces_of(namespace),
+        types=types or None,
+        facts=facts or (),
+    )
     view = widget.watch(text, language=language)
     if after is not None:
         lines = after.read_text(encoding="utf-8").splitlines()

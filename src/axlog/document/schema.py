@@ -156,6 +156,9 @@ class Schema:
     lost: tuple[str, ...] = field(default=(), compare=False)
     """What the DTD or XML Schema that this was derived from says, and this does not."""
 
+    def __deepcopy__(self, memo: object) -> Schema:
+        return self  # nothing in it changes: copies of a document share it
+
     @cached_property
     def _types(self) -> dict[str, UnorderedDTD]:
         types = {}
@@ -281,7 +284,7 @@ class TypeGuard:
         self._changes: Mapping[int, Counter[str]] = {}
 
     @contextmanager
-    def bringing(self, stream: str) -> Iterator[None]:
+    def bringing(self, stream: str | None) -> Iterator[None]:
         """Updates inside are messages of this stream: they must have its service's type."""
         self._stream = stream
         try:

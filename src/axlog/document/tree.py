@@ -144,6 +144,7 @@ class Tree:
         self.ended: set[str] = set()
         self._origins: dict[int, tuple[str, int]] = {}  # roots of messages: stream and number
         self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
+        self.types: Any = None  # the document's schema, if it has one; see `document.schema`
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
         self._new(NodeKind.DOCUMENT, NONE, 0)
 

@@ -7,14 +7,16 @@ is done: the document and all views are consistent, later listeners were still t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
 from axlog.document import pending
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
+from axlog.document.schema import TypeGuard
+from axlog.document.schema_sources import Types, read_types
 from axlog.document.times import Time, microseconds
-from axlog.document.tree import Tree
+from axlog.document.tree import NONE, Tree
 from axlog.document.updates import Content, Delete, Insert, Operation, Where
 from axlog.document.writing import serialise
 from axlog.document.xml import load, read_forest
@@ -41,8 +43,12 @@ def parse(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
     namespaces: Mapping[str, str] | None = None,
+    types: Types | Iterable[Types] | None = None,
 ) -> Document:
     """A document from XML: text, bytes, a path, a file, or an lxml or ElementTree element.
+
+    With `types` (see `document.schema_sources`) it must have its type, and an update that would
+    break it is refused.
 
     >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
     >>> ids = doc.watch("match //order/oid/$x return $x")
@@ -50,7 +56,9 @@ def parse(
     [Change('insert', Row(x='18'))]
     """
     tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
-    return Document(tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces)
+    return Document(
+        tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces, types=types
+    )
 
 
 class Document:
@@ -64,8 +72,14 @@ class Document:
         keep_whitespace: bool = False,
         namespaces: Mapping[str, str] | None = None,
         shelf: Shelf | None = None,
+        types: Types | Iterable[Types] | None = None,
     ) -> None:
         self.tree = tree
+        self._type_guard: TypeGuard | None = None
+        if types is not None:
+            root = "" if tree.root == NONE else tree.label(tree.root)
+            tree.types = read_types(types, root)
+            self._type_guard = TypeGuard(tree, tree.types)
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
@@ -191,7 +205,11 @@ class Document:
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
         )
         views = list(self.views.values())
+        guard = self._type_guard
         try:
+            if guard is not None:  # before all others: nobody sees what it refuses
+                with guard.bringing(None if origin is None else origin[0]):
+                    guard.before(plan.delta)
             for view in views:
                 view.before(plan.delta)
             self._values.before(plan.delta)
@@ -202,6 +220,8 @@ class Document:
         if origin is not None:
             self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
         self._values.after(plan.delta)
+        if guard is not None:
+            guard.after(plan.delta)
         return [(view, view.after(plan.delta)) for view in views]
 
     def _announce(self, each: Told) -> list[Change]:

@@ -214,6 +214,7 @@ class Streaming:
             or call.deletes == "only"
             or document.keep_whitespace
             or any(key.is_enforced for key in tree.facts)
+            or tree.types is not None
             or not views
             or not all(needs_no_nodes(view) for view in views)
             or document.engine.is_value_sensitive(tree.parent(node))

@@ -9,7 +9,7 @@ end.
 `keep="all"` stores what arrives; `keep="needed"` forgets a message once the views have what they
 need of it. `validate="wanted"` does not even parse a message that its raw bytes show no view can
 want. `cache="disk"` keeps the rows that joins look up in a store on disk and `memory` bytes of them
-at hand (P3 5.3).
+at hand (P3 5.3). With `types`, what would break the document's or a service's type is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from axlog.analysis.keys import Key, parse_fact
 from axlog.channels.updates import StreamUpdate
 from axlog.document.pending import checked_time
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
+from axlog.document.schema_sources import Types
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import (
     Operation,
@@ -87,6 +88,7 @@ class Widget:
         cache: str = "memory",
         memory: int = CACHE,
         cache_path: str | Path | None = None,
+        types: Types | Iterable[Types] | None = None,
     ) -> None:
         _check_option("on_error", on_error, "raise", "dead-letter")
         _check_option("keep", keep, "all", "needed")
@@ -99,6 +101,7 @@ class Widget:
             keep_whitespace=keep_whitespace,
             namespaces=namespaces,
             shelf=Shelf(KeyValueStore(cache_path), memory) if cache == "disk" else None,
+            types=types,
         )
         tree.facts = tuple(parse_fact(fact) for fact in facts)
         self.on_error = on_error
