@@ -52,10 +52,11 @@ def truth(tree: Tree, query: str) -> Truth:
 def test_example_10_p2_a_widget_refuses_what_breaks_its_type() -> None:
     queries = {"c": "match /a/c#t return t.id", "e": "match /a/e"}
     widget = axlog.Widget(EXAMPLE, views=queries, types=P2_TYPE)
+    before = widget.xml()
     assert (widget.view("c").truth, widget.view("e").truth) == (Truth.POSSIBLE, Truth.NEVER)
     with pytest.raises(UpdateError, match="AX705"):
         widget.feed("f", "<e/>")
-    assert widget.xml() == EXAMPLE
+    assert widget.xml() == before
     assert widget.view("c").rows() == []
     assert [change.op for change in widget.feed("f", "<c/>")] == ["insert"]
     assert widget.view("c").truth is Truth.TRUE
