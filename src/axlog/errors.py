@@ -18,6 +18,7 @@
     ├── ChannelError (RuntimeError)        a channel that cannot do what it is asked
     │   └── AccessError (PermissionError)  a token that may not, or has used up what it may
     ├── ConnectorError (RuntimeError)      an outside system that cannot be reached or understood
+    ├── PipelineError (ValueError)         a pipeline that cannot be run as it is written
     ├── WorkloadError (ValueError)         parameters that no generated workload can have
     └── SetupError (RuntimeError)          something is missing on this machine
 
@@ -143,6 +144,16 @@ CODES: dict[str, str] = {
     "AX832": "the line is not of an access log",
     "AX841": "the widgets cannot be wired like this",
     "AX842": "the cycle of widgets came to no end",
+    # pipelines
+    "AX851": "the pipeline file is not YAML",
+    "AX852": "the pipeline file does not have the form of a pipeline",
+    "AX853": "there is no such kind of source or sink",
+    "AX854": "a name in the pipeline file leads nowhere",
+    "AX855": "the checkpoint does not fit the pipeline",
+    "AX856": "a secret is not in the environment",
+    "AX857": "the pipeline file is too large, too deep, or uses what is not read",
+    "AX858": "a source cannot be read",
+    "AX859": "a sink cannot be written",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",
@@ -291,6 +302,10 @@ class UndecidedError(AxlogError):
 
 class SchemaError(AxlogError, ValueError):
     """A type that does not parse, or that cannot be derived."""
+
+
+class PipelineError(AxlogError, ValueError):
+    """A pipeline that cannot be run as it is written."""
 
 
 class WorkloadError(AxlogError, ValueError):

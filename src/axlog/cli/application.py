@@ -19,6 +19,7 @@ VERBS = (
     "maintain",
     "truth",
     "relevance",
+    "check",
     "explain",
     "diff",
     "reduce",

@@ -188,23 +188,30 @@ class _Nothing(etree.Resolver):
         return untyped.resolve_empty(request[-1])
 
 
-def make_parser(drops_blanks: bool = False) -> etree.XMLParser:
-    """The one way a parser is made in axlog; it takes UTF-8, whatever the XML declares.
+_HARDENED: dict[str, Any] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "dtd_validation": False,
+    "attribute_defaults": False,
+    "huge_tree": True,
+    "encoding": "utf-8",
+}
+"""`huge_tree` takes away the parser's own limits, which differ by version and do not say what they
+met; ours are checked on the result, which is bounded as nothing expands. `collect_ids` must not be
+False: that makes libxml2 load external DTDs, `load_dtd` or not."""
 
-    `huge_tree` takes away the parser's own limits, which differ by version and do not say what they
-    met; ours are checked on the result, which is bounded as nothing expands. `collect_ids` must not
-    be False: that makes libxml2 load external DTDs, `load_dtd` or not.
-    """
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        attribute_defaults=False,
-        huge_tree=True,
-        remove_blank_text=drops_blanks,
-        encoding="utf-8",
-    )
+
+def make_parser(drops_blanks: bool = False) -> etree.XMLParser:
+    """The one way a parser is made in axlog; it takes UTF-8, whatever the XML declares."""
+    parser = etree.XMLParser(remove_blank_text=drops_blanks, **_HARDENED)
+    parser.resolvers.add(_Nothing())
+    return parser
+
+
+def make_pull_parser() -> Any:
+    """The same parser, fed piece by piece, for files that are read in parts (`records.py`)."""
+    parser: Any = etree.XMLPullParser(events=("start", "end"), **_HARDENED)
     parser.resolvers.add(_Nothing())
     return parser
 
@@ -239,7 +246,7 @@ def parse(
     try:
         root = etree.fromstring(encoded, parser)
     except etree.XMLSyntaxError as error:
-        raise _syntax_error(error, encoded, name, limits) from None
+        raise syntax_error(error, encoded, name, limits) from None
     if has_doctype:
         _check_doctype(root, parser, name)
     return Parsed(root, b"xmlns" in encoded)
@@ -250,7 +257,7 @@ def _in_utf8(content: str | bytes, name: str | None) -> bytes:
     try:
         if isinstance(content, str):
             return content.encode()
-        encoding = _encoding_of(content)
+        encoding = encoding_of(content)
         return content if encoding == "utf-8" else content.decode(encoding).encode()
     except UnicodeDecodeError as error:
         raise MalformedError(
@@ -262,7 +269,7 @@ def _in_utf8(content: str | bytes, name: str | None) -> bytes:
         raise MalformedError("AX101", "the text holds characters that XML does not allow") from None
 
 
-def _encoding_of(content: bytes) -> str:
+def encoding_of(content: bytes) -> str:
     """The encoding by its first bytes, else as declared, else UTF-8."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -296,7 +303,7 @@ def refuse_entities(content: bytes, name: str | None = None) -> None:
     scanner = expat.ParserCreate("utf-8")
 
     def declared(*_: Any) -> None:
-        raise _entities(name)
+        raise declares_entities(name)
 
     def started(*_: Any) -> None:
         raise _PrologEnded
@@ -315,7 +322,7 @@ class _PrologEnded(Exception):
     """The scan has reached the root element."""
 
 
-def _entities(name: str | None) -> HostileError:
+def declares_entities(name: str | None) -> HostileError:
     return HostileError(
         "AX111",
         f"{name or 'the document'} declares entities",
@@ -327,7 +334,7 @@ def _check_doctype(root: Element, parser: etree.XMLParser, name: str | None) -> 
     """What only the parser knows: declarations that the scan missed, references that were lost."""
     dtd: Any = root.getroottree().docinfo.internalDTD
     if dtd is not None and any(True for _ in dtd.iterentities()):
-        raise _entities(name)
+        raise declares_entities(name)
     for entry in parser.error_log:
         # Below an external DTD an undeclared entity is no error, and vanishes from attributes.
         if entry.type == etree.ErrorTypes.WAR_UNDECLARED_ENTITY:
@@ -338,7 +345,7 @@ def _unresolved(message: str, place: Place) -> HostileError:
     return HostileError("AX112", message, place=place, advice="write what it stands for")
 
 
-def _syntax_error(
+def syntax_error(
     error: etree.XMLSyntaxError, content: bytes, name: str | None, limits: Limits
 ) -> InputError:
     """Told apart by the parser's code: its message repeats names from the input."""

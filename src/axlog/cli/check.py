@@ -1,0 +1,104 @@
+"""`axlog check PIPELINE`: everything that is wrong with a pipeline file, before anything starts.
+
+One line a problem: a table on a terminal, JSON lines in a pipe. Exit code 2 if one is an error.
+`--schema` prints the JSON schema for editors, `--kinds` lists the sources and sinks.
+"""
+
+from __future__ import annotations
+
+import json as json_text
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from axlog.cli import options
+from axlog.cli.output import Lines, is_json
+from axlog.errors import SetupError
+
+if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
+    from axlog.connectors.kinds import SinkKind, SourceKind
+    from axlog.pipeline.reading import Checked
+
+_STYLES = {"error": "red", "warning": "yellow"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("check", epilog="Example: axlog check pipeline.yaml")(check)
+
+
+def check(
+    pipeline: Annotated[
+        str | None, typer.Argument(metavar="PIPELINE", help="The pipeline file.")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of pipeline files instead.")
+    ] = False,
+    kinds: Annotated[
+        bool, typer.Option("--kinds", help="List the kinds of sources and sinks instead.")
+    ] = False,
+    json: options.Json = None,
+) -> None:
+    """Check a pipeline file: its form, queries, documents, streams, sources and sinks."""
+    try:
+        from axlog.pipeline import reading
+        from axlog.pipeline.schema import json_schema
+    except ImportError as error:
+        raise missing(error) from None
+    if schema:
+        typer.echo(json_text.dumps(json_schema(), indent=2))
+        return
+    if kinds:
+        _list_kinds(json)
+        return
+    if pipeline is None:
+        raise typer.BadParameter("give the path of a pipeline file", param_hint="PIPELINE")
+    checked = reading.check(pipeline)
+    if is_json(json):
+        lines = Lines()
+        for problem in checked.problems:
+            lines.thing(problem.plain())
+    else:
+        _print(checked, pipeline)
+    if checked.model is None:
+        raise typer.Exit(2)
+
+
+def missing(error: ImportError) -> SetupError:
+    """What to install for pipelines."""
+    return SetupError(
+        "AX901", f"{error.name} is not installed", advice="pip install 'axlog[pipeline]'"
+    )
+
+
+def _print(checked: Checked, pipeline: str) -> None:
+    console = Console(highlight=False)
+    for problem in checked.problems:
+        console.print(Text(problem.level, style=_STYLES[problem.level]), end=": ")
+        console.print(Text(problem.error.describe()), soft_wrap=True)
+    if checked.model is None:
+        console.print(f"{pipeline}: {len(checked.errors)} errors", style="red")
+        return
+    views = len(list(checked.model.view_names()))
+    console.print(f"{pipeline}: in order; {views} views, engine {checked.model.engine}")
+
+
+def _list_kinds(json: bool | None) -> None:
+    from axlog.pipeline import kinds
+
+    listed: list[SourceKind[Any] | SinkKind[Any]] = []
+    listed += [kinds.source_kind(name) for name in kinds.source_names()]
+    listed += [kinds.sink_kind(name) for name in kinds.sink_names()]
+    if is_json(json):
+        lines = Lines()
+        for kind in listed:
+            names = sorted(kind.options.model_fields)
+            lines.thing({"role": kind.role, "kind": kind.name, "options": names, "says": kind.says})
+        return
+    table = Table("role", "kind", "options", "")
+    for kind in listed:
+        table.add_row(kind.role, kind.name, ", ".join(kind.options.model_fields), kind.says)
+    Console(highlight=False).print(table)

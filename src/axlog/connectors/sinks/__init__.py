@@ -1,0 +1,1 @@
+"""Sinks: what takes the changes of views, batch by batch."""

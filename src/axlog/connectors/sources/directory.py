@@ -1,0 +1,194 @@
+"""A directory of XML files as a stream: one message a file, or one for every record of a file.
+
+Files are taken in the order of their names. One that appears later is taken whatever its name, so
+the position lists the files that are done; `order: name` promises that new names come after old
+ones, and then the position is one name. Move files into the directory when they are complete: names
+that begin with `.` or end with `.tmp` or `.part` are passed over. A file is read once; what happens
+to it afterwards changes nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lxml import etree
+from pydantic import Field
+
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.kinds import Origin, SourceKind
+from axlog.connectors.protocol import Position, Reading, Refusal
+from axlog.connectors.sources.times import TimeOptions, Timing
+from axlog.document.reading import DEFAULT_LIMITS, parse
+from axlog.document.records import split
+from axlog.errors import AxlogError, ConnectorError, PipelineError
+
+_UNFINISHED = (".tmp", ".part")
+
+
+class DirectoryOptions(TimeOptions):
+    """Options of `directory`."""
+
+    path: str = Field(description="The directory, or one file.")
+    pattern: str = Field(default="*.xml", description="Which files of it.")
+    record: str | None = Field(
+        default=None,
+        description="The name of the elements that are messages; the whole file without it.",
+    )
+    order: Literal["any", "name"] = Field(
+        default="any",
+        description="name: new files come after old ones by name, so positions stay small.",
+    )
+
+
+@dataclass(slots=True)
+class _Place:
+    """A position, taken apart."""
+
+    done: set[str]  # with order "name": the last one alone
+    file: str | None = None
+    records: int = 0  # of that file, taken already
+
+    @classmethod
+    def of(cls, position: Position) -> _Place:
+        given: dict[str, Any] = position or {}
+        return cls(set(given.get("done", ())), given.get("file"), given.get("records", 0))
+
+    def plain(self) -> Position:
+        said: dict[str, Any] = {"done": sorted(self.done)}
+        if self.file is not None:
+            said |= {"file": self.file, "records": self.records}
+        return said
+
+
+class DirectorySource:
+    """The files of a directory as updates of one stream."""
+
+    def __init__(self, options: DirectoryOptions, origin: Origin) -> None:
+        if origin.stream is None:
+            raise PipelineError("AX852", "a directory is the source of one stream")
+        self.stream = origin.stream
+        self.path = origin.path(options.path)
+        self.options = options
+        self.label = _expanded(options.record, origin)
+        self.timing = Timing(options, origin)
+        self._open: tuple[_Place, Iterator[StreamUpdate | Refusal]] | None = None
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """At most so many messages of the files that are not done."""
+        place = _Place.of(position)
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        waiting = self._waiting(place)
+        for at, path in enumerate(waiting):
+            name = path.name
+            if place.file != name:
+                place.file, place.records = name, 0
+            for read in self._continued(place, path):
+                place.records += 1
+                if isinstance(read, Refusal):
+                    refused.append(read)
+                else:
+                    updates.append(read)
+                if len(updates) + len(refused) >= limit:
+                    return Reading(updates, place.plain(), refused, more=True)
+            self._open = None
+            place.done = {name} if self.options.order == "name" else place.done | {name}
+            place.file, place.records = None, 0
+            if len(updates) + len(refused) >= limit:
+                return Reading(updates, place.plain(), refused, more=at + 1 < len(waiting))
+        return Reading(updates, place.plain(), refused)
+
+    def close(self) -> None:
+        """Let go of the file that is being read."""
+        self._open = None
+
+    def _waiting(self, place: _Place) -> list[Path]:
+        """The files to take, in order; the one that is half read first."""
+        try:
+            found = [self.path] if self.path.is_file() else list(self.path.iterdir())
+        except OSError as error:
+            raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
+        last = max(place.done, default="") if self.options.order == "name" else None
+        fresh = [
+            path
+            for path in found
+            if self._is_wanted(path)
+            and (path.name not in place.done if last is None else path.name > last)
+        ]
+        return sorted(fresh, key=lambda path: (path.name != place.file, path.name))
+
+    def _is_wanted(self, path: Path) -> bool:
+        if path == self.path:
+            return True
+        name = path.name
+        if name.startswith(".") or name.endswith(_UNFINISHED):
+            return False
+        return fnmatch.fnmatchcase(name, self.options.pattern) and path.is_file()
+
+    def _continued(self, place: _Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
+        """The messages of a file after those that are taken."""
+        if self._open is not None and self._open[0].plain() == place.plain():
+            messages = self._open[1]
+        else:
+            messages = self._messages(path)
+            for _ in range(place.records):
+                next(messages, None)
+        self._open = (place, messages)
+        return messages
+
+    def _messages(self, path: Path) -> Iterator[StreamUpdate | Refusal]:
+        number = 0
+        try:
+            with path.open("rb") as file:
+                stored = path.stat().st_mtime
+                if self.label is None:
+                    yield self._message(file.read(DEFAULT_LIMITS.size + 1), path.name, stored)
+                    return
+                for element in split(file, self.label, name=path.name):
+                    number += 1
+                    origin = f"{path.name}#{number}"
+                    content = etree.tostring(element, with_tail=False)
+                    try:
+                        at = self.timing.of(element, stored)
+                    except AxlogError as error:
+                        yield Refusal(self.stream, content, origin, error.describe())
+                    else:
+                        yield StreamUpdate(self.stream, "insert", content, at, origin)
+        except OSError as error:
+            raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
+        except AxlogError as error:
+            # What follows in the file cannot be told apart any more.
+            yield Refusal(self.stream, "", f"{path.name}#{number + 1}", error.describe())
+
+    def _message(self, content: bytes, origin: str, stored: float) -> StreamUpdate | Refusal:
+        try:
+            element = parse(content, name=origin).root if self.timing.needs_element else None
+            at = self.timing.of(element, stored)
+        except AxlogError as error:
+            return Refusal(self.stream, content, origin, error.describe())
+        return StreamUpdate(self.stream, "insert", content, at, origin)
+
+
+def _expanded(record: str | None, origin: Origin) -> str | None:
+    """A record's name as the parser says it."""
+    if record is None:
+        return None
+    prefix, colon, name = record.rpartition(":")
+    if not colon:
+        default = origin.namespaces.get("")
+        return f"{{{default}}}{name}" if default else name
+    if prefix not in origin.namespaces:
+        raise PipelineError("AX852", f"record: the prefix {prefix!r} is not declared")
+    return f"{{{origin.namespaces[prefix]}}}{name}"
+
+
+DIRECTORY = SourceKind(
+    "directory",
+    DirectoryOptions,
+    DirectorySource,
+    "XML files of a directory, a message each, or one for every record element.",
+)

@@ -1,0 +1,114 @@
+"""A file of JSON lines, followed as it grows: `{"stream": ..., "insert": XML, "at": TIME}` a line.
+
+The position is the number of bytes and lines taken. A last line without its end is taken if it is a
+whole JSON object, else waited for. As the source of one stream, lines may leave `stream` out. A
+file that has become shorter is not the one that was read: that is an error, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import IO
+
+from pydantic import Field
+
+from axlog.channels.updates import StreamUpdate, read_line
+from axlog.connectors.kinds import Options, Origin, SourceKind
+from axlog.connectors.protocol import Position, Reading, Refusal
+from axlog.errors import AxlogError, ConnectorError
+
+_LONGEST = 64 * 1024 * 1024
+
+
+class JsonLinesOptions(Options):
+    """Options of `jsonl`."""
+
+    path: str = Field(description="The file.")
+
+
+class JsonLinesSource:
+    """The lines of a file as updates."""
+
+    def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
+        self.path = origin.path(options.path)
+        self.stream = origin.stream
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """At most so many lines after the position."""
+        offset, number = position or (0, 0)
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, 2)
+                if size < offset:
+                    raise ConnectorError(
+                        "AX858",
+                        f"{self.path} has {size} bytes, and {offset} were read before",
+                        advice="put the file back, or start with another checkpoint",
+                    )
+                file.seek(offset)
+                while len(updates) + len(refused) < limit and (line := _line(file)):
+                    offset, number = offset + len(line), number + 1
+                    if line.strip():
+                        self._take(line, number, updates, refused)
+        except OSError as error:
+            raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
+        return Reading(updates, [offset, number], refused, more=offset < size and bool(updates))
+
+    def close(self) -> None:
+        """Nothing stays open between readings."""
+
+    def _take(
+        self, line: bytes, number: int, updates: list[StreamUpdate], refused: list[Refusal]
+    ) -> None:
+        origin = f"{self.path.name}:{number}"
+        try:
+            updates.append(read_update(line, self.stream, origin))
+        except AxlogError as error:
+            refused.append(Refusal(self.stream or "", line, origin, error.describe()))
+
+
+def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
+    """The update that a line (or a broker's message) writes; for this stream, if one is given."""
+    try:
+        text = line.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        text = line.decode("utf-8", "replace")
+    if stream is not None and text.startswith("{"):
+        text = _with_stream(text, stream)
+    update = read_line(text, 1, origin)
+    if stream is not None and update.stream != stream:
+        raise ConnectorError("AX858", f"the line is for the stream {update.stream!r}")
+    return StreamUpdate(update.stream, update.action, update.content, update.at, origin)
+
+
+def _with_stream(text: str, stream: str) -> str:
+    """The line with its stream named, where it left that out."""
+    try:
+        written = json.loads(text)
+    except (ValueError, RecursionError):
+        return text  # who reads it says what is wrong
+    if not isinstance(written, dict) or "stream" in written:
+        return text
+    return json.dumps({"stream": stream, **written})
+
+
+def _line(file: IO[bytes]) -> bytes:
+    """The next line, or nothing if it is not whole yet."""
+    line = file.readline(_LONGEST)
+    if line.endswith(b"\n") or len(line) == _LONGEST:
+        return line
+    try:
+        return line if isinstance(json.loads(line), dict) else b""
+    except (ValueError, RecursionError):
+        return b""
+
+
+JSONL = SourceKind(
+    "jsonl",
+    JsonLinesOptions,
+    JsonLinesSource,
+    "A file of updates, one JSON object a line, followed as it grows.",
+    names_streams=True,
+)

@@ -1,0 +1,57 @@
+"""When a message happened: a path in it, the file's time, its arrival, or nothing.
+
+Without a time a message gets the document's clock. A time that the message should have and has not,
+or that cannot be read, refuses the message.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from pydantic import Field
+
+from axlog.connectors.kinds import Options, Origin
+from axlog.connectors.paths import MessagePath
+from axlog.document.reading import Element
+from axlog.document.times import Time, microseconds
+from axlog.errors import StreamError
+
+
+class TimeOptions(Options):
+    """Options of sources whose messages are XML without an envelope."""
+
+    time: str | None = Field(
+        default=None, description="A path in the message to its time: @at, header/created."
+    )
+    clock: Literal["none", "file", "arrival"] = Field(
+        default="none",
+        description="Without `time`: none, the file's (the broker's) time, or when it came.",
+    )
+
+
+class Timing:
+    """How one source times its messages."""
+
+    def __init__(self, options: TimeOptions, origin: Origin) -> None:
+        self.path = (
+            None if options.time is None else MessagePath.parse(options.time, origin.namespaces)
+        )
+        self.clock = options.clock
+
+    @property
+    def needs_element(self) -> bool:
+        """Whether the message must be parsed for it."""
+        return self.path is not None
+
+    def of(self, element: Element | None, stored: float | None) -> Time | None:
+        """A message's time, given the message and the time that it was stored at."""
+        if self.path is not None:
+            found = None if element is None else self.path.value(element)
+            if found is None:
+                raise StreamError("AX409", "the message has no time where it should have one")
+            microseconds(found)  # what is no time is refused here
+            return found
+        if self.clock == "file":
+            return stored
+        return time.time() if self.clock == "arrival" else None

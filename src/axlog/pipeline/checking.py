@@ -1,0 +1,312 @@
+"""What a pipeline file says by name and in other languages: whether it leads somewhere and parses.
+
+Each part is looked at whether or not others are in order, so that one run tells everything. A part
+whose shape is wrong has been told already (`reading.py`) and is passed over here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from axlog.analysis.keys import parse_fact
+from axlog.connectors.kinds import SinkKind, SourceKind
+from axlog.connectors.paths import MessagePath
+from axlog.document.reading import Element
+from axlog.errors import AxlogError, PipelineError, Place
+from axlog.language.query import parse_query
+from axlog.pipeline import kinds, located
+from axlog.pipeline.documents import calls_of, declare, is_xml, read_document
+from axlog.pipeline.model import StreamModel, ViewModel
+from axlog.views.choose import choice
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong with a file, or (`warning`) probably not meant."""
+
+    error: AxlogError
+    level: str = "error"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        place = self.error.place
+        return (place.line, place.column) if place is not None else (0, 0)
+
+    def plain(self) -> dict[str, Any]:
+        """The problem for JSON."""
+        error = self.error
+        said: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
+        if error.place is not None:
+            said |= {"file": error.place.source, "line": error.place.line,
+                     "column": error.place.column}  # fmt: skip
+        said |= {"expected": error.expected, "advice": error.advice, "context": error.context}
+        return {key: value for key, value in said.items() if value is not None}
+
+
+class Content(Protocol):
+    """A file's content in the long form, with places."""
+
+    content: Any
+
+    def place(
+        self, path: located.Path, *, at_key: bool = False, shows_line: bool = True
+    ) -> Place: ...
+
+    def place_inside(self, path: located.Path, inner: Place) -> Place: ...
+
+
+def checked_parts(content: Content, directory: Path) -> list[Problem]:
+    """All problems that the shape alone does not show."""
+    return _Checks(content, directory).run()
+
+
+def mapping(given: Any) -> dict[str, Any]:
+    """A part that should be a mapping, or nothing."""
+    return given if isinstance(given, dict) else {}
+
+
+class _Checks:
+    def __init__(self, content: Content, directory: Path) -> None:
+        self.file = content
+        self.content = mapping(content.content)
+        self.directory = directory
+        self.problems: list[Problem] = []
+        self.table_users: dict[str, list[located.Path]] = {}
+        given = mapping(self.content.get("namespaces"))
+        self.namespaces = {k: v for k, v in given.items() if isinstance(v, str)}
+
+    def run(self) -> list[Problem]:
+        for name, sink in mapping(self.content.get("sinks")).items():
+            self.connector(sink, ("sinks", name), kinds.sink_kind)
+        if self.content.get("dead_letters") is not None:
+            self.connector(self.content["dead_letters"], ("dead_letters",), kinds.sink_kind)
+        for name, widget in mapping(self.content.get("widgets")).items():
+            self.widget(mapping(widget), ("widgets", name))
+        for name, users in self.table_users.items():
+            self.shared_table(name, users)
+        return self.problems
+
+    # Telling --------------------------------------------------------------------------------------
+
+    def tell(
+        self, error: AxlogError, path: located.Path, level: str = "error", **how: bool
+    ) -> None:
+        """Note an error, at its place in the file."""
+        error.place = self.file.place(path, **how)
+        error.args = (error.describe(),)
+        self.problems.append(Problem(error, level))
+
+    def tell_inside(self, error: AxlogError, path: located.Path) -> None:
+        """Note an error in a text that the file holds."""
+        inner = error.place
+        error.place = (
+            self.file.place(path) if inner is None else self.file.place_inside(path, inner)
+        )
+        error.args = (error.describe(),)
+        self.problems.append(Problem(error))
+
+    def names_nothing(self, what: str, name: object, known: Mapping[str, Any]) -> PipelineError:
+        listed = ", ".join(sorted(known)) or "none is declared"
+        return PipelineError("AX854", f"there is no {what} {name!r}", expected=listed)
+
+    # Connectors -----------------------------------------------------------------------------------
+
+    def connector(
+        self,
+        given: Any,
+        path: located.Path,
+        find: Callable[[str], SourceKind[Any] | SinkKind[Any]],
+    ) -> SourceKind[Any] | SinkKind[Any] | None:
+        """Check the kind and the options of a source or sink; lines with options are not shown."""
+        if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
+            return None
+        try:
+            kind = find(given["kind"])
+        except PipelineError as error:
+            self.tell(error, (*path, "kind"))
+            return None
+        written = {key: value for key, value in given.items() if key != "kind"}
+        try:
+            kind.options.model_validate(written)
+        except ValidationError as error:
+            for told in error.errors(include_input=False):
+                self.option(told, kind, path)
+        return kind
+
+    def option(self, told: Any, kind: SourceKind[Any] | SinkKind[Any], path: located.Path) -> None:
+        loc = told["loc"]
+        last = loc[-1] if loc else ""
+        who = f"the {kind.role} {kind.name!r}"
+        expected = None
+        if told["type"] == "missing":
+            what = f"{who} needs {last!r}"
+        elif told["type"] == "extra_forbidden":
+            what = f"{who} has no option {last!r}"
+            expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
+        else:
+            what = f"{who}: {last}: {told['msg']}"
+        error = PipelineError("AX852", what, expected=expected)
+        at_key = told["type"] in ("missing", "extra_forbidden")
+        self.tell(error, (*path, *loc[:1]), at_key=at_key, shows_line=False)
+
+    # Widgets --------------------------------------------------------------------------------------
+
+    def widget(self, widget: dict[str, Any], path: located.Path) -> None:
+        streams = mapping(widget.get("streams"))
+        sources = widget.get("sources", [])
+        sources = sources if isinstance(sources, list) else [sources]
+        for at, source in enumerate(sources):
+            self.general_source(source, (*path, "sources", at))
+        for name, stream in streams.items():
+            self.stream(mapping(stream), (*path, "streams", name))
+        for name, view in mapping(widget.get("views")).items():
+            self.view(view, (*path, "views", name))
+        for at, fact in enumerate(widget.get("facts") or []):
+            if isinstance(fact, str):
+                self.parsed(partial(parse_fact, fact), (*path, "facts", at))
+        key = mapping(widget.get("documents")).get("key")
+        if isinstance(key, str):
+            self.parsed(
+                lambda: MessagePath.parse(key, self.namespaces), (*path, "documents", "key")
+            )
+        root = self.document(widget.get("document"), (*path, "document"))
+        if root is not None:
+            self.calls(root, streams, bool(sources), path)
+
+    def parsed(self, parse: Callable[[], Any], path: located.Path) -> None:
+        try:
+            parse()
+        except AxlogError as error:
+            self.tell_inside(error, path)
+
+    def document(self, written: Any, path: located.Path) -> Element | None:
+        if not isinstance(written, str):
+            return None
+        try:
+            return read_document(written, self.directory)
+        except AxlogError as error:
+            if is_xml(written):
+                self.tell_inside(error, path)
+            else:
+                inner = f" (its {error.place})" if error.place is not None else ""
+                error.message += inner
+                self.tell(error, path)
+            return None
+
+    def calls(
+        self, root: Element, streams: dict[str, Any], is_fed: bool, path: located.Path
+    ) -> None:
+        """Compare the document's calls with the streams of the file."""
+        calls = calls_of(root)
+        for name, given in streams.items():
+            stream = _valid(StreamModel, given)
+            if stream is None:
+                continue
+            where = (*path, "streams", name)
+            if name not in calls:
+                if stream.call == "now":
+                    error = self.names_nothing("call for the stream", name, calls)
+                    error.advice = "say `call: later` if a message brings the call"
+                    self.tell(error, where, at_key=True)
+                continue
+            try:
+                declare(root, {name: stream})
+            except PipelineError as refused:
+                self.tell(refused, where, at_key=True)
+        for name in calls:
+            if name not in streams and not is_fed:
+                unfed = PipelineError(
+                    "AX854",
+                    f"nothing feeds the stream {name!r} of the document",
+                    advice=f"give it a source: streams: {{{name}: {{source: ...}}}}",
+                )
+                self.tell(unfed, (*path, "document"), "warning", at_key=True)
+
+    def general_source(self, source: Any, path: located.Path) -> None:
+        kind = self.connector(source, path, kinds.source_kind)
+        if isinstance(kind, SourceKind) and not kind.names_streams:
+            error = PipelineError(
+                "AX852",
+                f"messages of a {kind.name!r} do not say which stream they are for",
+                advice="write it as the source of one stream: streams: {NAME: {source: ...}}",
+            )
+            self.tell(error, (*path, "kind"))
+
+    def stream(self, stream: dict[str, Any], path: located.Path) -> None:
+        self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
+        self.channel(stream.get("channel"), (*path, "channel"))
+        view = stream.get("view")
+        if isinstance(view, str):
+            known = {
+                f"{widget}.{name}": 0
+                for widget, model in mapping(self.content.get("widgets")).items()
+                for name in mapping(mapping(model).get("views"))
+            }
+            if view not in known:
+                self.tell(self.names_nothing("view", view, known), (*path, "view"))
+
+    def channel(self, name: Any, path: located.Path) -> None:
+        channels = mapping(self.content.get("channels"))
+        if isinstance(name, str) and name not in channels:
+            self.tell(self.names_nothing("channel", name, channels), path)
+
+    # Views ----------------------------------------------------------------------------------------
+
+    def view(self, given: Any, path: located.Path) -> None:
+        inner = path if isinstance(given, str) else (*path, "query")
+        view = _valid(ViewModel, given)
+        if view is not None:
+            self.parsed(lambda: self.query(view), inner)
+            self.channel(view.channel, (*path, "channel"))
+        for at, sink in self.sinks(given):
+            where = (*path, "sinks", at)
+            if isinstance(sink, str):
+                self.named_sink(sink, where)
+            else:
+                self.connector(sink, where, kinds.sink_kind)
+
+    def query(self, view: ViewModel) -> None:
+        query = parse_query(view.query, self.namespaces, view.language)
+        choice(query.pattern, view.maintainer)
+
+    def sinks(self, view: Any) -> Iterator[tuple[int, Any]]:
+        listed = mapping(view).get("sinks")
+        return enumerate(listed if isinstance(listed, list) else [])
+
+    def named_sink(self, name: str, path: located.Path) -> None:
+        declared = mapping(self.content.get("sinks"))
+        if name not in declared:
+            self.tell(self.names_nothing("sink", name, declared), path)
+            return
+        self.table_users.setdefault(name, []).append(path)
+
+    def shared_table(self, name: str, users: list[located.Path]) -> None:
+        """A table holds the rows of one view; a name with {view} in it makes one for each."""
+        sink = mapping(mapping(self.content.get("sinks"))[name])
+        try:
+            kind = kinds.sink_kind(str(sink.get("kind")))
+        except PipelineError:
+            return
+        texts = [value for value in sink.values() if isinstance(value, str)]
+        if kind.is_table and len(users) > 1 and not any("{view}" in text for text in texts):
+            error = PipelineError(
+                "AX852",
+                f"the sink {name!r} is a table of one view, and {len(users)} views name it",
+                advice="write {view} in its path or table, so that each gets its own",
+            )
+            self.tell(error, users[1])
+
+
+def _valid(model: type[M], given: Any) -> M | None:
+    try:
+        return model.model_validate(given)
+    except ValidationError:
+        return None

@@ -1,0 +1,60 @@
+"""The documents of a pipeline's widgets: read, and given the facts that the file declares.
+
+What a stream's entry says of it (`mode`, `most`, `deletes`, `late`, `service`) is written on its
+call, so that every engine reads it in one place. A call that says something else is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from axlog.document.reading import Element, read
+from axlog.document.tree import CALL_LABEL
+from axlog.errors import AxlogError, PipelineError
+from axlog.pipeline.model import StreamModel, WidgetModel
+
+
+def is_xml(written: str) -> bool:
+    """Whether a document is written in the file itself; else it is a path."""
+    return written.lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def read_document(written: str, directory: Path) -> Element:
+    """The root of a document that the file holds or names."""
+    return read(written if is_xml(written) else directory / written).root
+
+
+def calls_of(root: Element) -> dict[str, Element]:
+    """The calls in a document by their streams."""
+    return {str(call.get("stream")): call for call in root.iter(CALL_LABEL)}
+
+
+def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
+    """Write what is declared of streams on their calls."""
+    calls = calls_of(root)
+    for name, stream in streams.items():
+        if name in calls:
+            for attribute, value in stream.declared.items():
+                _declare(calls[name], name, attribute, value)
+
+
+def _declare(call: Element, stream: str, attribute: str, value: str) -> None:
+    said = call.get(attribute)
+    if said is not None and said != value:
+        raise PipelineError(
+            "AX852",
+            f"the stream {stream!r} is declared with {attribute}: {value}, its call says {said}",
+            advice="say it in one of the two places",
+        )
+    call.set(attribute, value)
+
+
+def document_of(widget: WidgetModel, directory: Path) -> Element:
+    """A widget's document as it starts, its streams declared."""
+    try:
+        root = read_document(widget.document, directory)
+    except AxlogError as error:
+        raise error.within("the document of the pipeline") from None
+    declare(root, widget.streams)
+    return root

@@ -1,0 +1,90 @@
+"""Every kind of source and sink that a pipeline file can name: one table.
+
+A kind of axlog's own is listed here with the module that has it, which is imported when somebody
+asks. Other packages join by an entry point of the group `axlog.sources` or `axlog.sinks` that leads
+to a `SourceKind` or `SinkKind`; a program joins by `register`.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from axlog.connectors.kinds import SinkKind, SourceKind
+from axlog.errors import PipelineError
+
+SOURCES = {
+    "directory": "axlog.connectors.sources.directory:DIRECTORY",
+    "jsonl": "axlog.connectors.sources.jsonl:JSONL",
+    "memory": "axlog.connectors.sources.memory:MEMORY",
+}
+SINKS = {
+    "console": "axlog.connectors.sinks.console:CONSOLE",
+    "jsonl": "axlog.connectors.sinks.jsonl:JSONL",
+    "memory": "axlog.connectors.sinks.memory:MEMORY",
+}
+_registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any]] = {}
+
+
+def register(kind: SourceKind[Any] | SinkKind[Any]) -> None:
+    """Add a kind, or put another in the place of one."""
+    _registered[kind.role, kind.name] = kind
+
+
+def source_names() -> list[str]:
+    """The kinds of sources there are."""
+    return _names("source", SOURCES)
+
+
+def sink_names() -> list[str]:
+    """The kinds of sinks there are."""
+    return _names("sink", SINKS)
+
+
+def source_kind(name: str) -> SourceKind[Any]:
+    """A kind of source, or an error that lists those there are."""
+    found = _found("source", name, SOURCES)
+    if not isinstance(found, SourceKind):
+        raise _unknown("source", name, source_names())
+    return found
+
+
+def sink_kind(name: str) -> SinkKind[Any]:
+    """A kind of sink, or an error that lists those there are."""
+    found = _found("sink", name, SINKS)
+    if not isinstance(found, SinkKind):
+        raise _unknown("sink", name, sink_names())
+    return found
+
+
+def _names(role: str, own: dict[str, str]) -> list[str]:
+    registered = {name for of, name in _registered if of == role}
+    return sorted({*own, *_entries(role), *registered})
+
+
+def _found(role: str, name: str, own: dict[str, str]) -> object:
+    if (role, name) in _registered:
+        return _registered[role, name]
+    if name in own:
+        module, _, constant = own[name].partition(":")
+        return getattr(import_module(module), constant)
+    entry = _entries(role).get(name)
+    return None if entry is None else entry.load()
+
+
+@cache
+def _entries(role: str) -> dict[str, Any]:
+    return {entry.name: entry for entry in entry_points(group=f"axlog.{role}s")}
+
+
+def _unknown(role: str, name: str, known: list[str]) -> PipelineError:
+    close = get_close_matches(name, known, n=1)
+    return PipelineError(
+        "AX853",
+        f"there is no kind of {role} {name!r}",
+        expected="one of " + ", ".join(known),
+        advice=f"did you mean {close[0]!r}?" if close else None,
+    )
