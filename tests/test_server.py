@@ -125,7 +125,7 @@ def test_a_reader_waits_for_what_its_filter_lets_pass(
     got = client.get("/channels/orders/updates", params=asked).json()
     thread.join()
     assert [entry["sequence"] for entry in got["entries"]] == [18]
-    assert got["clock"] == 17_000_000
+    assert got["clock"] >= 17_000_000
 
 
 def test_a_producer_that_repeats_itself_publishes_once(client: httpx.Client) -> None:
