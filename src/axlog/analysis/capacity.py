@@ -48,7 +48,7 @@ def fits(
             return False
         shared.append(list(_partitions(relations, left)))
     if not shared:
-        return can_be_met(tree, columns, values, need)
+        return can_be_met(tree.clock, columns, values, need)
     return _some_way(tree, columns, {values: [need]}, shared, together)
 
 
@@ -79,7 +79,7 @@ def _some_way(
 ) -> bool:
     if not shared:
         return any(
-            can_be_met(tree, columns, values, need)
+            can_be_met(tree.clock, columns, values, need)
             for values, needs in rows.items()
             for need in needs
         )

@@ -121,7 +121,7 @@ def lazily_wanted(
         for need in needs
         # What scenarios under the same constraints ask for is put together here, so how many trees
         # a call may bring is not asked: lazy relevance is the coarse one.
-        if can_be_met(tree, columns, values, need)
+        if can_be_met(tree.clock, columns, values, need)
         for pair in need.brought
     }
     return {p for p in found if types is None or types.allow((), (), Need(frozenset({p})))}

@@ -350,12 +350,12 @@ def is_limited(tree: Tree) -> bool:
     return any(tree.call(node).most is not None for node in tree.calls().values())
 
 
-def can_be_met(tree: Tree, columns: tuple[str, ...], values: Values, need: Need) -> bool:
+def can_be_met(clock: int, columns: tuple[str, ...], values: Values, need: Need) -> bool:
     """Whether what a row needs does not contradict itself or the clock."""
     known = dict(zip(columns, values, strict=True))
     if not need.values.is_satisfiable(known):
         return False
-    bounds = [not_before(name, tree.clock) for name in need.unknown_times]
+    bounds = [not_before(name, clock) for name in need.unknown_times]
     for name in need.unknown_times:
         time = known.get(f"{name}.time")
         if time is not None:  # asked for: a time to come is unknown otherwise

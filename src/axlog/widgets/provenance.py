@@ -1,0 +1,301 @@
+"""What each stream is still wanted for: provenance over the engine's facts (P3 3.2 to 3.4, 3.6).
+
+The tables that maintenance keeps hold every fact that satisfiability would derive from what is
+here (the optimistic strategy of P3 3.6), so tuning starts from them, not from the document. A row
+is complete, it stands in a table or in the view, or it needs something of streams:
+
+    I(R) at n = the joins of R's parts in which some part is incomplete
+    a part's incomplete rows = those that rise from below, and what the calls there may bring
+
+Complete rows dominate all incomplete ones with their values; among incomplete ones the needs decide
+(`add_need`). Join variables stay in a row after they are projected away: dominance compares them
+(P2 6). What is left at the root says what each stream is wanted for, and for which values.
+
+Law: rows that streams bring for what is not wanted change no row of the view, in any future; so
+says axlog relevance, and where this page knows less than `analysis/relevance.py` (keys, how many
+trees a call may bring, times of one-shot calls) it wants more. Raises `UndecidedError` for `not`
+and for values that open calls may change: then everything is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from axlog.analysis.bringing import bringable
+from axlog.analysis.generalised import NOTHING, Rows, Values, add_need, choose, meet, project
+from axlog.analysis.scenarios import can_be_met
+from axlog.datalog.compile import Edge, Relation
+from axlog.datalog.joins import Row
+from axlog.document.tree import DOCUMENT_NODE
+from axlog.errors import UndecidedError
+from axlog.language.pattern import Axis
+from axlog.matching.paths import joined_columns
+from axlog.views.counting.facts import Facts, Kept
+
+Sums = dict[Relation, Rows]
+_ROOT, _INSIDE = "/", "//"
+MOST_VALUES = 10_000
+"""Values of one column up to which a filter asks for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A relation wanted of a stream: at the root of its messages, or anywhere in them."""
+
+    relation: Relation
+    at_root: bool
+
+
+Known = dict[str, frozenset[str | int]]
+"""By column, the values that can still matter; a column that is not there may have any."""
+WantedOf = dict[str, dict[Place, Known]]
+"""By stream, what it is wanted for; a stream that is not there is wanted for nothing."""
+
+
+def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -> WantedOf:
+    """What each open stream can still matter for to the view of a root relation."""
+    provenance = _Provenance(facts, root)
+    rows = provenance.rows(complete)
+    shown = provenance.shown(root)
+    found: dict[str, dict[Place, dict[str, set[str | int] | None]]] = {}
+    for values, needs in rows.items():
+        known = dict(zip(shown, values, strict=True))
+        for need in needs:
+            if not can_be_met(facts.clock, shown, values, need):
+                continue
+            for relation, at in need.brought:
+                is_root = not at.startswith(_INSIDE)
+                stream = at[len(_ROOT if is_root else _INSIDE) :]
+                columns = found.setdefault(stream, {}).setdefault(Place(relation, is_root), {})
+                _note(columns, relation.columns, known)
+    return {
+        stream: {place: _settled(columns) for place, columns in places.items()}
+        for stream, places in found.items()
+    }
+
+
+def _note(
+    seen: dict[str, set[str | int] | None],
+    columns: Iterable[str],
+    known: dict[str, str | int | None],
+) -> None:
+    """Add a scenario's values to those of the scenarios before; None: it may be any."""
+    for column in columns:
+        value, values = known.get(column), seen.setdefault(column, set())
+        if value is None or (values is not None and len(values) >= MOST_VALUES):
+            seen[column] = None
+        elif values is not None:
+            values.add(value)
+
+
+def _settled(columns: dict[str, set[str | int] | None]) -> Known:
+    return {column: frozenset(values) for column, values in columns.items() if values is not None}
+
+
+@dataclass(slots=True)
+class _Risen:
+    children: Sums = field(default_factory=dict)
+    descendants: Sums = field(default_factory=dict)
+
+
+class _Provenance:
+    """The incomplete rows of one program."""
+
+    def __init__(self, facts: Facts, root: Relation) -> None:
+        self.facts, self.root = facts, root
+        self._relations = set(root.walk())
+        self._joined = joined_columns(root)
+        self._bringable: dict[tuple[Relation, bool], Rows] = {}
+        self._shown: dict[Relation, tuple[str, ...]] = {}
+        self._descending = {
+            edge.relation
+            for relation in self._relations
+            for edge in relation.edges
+            if edge.axis in (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+        }
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what is not monotone, and names of projected columns that are not unique."""
+        if any(relation.absences for relation in self._relations):
+            raise UndecidedError("AX503", "a view with `not` may lose rows by what comes")
+        projected: set[str] = set()
+        for relation in self._relations:
+            here = self._projected(relation)
+            if here & projected:
+                raise UndecidedError("AX503", f"{min(here)} is joined in two places apart")
+            projected |= here
+        for node in self.facts.nodes:
+            for kept in self.facts.kept[node]:
+                if kept.relation in self._relations and _depends_on_value(kept.relation):
+                    raise UndecidedError(
+                        "AX503",
+                        f"{kept.relation.node} compares a value that a stream may still change",
+                    )
+
+    def _projected(self, relation: Relation) -> set[str]:
+        """Join variables that a relation binds and does not hand up."""
+        return (self._joined & set(relation.bound)) - set(relation.columns)
+
+    def shown(self, relation: Relation) -> tuple[str, ...]:
+        """The columns of a relation's incomplete rows: its own, and join variables below it."""
+        known = self._shown.get(relation)
+        if known is None:
+            more = self._projected(relation)
+            for below in relation.below():
+                more |= set(self.shown(below)) - set(below.columns)
+            known = self._shown[relation] = (*relation.columns, *sorted(more))
+        return known
+
+    # Over the nodes above calls -------------------------------------------------------------------
+
+    def rows(self, complete: Collection[Row]) -> Rows:
+        """The rows of the root that need something of streams, and are not there already."""
+        risen: dict[int, _Risen] = {}
+        here: Sums = {}
+        for node in self.facts.nodes:
+            below = risen.pop(node, None) or _Risen()
+            here = {}
+            for kept in self.facts.kept[node]:
+                if kept.relation in self._relations:
+                    rows = self._join(node, kept, below, here)
+                    if rows:
+                        here[kept.relation] = rows
+            if node != DOCUMENT_NODE:
+                above = risen.setdefault(self.facts.parents[node], _Risen())
+                _merge(above.children, here)
+                _merge(above.descendants, below.descendants)
+                _merge(above.descendants, {r: s for r, s in here.items() if r in self._descending})
+        return _without(here.get(self.root, {}), complete, len(self.root.columns))
+
+    def _join(self, node: int, kept: Kept, below: _Risen, here: Sums) -> Rows:
+        relation = kept.relation
+        joining = _Joining(list(kept.columns), {kept.own: [NOTHING]})
+        for number, edge in enumerate(relation.edges):
+            stored = kept.parts[number] if kept.parts else ()
+            width, columns = len(edge.relation.columns), self.shown(edge.relation)
+            incomplete = _without(self._part(node, edge, below, here), stored, width)
+            joining.meet(_complete(stored, len(columns) - width), incomplete, columns)
+        for choice, alternatives in zip(relation.choices, kept.alternatives, strict=True):
+            parts: list[tuple[Rows, Rows, tuple[str, ...]]] = []
+            for alternative, (inside, stored) in zip(
+                choice.alternatives, alternatives, strict=True
+            ):
+                width, columns = len(alternative.columns), self.shown(alternative)
+                rows = _without(self._join(node, inside, below, here), stored, width)
+                parts.append((_complete(stored, len(columns) - width), rows, columns))
+            joining.choose(parts)
+        shown = self.shown(relation)
+        layout, rows = joining.padded(shown)
+        return project(rows, layout, relation.tests, shown, add_need)
+
+    def _part(self, node: int, edge: Edge, below: _Risen, here: Sums) -> Rows:
+        """The incomplete rows that an edge sees."""
+        relation, axis = edge.relation, edge.axis
+        found: Rows = {}
+        streams: Iterable[str] = ()
+        at_root = axis is Axis.CHILD
+        if axis in (Axis.CHILD, Axis.ATTRIBUTE):
+            _add(found, below.children.get(relation, {}))
+            streams = self.facts.calls.get(node, ()) if at_root else ()
+        elif axis is not Axis.SELF:
+            _add(found, below.descendants.get(relation, {}))
+            streams = self.facts.streams_below(node)
+        if axis in (Axis.SELF, Axis.DESCENDANT_OR_SELF):
+            _add(found, here.get(relation, {}))
+        for stream in streams:
+            brought = frozenset({(relation, f"{_ROOT if at_root else _INSIDE}{stream}")})
+            for values, needs in self._can_bring(relation, at_root).items():
+                for need in needs:
+                    add_need(found, values, replace(need, brought=brought))
+        return found
+
+    def _can_bring(self, relation: Relation, at_root: bool) -> Rows:
+        known = self._bringable.get((relation, at_root))
+        if known is None:
+            shown = self.shown(relation)
+            try:
+                rows, layout = bringable((relation,), at_root)
+                known = project(rows, layout, (), shown, add_need)
+            except UndecidedError:  # anything, then
+                known = {(None,) * len(shown): [NOTHING]}
+            self._bringable[relation, at_root] = known
+        return known
+
+
+class _Joining:
+    """A join under way: its complete rows, and those in which something is incomplete."""
+
+    def __init__(self, layout: list[str], complete: Rows) -> None:
+        self.layout = layout
+        self.complete = complete
+        self.incomplete: Rows = {}
+
+    def meet(self, complete: Rows, incomplete: Rows, columns: tuple[str, ...]) -> None:
+        """Join with the rows of one more part."""
+        layout = self.layout
+        some, wide = meet(self.complete, layout, incomplete, columns)
+        every = {**complete}
+        _add(every, incomplete)
+        more, _ = meet(self.incomplete, layout, every, columns)
+        self.complete, _ = meet(self.complete, layout, complete, columns)
+        _add(some, more)
+        self.incomplete, self.layout = some, wide
+
+    def choose(self, parts: list[tuple[Rows, Rows, tuple[str, ...]]]) -> None:
+        """Join with the rows of one of several alternatives."""
+        layout = self.layout
+        some, wide = choose(self.complete, layout, [(i, c) for _, i, c in parts], add_need)
+        both: list[tuple[Rows, tuple[str, ...]]] = []
+        for complete, incomplete, columns in parts:
+            every = {**complete}
+            _add(every, incomplete)
+            both.append((every, columns))
+        more, _ = choose(self.incomplete, layout, both, add_need)
+        stored = [(complete, columns) for complete, _, columns in parts]
+        self.complete, _ = choose(self.complete, layout, stored, add_need)
+        _add(some, more)
+        self.incomplete, self.layout = some, wide
+
+    def padded(self, wanted: tuple[str, ...]) -> tuple[list[str], Rows]:
+        """The incomplete rows with all columns that are wanted; what was not bound is open."""
+        missing = [column for column in wanted if column not in self.layout]
+        if not missing:
+            return self.layout, self.incomplete
+        more = (None,) * len(missing)
+        rows = {values + more: needs for values, needs in self.incomplete.items()}
+        return [*self.layout, *missing], rows
+
+
+def _depends_on_value(relation: Relation) -> bool:
+    node = relation.node
+    return node is not None and (
+        bool(node.comparisons) or any(source == "value" for _, source in relation.own)
+    )
+
+
+def _complete(rows: Iterable[Row], open_columns: int) -> Rows:
+    """Stored rows as generalised ones; join variables that they no longer have are open."""
+    more = (None,) * open_columns
+    return {row + more: [NOTHING] for row in rows}
+
+
+def _without(rows: Rows, complete: Collection[Row], width: int) -> Rows:
+    """Incomplete rows without those whose values a complete one has."""
+    if not rows or not complete:
+        return rows
+    there: Collection[Values] = set(complete)
+    return {values: needs for values, needs in rows.items() if values[:width] not in there}
+
+
+def _add(rows: Rows, more: Rows) -> None:
+    for values, needs in more.items():
+        for need in needs:
+            add_need(rows, values, need)
+
+
+def _merge(into: Sums, more: Sums) -> None:
+    for relation, rows in more.items():
+        _add(into.setdefault(relation, {}), rows)
+
