@@ -33,6 +33,7 @@ class Law(StrEnum):
     EXACT = "1"
     BATCHES = "2"
     OUTLOOK = "4"
+    TUNING = "5"
     IDLE = "8"
     ALL = "all"
 

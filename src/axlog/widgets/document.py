@@ -91,6 +91,9 @@ class Document:
         self.forgotten = 0  # messages that no view needed and nobody kept
         self.settle: Callable[[], None] = _nothing
         """Called before the document's own nodes are needed: what was put aside becomes nodes."""
+        self.untune: Callable[[], None] = _nothing
+        """Called before anything but a stream changes the document, and before a view is added:
+        filters hold for what streams bring and for the views that there are."""
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -109,6 +112,7 @@ class Document:
             raise QueryError("AX202", f"there is already a view {name!r}")
         chosen = choice(asked.pattern, maintainer)
         with self._lock:
+            self.untune()
             kept = make(self.nodes(), asked.pattern, chosen.name, self.engine)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
         return view
@@ -201,6 +205,8 @@ class Document:
         `origin` is the stream and the number of the message that it came from.
         """
         self.settle()
+        if origin is None:
+            self.untune()
         plan = pending.Plan(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
         )

@@ -32,65 +32,46 @@ from axlog.errors import UndecidedError
 from axlog.language.pattern import Axis
 from axlog.matching.paths import joined_columns
 from axlog.views.counting.facts import Facts, Kept
+from axlog.views.counting.routes import Wants
 
 Sums = dict[Relation, Rows]
-_ROOT, _INSIDE = "/", "//"
+_ROOT, _INSIDE = "root of ", "inside "
 MOST_VALUES = 10_000
 """Values of one column up to which a filter asks for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A relation wanted of a stream: at the root of its messages, or anywhere in them."""
-
-    relation: Relation
-    at_root: bool
+Seen = dict[str, set[str | int] | None]
+"""By column, the values in the scenarios so far; None: it may be any."""
 
 
-Known = dict[str, frozenset[str | int]]
-"""By column, the values that can still matter; a column that is not there may have any."""
-WantedOf = dict[str, dict[Place, Known]]
-"""By stream, what it is wanted for; a stream that is not there is wanted for nothing."""
-
-
-def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -> WantedOf:
-    """What each open stream can still matter for to the view of a root relation."""
+def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -> dict[str, Wants]:
+    """What each open stream can still matter for to a view; one that cannot is not there."""
     provenance = _Provenance(facts, root)
-    rows = provenance.rows(complete)
     shown = provenance.shown(root)
-    found: dict[str, dict[Place, dict[str, set[str | int] | None]]] = {}
-    for values, needs in rows.items():
+    found: dict[tuple[str, Relation], Seen] = {}
+    for values, needs in provenance.rows(complete).items():
         known = dict(zip(shown, values, strict=True))
         for need in needs:
-            if not can_be_met(facts.clock, shown, values, need):
-                continue
-            for relation, at in need.brought:
-                is_root = not at.startswith(_INSIDE)
-                stream = at[len(_ROOT if is_root else _INSIDE) :]
-                columns = found.setdefault(stream, {}).setdefault(Place(relation, is_root), {})
-                _note(columns, relation.columns, known)
-    return {
-        stream: {place: _settled(columns) for place, columns in places.items()}
-        for stream, places in found.items()
-    }
+            if can_be_met(facts.clock, shown, values, need):
+                for relation, place in need.brought:
+                    _note(found.setdefault((place, relation), {}), relation.columns, known)
+    wanted: dict[str, Wants] = {}
+    for (place, relation), seen in found.items():
+        is_inside = place.startswith(_INSIDE)
+        wants = wanted.setdefault(place[len(_INSIDE if is_inside else _ROOT) :], Wants())
+        values_of = {c: frozenset(values) for c, values in seen.items() if values is not None}
+        (wants.everywhere if is_inside else wants.here)[relation] = values_of
+    return wanted
 
 
-def _note(
-    seen: dict[str, set[str | int] | None],
-    columns: Iterable[str],
-    known: dict[str, str | int | None],
-) -> None:
-    """Add a scenario's values to those of the scenarios before; None: it may be any."""
+def _note(seen: Seen, columns: Iterable[str], known: dict[str, str | int | None]) -> None:
+    """Add a scenario's values to those of the scenarios before."""
     for column in columns:
         value, values = known.get(column), seen.setdefault(column, set())
         if value is None or (values is not None and len(values) >= MOST_VALUES):
             seen[column] = None
         elif values is not None:
             values.add(value)
-
-
-def _settled(columns: dict[str, set[str | int] | None]) -> Known:
-    return {column: frozenset(values) for column, values in columns.items() if values is not None}
 
 
 @dataclass(slots=True)
@@ -136,7 +117,7 @@ class _Provenance:
 
     def _projected(self, relation: Relation) -> set[str]:
         """Join variables that a relation binds and does not hand up."""
-        return (self._joined & set(relation.bound)) - set(relation.columns)
+        return set(self._joined & set(relation.bound)) - set(relation.columns)
 
     def shown(self, relation: Relation) -> tuple[str, ...]:
         """The columns of a relation's incomplete rows: its own, and join variables below it."""
@@ -298,4 +279,3 @@ def _add(rows: Rows, more: Rows) -> None:
 def _merge(into: Sums, more: Sums) -> None:
     for relation, rows in more.items():
         _add(into.setdefault(relation, {}), rows)
-

@@ -14,6 +14,7 @@ stream's `plan` reads messages anywhere (`matching/plan.py`), `apply` takes the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ from axlog.matching.generate import Answers, Match, can_match, names_needed
 from axlog.matching.plan import MessagePlan, may_want
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Deliver, Route
+from axlog.views.counting.routes import Deliver, Route, Wants
 from axlog.views.counting.saving import SavedTables, restore_tables, saved_tables
 from axlog.views.view import View
 from axlog.widgets.document import Document, Told
@@ -54,6 +55,25 @@ class StreamStatus:
     ended: bool = False
     last: int | None = None  # time of the last message, in microseconds
     unparsed: int = 0  # messages that their raw bytes ruled out (validate="wanted")
+    unmatched: int = 0  # messages of which the filter wanted nothing
+    wanted: tuple[str, ...] = ()  # the patterns that views want of it
+    is_tuned: bool = False  # by what may still happen, not only by where its call stands
+    nodes: int = 0  # of the filter's automaton; 0 where patterns are tested one by one
+
+    @property
+    def dropped(self) -> int:
+        """Messages that no view wanted: they moved the clock, and nothing else."""
+        return self.unparsed + self.unmatched
+
+    @property
+    def kept(self) -> int:
+        """Messages that some view had a use for."""
+        return self.messages - self.refused - self.dropped
+
+    @property
+    def is_unsubscribed(self) -> bool:
+        """Whether nothing that the stream can bring matters any more."""
+        return self.is_tuned and not self.wanted
 
 
 @dataclass(slots=True)
@@ -72,7 +92,7 @@ class Streaming:
 
     def __init__(self, document: Document, keep: str, validate: str) -> None:
         self._document = document
-        self._keeps = keep == "all"
+        self.keeps = keep == "all"
         self._looks_first = validate == "wanted"
         self._ways: dict[str, ShortWay | None] = {}
         self._version = -1  # of the engine; -1 when views may have come or gone
@@ -80,7 +100,10 @@ class Streaming:
         self._aside: list[tuple[str, bytes, int, int]] = []  # with the number of the message
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document._lock.acquire, document._lock.release
-        document.settle = self.settle
+        self.wants: Mapping[str, Wants] = {}  # of the streams that are tuned
+        self.epoch = 0  # moves when what the tuner found may hold no more
+        self._is_owing = False  # whether rows that do not matter passed the engine by
+        document.settle, document.untune = self.settle, self.untune
 
     def status(self, stream: str) -> StreamStatus:
         """What has come over a stream; it is counted here."""
@@ -121,12 +144,15 @@ class Streaming:
                 status.unparsed += 1
                 document.forgotten += 1
                 return []
-            if self._keeps:
+            if self.keeps:
                 self._aside.append((stream, message, time, status.messages))
             else:
                 document.forgotten += 1
             bags = way.match(root, time, message)
-            return self._join(way, bags, time) if any(bags) else []
+            if any(bags):
+                return self._join(way, bags, time)
+            status.unmatched += 1
+            return []
         finally:
             self._release()
 
@@ -164,6 +190,8 @@ class Streaming:
         document = self._document
         clock, tables, views = saved
         with document._lock:
+            self.epoch += 1
+            self.install({})
             restore_tables(document.engine, tables)
             for name, sequence, rows in views:
                 view = document.views[name]
@@ -220,7 +248,7 @@ class Streaming:
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
-        route = Route(document.engine, tree.parent(node))
+        route = Route(document.engine, tree.parent(node), self.wants.get(stream))
         if not all(can_match(relation) for relation in (*route.here, *route.everywhere)):
             return None
         wanted = names_wanted(route) if self._looks_first else None
@@ -234,6 +262,38 @@ class Streaming:
         """The source of the matcher that takes a stream's messages, if they go the short way."""
         way = self._find(stream)
         return None if way is None else way.plan.matcher.source
+
+    def patterns(self, stream: str) -> tuple[str, ...]:
+        """What views look for in a stream's messages: at their root, or with `//` anywhere."""
+        engine, tree = self._document.engine, self._document.tree
+        engine.build()
+        node = tree._calls.get(stream)
+        if node is None:
+            return ()
+        route = Route(engine, tree.parent(node), self.wants.get(stream))
+        found = [str(relation.node) for relation in route.here]
+        found += [f"//{str(relation.node).lstrip('/')}" for relation in route.everywhere]
+        return tuple(sorted(set(found)))
+
+    # Tuning ---------------------------------------------------------------------------------------
+
+    def install(self, wants: Mapping[str, Wants]) -> None:
+        """Let only what is wanted of these streams pass; of the others, all that can match."""
+        self.wants = dict(wants)
+        self._is_owing = self._is_owing or bool(self.wants)
+        self._version, self._found_for = -1, (-1, [])
+
+    def untune(self) -> None:
+        """Take the filters away, and let the engine have what they dropped."""
+        self.epoch += 1
+        if not self._is_owing:
+            return
+        document = self._document
+        document.nodes()  # raises if something was not kept
+        self.install({})
+        counting = [view.maintainer for view in document.views.values()]
+        document.engine.reload((m.root, m.recount) for m in counting if isinstance(m, Counting))
+        self._is_owing = False
 
     def settle(self) -> None:
         """Make nodes of the messages that were put aside; the views know them already."""

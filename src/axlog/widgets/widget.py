@@ -45,6 +45,7 @@ from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
 from axlog.widgets.guarding import KeyGuard
 from axlog.widgets.streaming import Streaming, StreamStatus
+from axlog.widgets.tuner import Policy, Tuner, TuningReport
 
 Message = str | bytes | Element
 
@@ -89,6 +90,7 @@ class Widget:
         memory: int = CACHE,
         cache_path: str | Path | None = None,
         types: Types | Iterable[Types] | None = None,
+        tune: str | Mapping[str, float] = "off",
     ) -> None:
         _check_option("on_error", on_error, "raise", "dead-letter")
         _check_option("keep", keep, "all", "needed")
@@ -108,6 +110,7 @@ class Widget:
         self.dead_letters: list[DeadLetter] = []
         self._streaming = Streaming(self.document, keep, validate)
         self._guard = KeyGuard(tree, tree.facts)
+        self.tuner = Tuner(self.document, self._streaming, Policy.of(tune))
         for name, query in (views or {}).items():
             self.document.watch(query, name)
 
@@ -115,6 +118,7 @@ class Widget:
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
+        self.tuner.count()
         changes = self._streaming.feed(stream, message, at)
         return self._feed_nodes(stream, message, at) if changes is None else changes
 
@@ -142,7 +146,16 @@ class Widget:
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """Take the end of a stream: its call goes, nothing more can come."""
-        return self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+        changes = self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+        self.tuner.ended()
+        return changes
+
+    def tune(self) -> TuningReport:
+        """Work out what each stream is still wanted for, and let nothing else pass from now on.
+
+        Rows and changes stay what they would be without; counts may differ.
+        """
+        return self.tuner.tune()
 
     def take(self, update: StreamUpdate) -> list[Change]:
         """Take one update of a stream, whatever it is."""
@@ -227,7 +240,12 @@ class Widget:
             tree = self.document.tree
             known = sorted({*tree.calls(), *tree.ended})
             return {
-                stream: replace(self._streaming.status(stream), ended=stream in tree.ended)
+                stream: replace(
+                    self._streaming.status(stream),
+                    ended=stream in tree.ended,
+                    wanted=self._streaming.patterns(stream),
+                    is_tuned=stream in self._streaming.wants,
+                )
                 for stream in known
             }
 

@@ -35,6 +35,7 @@ from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case
 from axlog.workloads.outlook_cases import make_outlook_case, smaller_cases
 from axlog.workloads.outlook_law import check_outlook
+from axlog.workloads.tuning_law import check_tuning, make_tuning_case
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
 
@@ -242,6 +243,7 @@ LAWS: dict[str, tuple[Callable[[Random], Case], Callable[[Case], object]]] = {
     "1": (make_case, check_exact),
     "2": (make_case, check_batches),
     "4": (make_outlook_case, check_outlook),
+    "5": (make_tuning_case, check_tuning),
     "8": (make_deaf_case, check_idle),
 }
 """The laws that can be fuzzed: how a case is made, and what must hold of it."""

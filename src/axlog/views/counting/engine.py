@@ -13,7 +13,7 @@ its string value and something below it changed: then its rows cannot be had fro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import Bag, add_all
@@ -88,6 +88,12 @@ class CountingEngine:
         self._programs[root] = self._programs.get(root, 0) + 1
         self._waiting.append((root, load))
         return root
+
+    def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
+        """Evaluate everything anew from the document; each load gets the rows of its root."""
+        self.build()
+        self._waiting += loads
+        self.build()
 
     def drop(self, root: Relation) -> None:
         """Let a program go, and what was kept for it alone."""

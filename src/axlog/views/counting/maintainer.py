@@ -51,6 +51,22 @@ class Counting(Maintainer):
             self._counts[binding] = count
             self._enter(binding)
 
+    def recount(self, whole: Bag) -> None:
+        """Take the counts of the whole document, after filters let rows pass by: the rows stay."""
+        if set(whole) != set(self._counts):
+            raise AssertionError("filters have changed the rows of a view")  # law 5
+        self._counts.update(whole)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows show collected paths, which are read from the document."""
+        return bool(self._show._gathers)
+
+    def bindings(self) -> list[Binding]:
+        """The rows as the engine has them."""
+        self.engine.build()
+        return list(self._counts)
+
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
         return compile_pattern(pattern).refusal

@@ -9,7 +9,8 @@ itself, the engine's general climb is taken instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Relation
@@ -27,20 +28,37 @@ if TYPE_CHECKING:
 Deliver: TypeAlias = Callable[[tuple[Bag, ...]], Answers]
 """Takes the bags of one message, in the order of the route's relations, to the answers."""
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+Known: TypeAlias = Mapping[str, frozenset[str | int]]
+"""By column, the values that can still matter; a column that is not there may have any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What the views still want of a stream: relations at the root of messages, and anywhere."""
+
+    here: dict[Relation, Known] = field(default_factory=dict)
+    everywhere: dict[Relation, Known] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.here or self.everywhere)
 
 
 class Route:
     """What messages at one place can add to, and how it gets to the answers.
 
     A direct route has a sink for each relation of `here`, then of `everywhere`; another one climbs.
+    With `wants` it is only what the tuner found to be wanted still.
     """
 
-    def __init__(self, engine: CountingEngine, node: int) -> None:
+    def __init__(self, engine: CountingEngine, node: int, wants: Wants | None = None) -> None:
         self.engine = engine
         self.node = node
         path = [node, *engine.tree.ancestors(node)]
         self.here = _wanted(engine.states_at(node), (Axis.CHILD,))
         self.everywhere = _wanted((s for n in path for s in engine.states_at(n)), _DESCENT)
+        if wants is not None:
+            self.here = tuple(r for r in self.here if r in wants.here)
+            self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
         self.is_direct = all(_is_plain(s.relation) for n in path for s in engine.states_at(n))
         self.sinks: list[Sink] = []
         self.sources: list[str] = []  # of the pushes, for people
@@ -50,8 +68,11 @@ class Route:
             # What leads nowhere is not looked for: its ancestors are not the ones the pattern asks.
             self.here = tuple(r for r, sinks in here.items() if sinks)
             self.everywhere = tuple(r for r, sinks in everywhere.items() if sinks)
-            self.sinks = [_into_all(here[r]) for r in self.here]
-            self.sinks += [_into_all(everywhere[r]) for r in self.everywhere]
+            known = wants or Wants()
+            self.sinks = [_only(r, known.here.get(r), here[r]) for r in self.here]
+            self.sinks += [
+                _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
+            ]
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """The joins at a node that rows of a relation feed when they rise to it."""
@@ -121,6 +142,22 @@ def _into_all(sinks: list[Sink]) -> Sink:
     def sink(row: Row, count: int, answers: Answers) -> None:
         for each in sinks:
             each(row, count, answers)
+
+    return sink
+
+
+def _only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
+    """The sinks of a relation, for the rows whose values can still matter."""
+    then = _into_all(sinks)
+    if not known:
+        return then
+    tests = [(relation.columns.index(column), values) for column, values in known.items()]
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for at, values in tests:
+            if row[at] not in values:
+                return
+        then(row, count, answers)
 
     return sink
 

@@ -1,0 +1,157 @@
+"""Law 5: filters, tuning and collection on or off give the same changes (DESIGN section 8).
+
+A case is a document with streams, views, and what streams bring in the order it comes; between the
+messages the tested widget is tuned at random moments, streams end, the clock moves. Beside it an
+untuned one takes the same. Compared after every step: what is refused, the changes of each view,
+the rows (counts aside, which tuning may change), what listeners heard, the clock; at the end the
+documents, where all is kept, and the rows by re-evaluation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from axlog.errors import AxlogError
+from axlog.language.pattern import Kind, Pattern
+from axlog.language.query import Query
+from axlog.views.change import Change
+from axlog.views.counting.maintainer import Counting
+from axlog.widgets.tuner import TuningReport
+from axlog.widgets.widget import Widget
+from axlog.workloads import small_cases
+from axlog.workloads.edits import carry_out
+from axlog.workloads.fuzz_cases import Case, Step
+from axlog.workloads.small_cases import DOWNWARD, Features, fragment
+
+_CONNECTED = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
+_PLAIN = replace(_CONNECTED, connectives=False)
+TUNE: dict[str, Any] = {"tune": True}
+"""The step at which the tested widget is tuned; the other one goes on."""
+
+
+def make_tuning_case(random: Random) -> Case:
+    """Streams that feed a document with views, tuned now and then."""
+    streams = random.randint(1, 4)
+    text = small_cases.document(random, random.randint(1, 12), streams)
+    may_delete = random.random() < 0.15
+    for number in range(streams):
+        declared = random.choice(("", "", "", "", ' mode="one-shot"', ' most="2"'))
+        deletes = random.choice(("", ' deletes="yes"')) if may_delete else ""
+        text = text.replace(f'stream="s{number}"', f'stream="s{number}"{declared}{deletes}')
+    features = random.choice((_PLAIN, _PLAIN, _CONNECTED, _CONNECTED, DOWNWARD))
+    count = random.choice((1, 1, 1, 2, 3))
+    patterns = tuple(_pattern(random, features) for _ in range(count))
+    follower = Widget(text)
+    steps: list[Step] = []
+    for _ in range(random.randint(2, 9)):
+        if random.random() < 0.3:
+            steps.append((TUNE,))
+        step = (_message(random, follower, streams),)
+        try:
+            carry_out(follower, step)
+        except AxlogError:
+            if random.random() < 0.8:  # the rest stays: what is refused is refused by both
+                continue
+        steps.append(step)
+    keep = random.choice(("all", "needed"))
+    validate = random.choice(("all", "wanted")) if _is_sound(steps) else "all"
+    return Case(text, patterns, tuple(steps), keep=keep, validate=validate)
+
+
+def _pattern(random: Random, features: Features) -> Pattern:
+    """Mostly one without `not`, which is not tuned."""
+    while True:
+        made = small_cases.pattern(random, features)
+        if "not(" not in str(made) or random.random() < 0.1:
+            return made
+
+
+def _message(random: Random, widget: Widget, streams: int) -> dict[str, Any]:
+    open_streams = sorted(widget.document.tree.calls()) or ["s0"]
+    edit: dict[str, Any] = {"stream": random.choice(open_streams)}
+    pick = random.random()
+    if pick < 0.82:
+        trees = [fragment(random, random.randint(1, 6)) for _ in range(random.choice((1, 1, 1, 2)))]
+        content = "".join(trees)
+        if random.random() < 0.05:
+            call = f'<ax:call xmlns:ax="urn:axlog" stream="n{random.randrange(100)}"/>'
+            content = content.replace("</", f"{call}</", 1)
+        edit["insert"] = content
+    elif pick < 0.88:
+        edit["delete"] = f"match //{random.choice(small_cases.LABELS)}"
+    else:
+        edit["end"] = True
+    ahead = random.choice((None, 0, 1, 2, 5))
+    return edit if ahead is None else {**edit, "at": (widget.clock + ahead) / 1_000_000}
+
+
+def _is_sound(steps: list[Step]) -> bool:
+    """Whether messages may pass unparsed: none of them is refused for what is in it."""
+    return all("delete" not in edit for step in steps for edit in step)
+
+
+def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = None) -> None:
+    """Law 5 on one case; `tell` hears what each tuning did."""
+    tested = Widget(case.document, keep=case.keep, validate=case.validate)
+    plain = Widget(case.document)
+    patterns: dict[str, Pattern] = {}
+    heard: dict[str, list[Change]] = {}
+    for number, pattern in enumerate(case.patterns):
+        name = f"view{number + 1}"
+        if Counting.refusal(pattern) is not None:
+            continue
+        query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
+        patterns[name], heard[name] = pattern, []
+        tested.watch(query, name, maintainer="counting").listen(heard[name].append)
+        plain.watch(query, name, maintainer="reevaluate")
+    for step in case.steps:
+        if "tune" in step[0]:
+            report = tested.tune()
+            if tell is not None:
+                tell(report)
+            continue
+        told = _take(tested, step)
+        wanted = _take(plain, step)
+        if isinstance(told, str) or isinstance(wanted, str):
+            if told == "AX307":  # what was not kept is needed: refused, never answered
+                return
+            _same("what an update is refused for", told, wanted)
+            continue
+        _same("the clock", tested.clock, plain.clock)
+        for name in patterns:
+            mine = [change for change in told if change.view == name]
+            _same(f"what listeners to {name} heard", heard[name], mine)
+            heard[name].clear()
+            others = [change for change in wanted if change.view == name]
+            _same(f"the changes of {name}", _changes(mine), _changes(others))
+            _same(f"the rows of {name}", _rows(tested, name), _rows(plain, name))
+    if tested.document.forgotten == 0:
+        _same("the document", tested.xml(), plain.xml())
+
+
+def _take(widget: Widget, step: Step) -> list[Change] | str:
+    try:
+        return carry_out(widget, step)
+    except AxlogError as error:
+        return error.code
+
+
+def _changes(changes: list[Change]) -> Counter[tuple[object, ...]]:
+    """Changes without counts."""
+    return Counter(
+        (c.op, c.row.values_, None if c.before is None else c.before.values_, c.time)
+        for c in changes
+    )
+
+
+def _rows(widget: Widget, name: str) -> Counter[tuple[object, ...]]:
+    return Counter(row.values_ for row in widget.view(name).rows())
+
+
+def _same(what: str, found: Any, wanted: Any) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found!r}, wanted {wanted!r}")

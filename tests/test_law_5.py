@@ -1,0 +1,55 @@
+"""Law 5: filters, tuning and collection on or off give the same changes; whether that can fail.
+
+`axlog fuzz --law 5` goes on from these seeds.
+"""
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axlog.widgets import tuner
+from axlog.workloads.fixtures import fixture_of, write_fixture
+from axlog.workloads.fuzzing import run_case
+from axlog.workloads.tuning_law import check_tuning, make_tuning_case
+
+CHUNK = 200
+CASES = 1000
+
+
+@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+def test_differential_law_5_holds_for_seeds(start: int) -> None:
+    failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, "5")) is not None]
+    assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
+
+
+def _fixture(failures: list[Any]) -> str:
+    return write_fixture(fixture_of(failures[0].case, str(failures[0]))) if failures else ""
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_differential_law_5_holds_for_hypothesis(data: st.DataObject) -> None:
+    check_tuning(make_tuning_case(data.draw(st.randoms(use_true_random=False))))
+
+
+def test_a_tuner_that_drops_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner, "wanted_of_streams", lambda facts, root, rows: {})
+    failure = next(f for seed in range(200) if (f := run_case(seed, "5")) is not None)
+    assert "the changes of" in failure.what
+    assert len(failure.case.steps) <= 4
+
+
+def test_cases_are_tuned_to_some_effect() -> None:
+    narrowed = unsubscribed = 0
+    for seed in range(100):
+        case = make_tuning_case(Random(f"5:{seed}"))
+        reports: list[tuner.TuningReport] = []
+        check_tuning(case, reports.append)
+        streams = [each for report in reports for each in report.streams.values()]
+        narrowed += sum(each.wanted != each.before for each in streams)
+        unsubscribed += sum(each.is_unsubscribed and bool(each.before) for each in streams)
+    assert narrowed > 40
+    assert unsubscribed > 25

@@ -1,0 +1,256 @@
+"""The tuner: examples 14 to 17 of P3, what is installed, dropped, restored and refused.
+
+Law 5 (`test_law_5.py`) compares with untuned widgets on random cases.
+"""
+
+import pytest
+from tests.papers import xml
+
+from axlog.errors import AxlogError
+from axlog.widgets.tuner import Policy
+from axlog.widgets.widget import Widget
+
+
+def widget(notation: str, query: str, **options: str) -> Widget:
+    return Widget(xml(notation), views={"v": query}, **options)  # type: ignore[arg-type]
+
+
+FIGURE_4 = ("a[d[?f], b[?g]]", "match /a[d/y][b/c/$x] return $x")
+
+
+# The papers' examples -----------------------------------------------------------------------------
+
+
+def test_example_14_p3_figure_4_what_filters_keep() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    report = made.tune()
+    assert {name: each.wanted for name, each in report.streams.items()} == {
+        "f": ("y",), "g": ("c/$x",),
+    }  # fmt: skip
+    for message in ("<z/>", "<z><y/></z>", "<c>1</c>"):
+        assert made.feed("f", message) == []
+    for message in ("<y/>", "<b><c>1</c></b>", "<c/>"):
+        assert made.feed("g", message) == []
+    streams = made.streams()
+    assert (streams["f"].dropped, streams["f"].kept) == (3, 0)
+    assert (streams["g"].dropped, streams["g"].kept) == (3, 0)
+    assert made.document.engine.climbed == 0
+
+
+def test_example_14_after_y_the_stream_is_unsubscribed() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    made.tune()
+    made.feed("f", "<y/>", at=1)
+    report = made.tune()
+    assert report.unsubscribed == ("f",)
+    assert report.streams["f"].not_looked_for == ("y",)
+    assert report.streams["g"].wanted == ("c/$x",)
+    climbed = made.document.engine.climbed
+    assert made.feed("f", "<y/>", at=7) == []
+    assert made.document.engine.climbed == climbed
+    assert made.clock == 7_000_000
+    status = made.streams()["f"]
+    assert status.is_unsubscribed
+    assert (status.dropped, status.kept) == (1, 1)
+    assert [change.row["x"] for change in made.feed("g", "<c>5</c>")] == ["5"]
+
+
+def test_example_14_a_stream_that_ends_without_y_leaves_nothing_to_want() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    made.tune()
+    made.end("f")
+    assert made.tune().unsubscribed == ("g",)
+    assert made.feed("g", "<c>1</c>") == []
+    assert made.streams()["g"].dropped == 1
+    assert not made.view("v").rows()
+
+
+def test_example_15_what_came_before_y_is_matched_already() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    made.tune()
+    for number in range(200):
+        made.feed("g", f"<c>{number}</c>")
+    engine = made.document.engine
+    before = (engine.visited, engine.climbed)
+    changes = made.feed("f", "<y/>")
+    assert len(changes) == 200
+    assert (engine.visited, engine.climbed - before[1]) == (before[0], 1)
+
+
+def test_example_16_p3_figure_6_nothing_is_relevant() -> None:
+    made = widget("r[s[a2], m[u, ?f], n[v, ?g]]", "match /r[s/$x][m/u][n/v] return $x")
+    assert made.streams()["f"].wanted == ("u",)
+    assert made.tune().unsubscribed == ("f", "g")
+    climbed = made.document.engine.climbed
+    assert made.feed("f", "<u/>") == made.feed("g", "<v/>") == []
+    assert made.document.engine.climbed == climbed
+    assert [row["x"] for row in made.view("v").rows()] == ["a2"]
+
+
+FIGURE_8 = ("r[a[b[?f]], ?g{deletes=only}]", "match /r/a/b/c/$x return $x")
+
+
+def test_example_17_p3_figure_8_a_deletion_finds_all_that_came() -> None:
+    made = widget(*FIGURE_8)
+    report = made.tune()
+    assert "may delete" in report.streams["f"].reason
+    made.feed("f", "<c><d><e/></d></c>")
+    made.feed("f", "<z/>")
+    assert [row["x"] for row in made.view("v").rows()] == ["d"]
+    changes = made.delete("g", "match /a/b/c/d/e")
+    assert [(change.op, change.row["x"]) for change in changes] == [("delete", "d")]
+
+
+def test_example_17_a_deletion_that_would_need_what_was_not_kept_is_refused() -> None:
+    made = widget(*FIGURE_8, keep="needed")
+    made.tune()
+    made.feed("f", "<c><d><e/></d></c>")
+    with pytest.raises(AxlogError, match="AX307"):
+        made.delete("g", "match /a/b/c/d/e")
+
+
+# Values known, views, edits -----------------------------------------------------------------------
+
+MONITOR = ("m[o[?orders], s[?ships]]", "match /m[o/order/oid/$x][s/ship/oid/$x] return $x")
+
+
+def order(number: int) -> str:
+    return f"<order><oid>{number}</oid></order>"
+
+
+def ship(number: int) -> str:
+    return f"<ship><oid>{number}</oid></ship>"
+
+
+def test_values_that_can_still_join_are_asked_for() -> None:
+    made = widget(*MONITOR, keep="needed")
+    for number in range(5):
+        made.feed("orders", order(number))
+    made.tune()
+    made.feed("ships", ship(77))
+    made.end("orders")
+    made.tune()
+    climbed = made.document.engine.climbed
+    assert made.feed("ships", ship(99)) == []
+    assert [change.row["x"] for change in made.feed("ships", ship(3))] == ["3"]
+    tables = [t for s in made.document.engine.states_at(1) for t in s.tables]
+    assert sorted(len(table) for table in tables) == [2, 5]  # 77 and 3; 99 was not put in
+    assert made.document.engine.climbed == climbed + 2
+    made.tune()
+    assert made.feed("ships", ship(3)) == []  # its row is there
+
+
+def test_tuned_for_all_views() -> None:
+    made = Widget(
+        xml(FIGURE_4[0]),
+        views={"v": FIGURE_4[1], "w": "match /a/d/w"},
+        keep="needed",
+    )
+    made.feed("f", "<y/>")
+    assert made.tune().streams["f"].wanted == ("w",)
+    assert [change.view for change in made.feed("f", "<w/>")] == ["w"]
+    assert made.tune().unsubscribed == ("f",)
+
+
+def test_a_view_added_later_subscribes_again() -> None:
+    made = widget(*FIGURE_4)
+    made.feed("f", "<y/>")
+    assert made.tune().unsubscribed == ("f",)
+    made.feed("f", "<y/>")
+    made.feed("f", "<k>9</k>")
+    later = made.watch("match /a/d[y]/k/$x return $x", "later")
+    assert [(row["x"], row.count) for row in later.rows()] == [("9", 2)]
+    assert made.streams()["f"].wanted == ("k/$x", "y")
+    assert len(made.feed("f", "<k>10</k>")) == 1
+
+
+def test_a_view_that_would_need_what_was_dropped_is_refused() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    made.tune()
+    made.feed("f", "<z/>")
+    with pytest.raises(AxlogError, match="AX307"):
+        made.watch("match /a/d/z")
+    with pytest.raises(AxlogError, match="AX307"):
+        made.document.apply([])
+
+
+def test_a_statement_gets_the_whole_counts_back() -> None:
+    made = widget(*FIGURE_4)
+    made.feed("g", "<c>1</c>")
+    made.feed("f", "<y/>")
+    made.tune()
+    made.feed("f", "<y/>")
+    made.feed("g", "<c>1</c>")
+    assert [row.count for row in made.view("v").rows()] == [2]
+    assert made.document.update("insert node <k/> into /a") == []
+    assert [row.count for row in made.view("v").rows()] == [4]
+    made.document.update("delete node /a/d/y[1]")
+    assert [row.count for row in made.view("v").rows()] == [2]
+    made.document.update("delete nodes /a/d/y")
+    assert not made.view("v").rows()
+
+
+def test_contents_of_nodes_above_a_call_need_all_that_comes() -> None:
+    made = widget(*(FIGURE_4[0], "match /a[d/y]/b#n/c return n.cont"), keep="needed")
+    report = made.tune()
+    assert "content of a node" in report.streams["g"].reason
+    made.feed("f", "<y/>")
+    made.feed("g", "<c/>")
+    assert [change.op for change in made.feed("g", "<z/>")] == ["update"]
+
+
+def test_not_is_left_alone() -> None:
+    made = widget("r[?f, a[?g]]", "match /r[not(b)]/a/c/$x return $x")
+    report = made.tune()
+    assert "`not`" in report.undecided["v"]
+    assert report.streams["f"].wanted == ("a/c/$x", "b")
+    made.feed("g", "<c>1</c>")
+    assert [change.op for change in made.feed("f", "<b/>")] == ["delete"]
+
+
+# When ---------------------------------------------------------------------------------------------
+
+
+def test_tuned_by_number_of_messages_beside_feeding() -> None:
+    made = widget(*FIGURE_4, keep="needed", tune={"messages": 3})  # type: ignore[arg-type]
+    made.feed("f", "<y/>")
+    made.feed("g", "<c>1</c>")
+    assert not made.streams()["f"].is_tuned
+    made.feed("g", "<c>2</c>")
+    made.tuner.wait()
+    assert made.tuner.last is not None
+    assert made.tuner.last.installed
+    assert made.streams()["f"].is_unsubscribed
+
+
+def test_tuned_when_a_stream_ends() -> None:
+    made = widget(*FIGURE_4, keep="needed", tune="auto")
+    made.end("f")
+    made.tuner.wait()
+    assert made.streams()["g"].is_unsubscribed
+
+
+def test_what_a_person_wrote_in_between_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = widget(*FIGURE_4)
+    made.feed("f", "<y/>")
+    from axlog.widgets import tuner
+
+    work_out = tuner._work_out
+
+    def slowly(snapshot: tuner._Snapshot) -> tuner._Found:
+        found = work_out(snapshot)
+        made.document.update("delete node /a/d/y")
+        return found
+
+    monkeypatch.setattr(tuner, "_work_out", slowly)
+    report = made.tune()
+    assert not report.installed
+    assert report.unsubscribed == ()
+    made.feed("g", "<c>1</c>")
+    assert len(made.feed("f", "<y/>")) == 1
+
+
+@pytest.mark.parametrize("given", ["often", {}, {"messages": 0}, {"hours": 1}, {"messages": True}])
+def test_what_is_no_policy_is_refused(given: object) -> None:
+    with pytest.raises(AxlogError, match="AX211"):
+        Policy.of(given)  # type: ignore[arg-type]
