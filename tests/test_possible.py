@@ -189,9 +189,41 @@ def test_a_column_that_is_not_there_is_refused() -> None:
         outlook("r[?f]", "match /r/a/$x return $x").status({"z": "1"})
 
 
-def test_rows_of_a_query_with_not_are_not_listed() -> None:
-    with pytest.raises(UndecidedError, match="not listed"):
-        outlook("r[?f]", "match /r/a/$x[not(b)] return $x").possible()
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("match /r/o[id/$x][k][not(bad)] return $x", {("2", "g"), (None, "g"), (None, "f")}),
+        ("match /r/o[not(bad)]/id/$x return $x", {(None, "g"), (None, "f")}),
+        ("match /r[not(not(z))]/o/id/$x return $x",
+         {("1", "f"), ("2", "f"), (None, "f"), (None, "f g")}),
+    ],
+)  # fmt: skip
+def test_rows_of_a_query_with_not_are_listed(query: str, shown: set[tuple[str, str]]) -> None:
+    found = outlook('r[o[id["1"], bad], o[id["2"], ?g], ?f]', query).possible()
+    rows = {(p.row["x"], " ".join(sorted({n.stream for n in p.needs}))) for p in found}
+    assert rows == shown
+
+
+def test_the_status_of_rows_with_not() -> None:
+    asked = outlook('r[o[id["1"], bad], o[id["2"]]]', "match /r/o[not(bad)]/id/$x return $x")
+    found = [asked.status({"x": value}) for value in ("1", "2", "3")]
+    assert found == [Truth.NEVER, Truth.TRUE, Truth.NEVER]
+    by_node = outlook("r[o[bad], ?f]", "match /r/o#t[not(bad)] return t.id")
+    (mine,) = by_node.possible()
+    assert mine.row == {"t.id": None}
+    tree = by_node.tree
+    first = next(iter(tree.children(tree.root)))
+    assert by_node.status({"t.id": tree.id(first)}) is Truth.NEVER
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["match /r[a#t][b#u][not(c)] return t.time, u.time", "match /r/a#t[not(c)] return t.val"],
+)
+def test_rows_with_not_that_are_not_decided_are_refused(query: str) -> None:
+    asked = outlook("r[?f]", query)
+    with pytest.raises(UndecidedError, match="AX503"):
+        asked.status({column: 5 if "time" in column else "x" for column in asked.pattern.columns})
 
 
 def test_deletion_that_would_merge_texts_is_refused() -> None:

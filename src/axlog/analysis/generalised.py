@@ -77,6 +77,17 @@ def gather_need(rows: Rows, values: Values, need: Need) -> None:
     known.append(need)
 
 
+def keep_need(rows: Rows, values: Values, need: Need) -> None:
+    """Add a way to a row, whatever others ask for."""
+    known = rows.setdefault(values, [])
+    if need not in known:
+        known.append(need)
+    if len(known) > MOST_WAYS:
+        raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS} ways")
+
+
+MOST_WAYS = 2000
+
 Add = Callable[[Rows, Values, Need], None]
 
 

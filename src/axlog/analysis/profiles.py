@@ -10,9 +10,9 @@ come down to sets of profiles:
 2. bottom-up, the profiles that each node of the document can get: one for each of its children, and
    any set of those of 1 where a call is open (as many as it may still bring).
 
-TRUE is what holds now; POSSIBLE, if some profile of the document satisfies the pattern. A pattern
-with outputs is asked for some row. The number of profiles is bounded only by 2^|pattern|: beyond a
-limit the question is undecided (AX502).
+The pattern can come to hold if some profile of the document satisfies it; with the values of a row
+pinned, if that row can come (`negation.py`). The number of profiles is bounded only by 2^|pattern|:
+beyond a limit the question is undecided (AX502).
 
 Refused by name: joins with negation, where truth is undecidable (P2 theorem 7); with negation, time
 constraints, values of elements, values other than `=` and `!=` a string, and streams that delete.
@@ -20,15 +20,15 @@ constraints, values of elements, values other than `=` and `!=` a string, and st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 
+from axlog.analysis.disjuncts import is_name, is_text
 from axlog.analysis.scenarios import may_bring
 from axlog.datalog.compile import Edge, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import UndecidedError
-from axlog.evaluate.answers import holds
 from axlog.language.normal import normalise
 from axlog.language.pattern import (
     AnyNode,
@@ -46,7 +46,6 @@ from axlog.language.pattern import (
     branches_of,
 )
 from axlog.language.values import comparison
-from axlog.language.verdict import Truth
 
 LIMIT = 4000
 """The most profiles, or unions of them, that are looked at."""
@@ -67,14 +66,51 @@ def _branches(branches: Iterable[Branch]) -> Iterator[Branch]:
         yield from _branches(branches_of(branch))
 
 
-def truth_with_not(tree: Tree, pattern: Pattern) -> Truth:
-    """The truth of a pattern with `not`: whether some row is there, may come, or never comes."""
+def check_covered(tree: Tree, pattern: Pattern) -> None:
+    """Refuse by name what profiles do not decide."""
     _check_pattern(pattern)
     _check_document(tree)
-    pattern = replace(pattern, outputs=())
-    if holds(tree, pattern):
-        return Truth.TRUE
-    return Truth.POSSIBLE if _Profiles(tree, pattern).is_possible() else Truth.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """Values that a row has, by the program's columns: what its nodes must be."""
+
+    tree: Tree
+    values: Mapping[str, str | int]
+
+    @property
+    def strings(self) -> list[str]:
+        return [str(v) for c, v in self.values.items() if not c.endswith((".node", ".time"))]
+
+    def check(self) -> None:
+        if sum(column.endswith(".time") for column in self.values) > 1:
+            raise UndecidedError("AX503", "two times of one row beside `not`")
+
+    def admit(self, node: PatternNode, kind: int, label: str, at: int | None) -> bool:
+        """Whether a node, to come if `at` is None, may be what a pattern node matches."""
+        named, _, value = label.partition("\0") if kind == ATTRIBUTE else (label, "", label)
+        if isinstance(node.test, Variable) and not self._is(f"${node.test.name}", named):
+            return False
+        for each in node.comparisons:
+            if isinstance(each.operand, Variable) and f"${each.operand.name}" in self.values:
+                if kind == ELEMENT:
+                    raise UndecidedError("AX503", f"the value of {node} beside `not`")
+                if not self._is(f"${each.operand.name}", value):
+                    return False
+        if node.name is None:
+            return True
+        wanted, time = self.values.get(f"{node.name}.node"), self.values.get(f"{node.name}.time")
+        if wanted is not None and wanted != at:
+            return False
+        if time is not None:
+            tree = self.tree
+            if int(time) < tree.clock if at is None else tree.time(at) != time:
+                return False
+        return self._is(f"{node.name}.label", named)
+
+    def _is(self, column: str, string: str) -> bool:
+        return self.values.get(column, string) == string
 
 
 # What is decided ----------------------------------------------------------------------------------
@@ -117,14 +153,30 @@ def _check_document(tree: Tree) -> None:
     for stream, node in tree.calls().items():
         if tree.call(node).deletes != "no":
             raise UndecidedError("AX503", f"`not` where the stream {stream!r} may delete")
+    if tree.types is not None:
+        raise UndecidedError("AX503", "`not` under types: no theorem of P2 decides it")
+    if tree.facts:
+        raise UndecidedError("AX503", f"`not` beside the declared {tree.facts[0]}")
 
 
 # Profiles -----------------------------------------------------------------------------------------
 
 
-class _Profiles:
-    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+class Profiles:
+    """The profiles of a document and of what may come, for one pattern; `among`: these streams."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        pins: Pins | None = None,
+        among: frozenset[str] | None = None,
+    ) -> None:
         self.tree = tree
+        self._among = among
+        self._pins = pins if pins is not None and pins.values else None
+        if self._pins is not None:
+            self._pins.check()
         program = compile_pattern(pattern)
         if program.refusal is not None:
             raise UndecidedError("AX503", f"the analyses do not cover it: {program.refusal}")
@@ -145,12 +197,15 @@ class _Profiles:
     def _alphabet(self) -> tuple[list[str], list[str], list[str]]:
         """The names of elements and of attributes, and the texts, that a pattern tells apart."""
         nodes = [r.node for r in self.relations if r.node is not None]
+        pinned = set() if self._pins is None else set(self._pins.strings)
         names = {n.test.label for n in nodes if isinstance(n.test, Name)}
         texts = {n.test.text for n in nodes if isinstance(n.test, Literal)}
         texts |= {c.operand for n in nodes for c in n.comparisons if isinstance(c.operand, str)}
         attributes = [
             n.test.label for n in nodes if n.axis is Axis.ATTRIBUTE and isinstance(n.test, Name)
         ]
+        names |= {string for string in pinned if is_name(string)}
+        texts |= {string for string in pinned if is_text(string)}
         return (
             sorted({*names, _other(names)}),
             sorted({*attributes, _other(names)}) if self._sees_attributes(nodes) else [],
@@ -169,13 +224,19 @@ class _Profiles:
 
     # One node
 
-    def _profile(self, kind: int, label: str, children: int, below: int) -> Profile:
+    def _profile(
+        self, kind: int, label: str, children: int, below: int, at: int | None = None
+    ) -> Profile:
         """The profile of a node from its label and what holds below it."""
         here = 0
         for relation in self.relations:  # in evaluation order: what a relation asks for comes first
             node = relation.node
             assert node is not None
-            if _passes(node, kind, label) and self._satisfies(relation, children, below, here):
+            if not _passes(node, kind, label):
+                continue
+            if self._pins is not None and not self._pins.admit(node, kind, label, at):
+                continue
+            if self._satisfies(relation, children, below, here):
                 here |= self.bit[relation]
         everywhere = 0 if kind == ATTRIBUTE else (here & self.descending) | below
         return here & self.visible, everywhere
@@ -236,10 +297,11 @@ class _Profiles:
                 profiles = self._brought(node)
             elif kind in (ELEMENT, TEXT):
                 label = tree.label(node)
-                profiles = {self._profile(kind, label, c, b) for c, b in below}
+                profiles = {self._profile(kind, label, c, b, node) for c, b in below}
             elif kind == ATTRIBUTE:
                 name, value = tree.label(node), tree.string_value(node)
-                profiles = {self._profile(kind, f"{name}\0{value}", c, b) for c, b in below}
+                labelled = f"{name}\0{value}"
+                profiles = {self._profile(kind, labelled, c, b, node) for c, b in below}
             else:
                 continue
             above = inside.setdefault(tree.parent(node), {_EMPTY})
@@ -249,7 +311,8 @@ class _Profiles:
     def _brought(self, node: int) -> set[Profile]:
         """What a call may bring, together."""
         call = self.tree.call(node)
-        if not may_bring(self.tree, call):
+        is_asked = self._among is None or call.stream in self._among
+        if not is_asked or not may_bring(self.tree, call):
             return {_EMPTY}
         if call.most is None:
             return self.sets[-1]

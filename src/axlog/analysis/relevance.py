@@ -112,7 +112,7 @@ def lazily_wanted(
     tree: Tree, pattern: Pattern, *, together: bool = False
 ) -> set[tuple[Relation, str]]:
     """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
-    scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune=False)
+    scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune="gathered")
     columns = scenarios.columns
     types = typed_scenarios(tree, pattern)
     found = {

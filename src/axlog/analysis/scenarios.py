@@ -31,6 +31,7 @@ from axlog.analysis.generalised import (
     add_need,
     choose,
     gather_need,
+    keep_need,
     meet,
     project,
 )
@@ -73,15 +74,16 @@ class Scenarios:
     """The generalised rows of a pattern over a document as it is now."""
 
     def __init__(
-        self, tree: Tree, pattern: Pattern, *, together: bool = False, prune: bool = True
+        self, tree: Tree, pattern: Pattern, *, together: bool = False, prune: str = "dominated"
     ) -> None:
         """`together`: messages hold no calls, so all nodes of a tree to come have one time.
 
-        Without `prune` the needs of equal rows and constraints are put together instead of
-        compared: what each asks for is asked for by some scenario, dominated or not.
+        `prune`: of the needs of one row, those that others dominate are left out. With "gathered",
+        the needs of equal rows and constraints are put together instead: what each asks for is
+        asked for by some scenario, dominated or not. With "none", all are kept.
         """
         self.tree = tree
-        self._add = add_need if prune else gather_need
+        self._add = {"dominated": add_need, "gathered": gather_need, "none": keep_need}[prune]
         self.program = _program(pattern)
         self._interpreter = Interpreter(self.program.relations)
         self._together = together

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from axlog.analysis.capacity import fits
 from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
-from axlog.analysis.profiles import has_not, truth_with_not
+from axlog.analysis.negation import Negation, pins_of
+from axlog.analysis.profiles import has_not
 from axlog.analysis.scenarios import Scenarios
 from axlog.analysis.typed_scenarios import may_hold_calls, typed_scenarios
 from axlog.document.ids import Id
@@ -61,24 +63,37 @@ class Outlook:
         self.tree = tree
         self.pattern = pattern
         self._together = together
-        self._open: list[tuple[Values, Need]] = []
-        self._holds = False
-        self._negated: Truth | None = None
-        if has_not(pattern):
-            self._negated = truth_with_not(tree, pattern)
-            return
+        self._negation = Negation(tree, pattern) if has_not(pattern) else None
         self._types = typed_scenarios(tree, pattern)
         if self._types is not None and not may_hold_calls(tree, tree.types):
             self._together = True
-        self._scenarios = Scenarios(tree, pattern, together=self._together)
-        for values, needs in self._scenarios.rows.items():
-            for need in needs:
-                if not self._can_be_met(values, need):
-                    continue
-                if need.brought:
-                    self._open.append((values, need))
-                else:
-                    self._holds = True
+        if self._negation is not None:
+            self._truth = self._negation.truth
+            return
+        self._truth = Truth.NEVER
+        if any(not need.brought for _, need in self._open):
+            self._truth = Truth.TRUE
+        elif self._open:
+            self._truth = Truth.POSSIBLE
+
+    @cached_property
+    def _scenarios(self) -> Scenarios:
+        if self._negation is not None:
+            return self._negation.scenarios(together=self._together)
+        return Scenarios(self.tree, self.pattern, together=self._together)
+
+    @cached_property
+    def _open(self) -> list[tuple[Values, Need]]:
+        """The scenarios that can come about; those that need nothing are rows."""
+        met = [
+            (values, need)
+            for values, needs in self._scenarios.rows.items()
+            for need in needs
+            if self._can_be_met(values, need)
+        ]
+        return (
+            met if self._negation is None else self._negation.open_scenarios(self._scenarios, met)
+        )
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
         columns = self._scenarios.columns
@@ -91,17 +106,14 @@ class Outlook:
     @property
     def truth(self) -> Truth:
         """Of a Boolean pattern; of others, whether there is some row."""
-        if self._negated is not None:
-            return self._negated
-        if self._holds:
-            return Truth.TRUE
-        return Truth.POSSIBLE if self._open else Truth.NEVER
+        return self._truth
 
     def possible(self) -> list[Possible]:
         """The scenarios that no other dominates, in the order of their rows."""
-        self._check_listed()
         found: dict[tuple[Any, ...], Possible] = {}
         for values, need in self._open:
+            if not need.brought and self._negation is None:
+                continue  # it is there
             row = self._row(values)
             needs = tuple(
                 sorted(
@@ -119,8 +131,9 @@ class Outlook:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row (P2's satisfiability of it)."""
-        self._check_listed()
         wanted = self._wanted(row)
+        if self._negation is not None:
+            return self._status_with_not(row, wanted)
         verdict = Truth.NEVER
         for values, needs in self._scenarios.rows.items():
             pinned = _pin(self._scenarios.columns, values, wanted)
@@ -133,13 +146,15 @@ class Outlook:
                     verdict = Truth.POSSIBLE
         return verdict
 
-    def _check_listed(self) -> None:
-        if self._negated is not None:
-            raise UndecidedError(
-                "AX503",
-                "the rows that may still come of a query with `not` are not listed",
-                advice="ask for the truth of the whole query",
-            )
+    def _status_with_not(self, row: Mapping[str, Any], wanted: Iterable[str | int | None]) -> Truth:
+        assert self._negation is not None
+        for output in self.pattern.outputs:
+            if output.kind in (Kind.VAL, Kind.CONT) and row.get(output.column) is not None:
+                raise UndecidedError("AX503", f"{output.column} of a row beside `not`")
+        pins = pins_of(self._scenarios.columns, tuple(wanted))
+        if self._negation.is_there(pins):
+            return Truth.TRUE
+        return Truth.POSSIBLE if self._negation.may_come(pins) else Truth.NEVER
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The row's values by the program's columns."""

@@ -47,7 +47,7 @@ from axlog.workloads.small_cases import Features, fragment
 
 _OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
 _FEATURES = Features(size=4, collects=False, outputs=_OUTPUTS)
-_NEGATED = Features(size=4, collects=False, outputs=(), times=False, values=False)
+_NEGATED = Features(size=4, collects=False, outputs=_OUTPUTS, times=False, values=False)
 _FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="only"')
 
 

@@ -65,12 +65,16 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
     wanted = [below for branch in pattern.branches for below in _below_root(branch)]
     nodes = max(1, _nodes_needed(wanted, is_shared))
-    if any(isinstance(branch, Not) for branch in every_branch(pattern)):
+    if _has_not(pattern):
         # something else may have to stand between a node and what it looks for with //
         nodes += sum(node.axis is Axis.DESCENDANT for node in pattern.nodes())
     trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
+    if _has_not(pattern) and any(output.kind in _LABELS for output in pattern.outputs):
+        # a text may be a row where an element of that name is not: each string is asked for
+        every = dict.fromkeys((*bound.alphabet.texts, *bound.alphabet.elements))
+        bound = replace(bound, alphabet=replace(bound.alphabet, texts=tuple(every)))
     if any(output.kind is Kind.TIME for output in pattern.outputs):
         # a row that shows a time fixes it: times around it have to be there too
         around = {t + step for t in bound.times_from(tree.clock) for step in range(-3, 4)}
@@ -87,6 +91,13 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     if not is_monotone(tree, pattern, bound) and futures_of(tree, bound) > _MOST_FUTURES:
         return None
     return bound
+
+
+def _has_not(pattern: Pattern) -> bool:
+    return any(isinstance(branch, Not) for branch in every_branch(pattern))
+
+
+_LABELS = (Kind.VARIABLE, Kind.LABEL)
 
 
 def _wide(pattern: Pattern) -> int:
@@ -182,8 +193,8 @@ def check_outlook(case: Case) -> Seen:
     everything = _Everything(tree, pattern, bound)
     _same("the truth", verdict, everything.truth)
     seen[f"truth {verdict.value}"] += 1
-    if not any(isinstance(branch, Not) for branch in every_branch(pattern)):
-        _check_rows(everything, outlook, seen)
+    _check_rows(everything, outlook, seen)
+    if not _has_not(pattern):
         _check_deadline(tree, pattern, outlook, seen)
         _check_relevance(tree, pattern, bound, everything.is_small, seen)
     return seen
