@@ -19,6 +19,7 @@
     │   └── AccessError (PermissionError)  a token that may not, or has used up what it may
     ├── ConnectorError (RuntimeError)      an outside system that cannot be reached or understood
     ├── PipelineError (ValueError)         a pipeline that cannot be run as it is written
+    ├── StoreError (RuntimeError)          files that cannot be written, or are damaged
     ├── WorkloadError (ValueError)         parameters that no generated workload can have
     └── SetupError (RuntimeError)          something is missing on this machine
 
@@ -154,6 +155,14 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses what is not read",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    # what is kept on disk
+    "AX871": "the file is damaged",
+    "AX872": "this is no file of ours, or of a later version",
+    "AX873": "the log cannot be written",
+    "AX874": "the store is in use",
+    "AX875": "the store holds something else",
+    "AX876": "the document is kept by a log",
+    "AX877": "the views are not what the document gives",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",
@@ -310,6 +319,10 @@ class PipelineError(AxlogError, ValueError):
 
 class WorkloadError(AxlogError, ValueError):
     """Parameters that no generated workload can have."""
+
+
+class StoreError(AxlogError, RuntimeError):
+    """Files that cannot be written, or that are damaged."""
 
 
 class ChannelError(AxlogError, RuntimeError):

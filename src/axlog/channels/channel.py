@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Condition
 from time import monotonic
 from typing import Any
@@ -60,7 +60,6 @@ class LocalChannel:
         self._changed = Condition()
         self._journal = journal
         self._wanting = Wanting(limits)
-        self._installed: dict[str, Installed] = {}
         self._producers: dict[str, tuple[int, int]] = {}
         self._open: dict[str, LocalSubscription] = {}
         self._named: dict[str, Remembered] = {}
@@ -78,9 +77,7 @@ class LocalChannel:
             while self._retained.is_over():
                 self._retained.drop_first()
         self._producers = journal.producers()
-        for each in journal.subscriptions():
-            self._named[each.name] = each
-            self._install(each.name, None if each.filter is None else Filter.from_json(each.filter))
+        self._named = {each.name: each for each in journal.subscriptions()}
 
     # Publishing -----------------------------------------------------------------------------------
 
@@ -163,11 +160,12 @@ class LocalChannel:
             known = None if name is None else self._named.get(name)
             if after is None:
                 after = self._retained.last if known is None else known.acknowledged
+            if wanted is None and known is not None and known.filter is not None:
+                wanted = Filter.from_json(known.filter)
             subscription = LocalSubscription(self, name or uuid4().hex, after, name is not None)
             if subscription.name in self._open:
                 self._open[subscription.name].is_closed = True
-            if wanted is not None:
-                self._install(subscription.name, wanted)
+            self._install(subscription, wanted)
             self._open[subscription.name] = subscription
             if subscription.lasts:
                 acknowledged = after if known is None else min(known.acknowledged, after)
@@ -177,23 +175,19 @@ class LocalChannel:
             return subscription
 
     def _remember(self, subscription: LocalSubscription, acknowledged: int, said: str) -> None:
-        installed = self._installed.get(subscription.name)
-        text = None if installed is None else installed.text
+        wanted = subscription.wanted
+        text = None if wanted is None else wanted.to_json()
         self._named[subscription.name] = Remembered(subscription.name, acknowledged, text, said)
         if self._journal is not None:
             self._journal.remember(self._named[subscription.name])
 
-    def _install(self, name: str, wanted: Filter | None) -> None:
-        """Put a subscription's filter at the source; it stays while the subscription is known."""
-        known = self._installed.pop(name, None)
+    def _install(self, subscription: LocalSubscription, wanted: Filter | None) -> None:
         if wanted is None:
-            self._wanting.remove(name)
-            return
-        text = wanted.to_json()
-        if known is None or known.text != text:
-            self._wanting.install(name, wanted)
-            known = Installed(wanted, text, self._retained.last)
-        self._installed[name] = known
+            self._wanting.remove(subscription.name)
+        else:
+            self._wanting.install(subscription.name, wanted)
+        subscription.wanted = wanted
+        subscription.judged_after = self._retained.last
 
     def unsubscribe(self, name: str) -> None:
         """Forget a subscription: nothing is kept for it, its filter goes."""
@@ -203,7 +197,7 @@ class LocalChannel:
                 raise self._no_subscription(name)
             if open_one is not None:
                 open_one.is_closed = True
-            self._install(name, None)
+            self._wanting.remove(name)
             if self._journal is not None:
                 self._journal.forget(name)
             self._changed.notify_all()
@@ -269,15 +263,6 @@ class LocalChannel:
         self._tell()
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """A subscription's filter, and from where on messages were judged by it when they came."""
-
-    wanted: Filter
-    text: str
-    after: int
-
-
 class LocalSubscription:
     """A reader of a channel of this process; made by `LocalChannel.subscribe`."""
 
@@ -287,6 +272,8 @@ class LocalSubscription:
         self.lasts = lasts
         self.seen = after
         self.is_closed = False
+        self.wanted: Filter | None = None
+        self.judged_after = 0  # entries after this were judged when they were published
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
         channel = self.channel
@@ -324,16 +311,15 @@ class LocalSubscription:
         clock = max((each.time for each in found if each.time is not None), default=None)
         if found:
             self.seen = found[-1].sequence
-        installed = self.channel._installed.get(self.name)
-        if installed is not None:
-            found = [entry for entry in found if self._wants(installed, entry)]
+        if self.wanted is not None:
+            found = [entry for entry in found if self._wants(self.wanted, entry)]
         ended = self.channel.is_closed and self.seen >= retained.last
         return Delivery(found, self.seen, clock, ended)
 
-    def _wants(self, installed: Installed, entry: Entry) -> bool:
-        if entry.sequence > installed.after:
+    def _wants(self, wanted: Filter, entry: Entry) -> bool:
+        if entry.sequence > self.judged_after:
             return self.name in entry.wanted_by
-        return passes(installed.wanted, entry.update, self.channel.limits)
+        return passes(wanted, entry.update, self.channel.limits)
 
     def seek(self, sequence: int) -> None:
         with self.channel._changed:
@@ -349,7 +335,7 @@ class LocalSubscription:
         """Replace the filter; what was published before and not read yet is judged by it too."""
         channel = self.channel
         with channel._changed:
-            channel._install(self.name, wanted)
+            channel._install(self, wanted)
             known = channel._named.get(self.name)
             if known is not None:
                 channel._remember(self, known.acknowledged, known.options)
@@ -364,7 +350,6 @@ class LocalSubscription:
                 return
             if not forget:
                 del channel._open[self.name]
-                if not self.lasts:
-                    channel._install(self.name, None)
+                channel._wanting.remove(self.name)
                 return
         channel.unsubscribe(self.name)

@@ -25,6 +25,7 @@ from axlog.document.pending import checked_time
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema_sources import Types
 from axlog.document.times import Time, microseconds
+from axlog.document.tree import Tree
 from axlog.document.updates import (
     Operation,
     call_of,
@@ -76,7 +77,7 @@ class Widget:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | Tree,
         views: Mapping[str, str | Query] | None = None,
         *,
         limits: Limits = DEFAULT_LIMITS,
@@ -96,7 +97,9 @@ class Widget:
         _check_option("keep", keep, "all", "needed")
         _check_option("validate", validate, "all", "wanted")
         _check_option("cache", cache, "memory", "disk")
-        tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
+        tree = source
+        if not isinstance(tree, Tree):
+            tree = load(tree, limits=limits, keep_whitespace=keep_whitespace)
         self.document = Document(
             tree,
             limits=limits,

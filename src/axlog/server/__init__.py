@@ -1,1 +1,0 @@
-"""HTTP: channels as web services, webhooks, events. Knows nothing of Spark."""
