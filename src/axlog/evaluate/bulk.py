@@ -57,7 +57,7 @@ class Bulk:
     def attributes_below(self, contexts: Handles, step: PatternNode) -> Handles:
         """The attributes that a pattern node finds on the contexts and all elements below them."""
         base = self._anchored(step)
-        base = self._base(step) if base is None else base
+        base = self.base(step) if base is None else base
         return self.meeting(self.columns.with_ancestor_in(base, contexts), step)
 
     def reached(self, contexts: Handles, step: PatternNode) -> Handles:
@@ -67,9 +67,9 @@ class Bulk:
         if not step.axis.is_downward:
             return self._walked(contexts, step)
         base = self._anchored(step)
-        if base is None and self._is_short(contexts, step):
+        if base is None and self.is_short(contexts, step):
             return self._walked(contexts, step)
-        return self._under(contexts, step.axis, self._base(step) if base is None else base)
+        return self._under(contexts, step.axis, self.base(step) if base is None else base)
 
     def _walked(self, contexts: Handles, step: PatternNode) -> Handles:
         """What walking finds."""
@@ -82,7 +82,7 @@ class Bulk:
         }
         return handles(list(found))
 
-    def _is_short(self, contexts: Handles, step: PatternNode) -> bool:
+    def is_short(self, contexts: Handles, step: PatternNode) -> bool:
         """Whether walking from the contexts costs less than looking at every node of the label."""
         if step.axis not in _NEAR or len(contexts) > FEW:
             return False
@@ -98,7 +98,7 @@ class Bulk:
         label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
         return len(self.tree.partition(label)) >> 8 | 8
 
-    def _base(self, step: PatternNode) -> Handles:
+    def base(self, step: PatternNode) -> Handles:
         """Every node of the document that passes a test at the end of a downward axis."""
         columns, test = self.columns, step.test
         is_attribute = step.axis is Axis.ATTRIBUTE
@@ -111,7 +111,7 @@ class Bulk:
             return NOTHING
         match test:
             case Literal(text=text):
-                return self._texts_equal(columns.texts(), text)
+                return self.texts_equal(columns.texts(), text)
             case AnyText():
                 return columns.texts()
         return np.concatenate([columns.elements(), columns.texts()])
@@ -196,7 +196,7 @@ class Bulk:
     def _leading(self, nodes: Handles, step: PatternNode) -> Handles:
         """The nodes from which a pattern node finds something."""
         axis = step.axis
-        if not axis.is_downward or self._is_short(nodes, step):
+        if not axis.is_downward or self.is_short(nodes, step):
             tree = self.tree
             return handles([n for n in nodes.tolist() if pointwise.holds(tree, n, step)])
         found = self.below(nodes, step)
@@ -232,7 +232,8 @@ class Bulk:
         texts = texts[~self._has_length(texts, value)]
         return self.columns.without(nodes, self.columns.parent[texts])
 
-    def _texts_equal(self, texts: Handles, value: str) -> Handles:
+    def texts_equal(self, texts: Handles, value: str) -> Handles:
+        """The texts with this string."""
         texts = texts[self._has_length(texts, value)]
         return handles([node for node in texts.tolist() if self.tree.text(node) == value])
 

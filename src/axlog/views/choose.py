@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
+from axlog.views.algebraic.engine import AlgebraicEngine
+from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.maintainer import Maintainer
 from axlog.views.reevaluate import Reevaluate
 
-MAINTAINERS: dict[str, type[Maintainer]] = {kind.name: kind for kind in (Counting, Reevaluate)}
+MAINTAINERS: dict[str, type[Maintainer]] = {
+    kind.name: kind for kind in (Counting, Algebraic, Reevaluate)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,18 @@ def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
     return Chosen(Reevaluate.name, f"counting declines it: {refusal}")
 
 
-def make(tree: Tree, pattern: Pattern, name: str, engine: CountingEngine) -> Maintainer:
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What the views of one document share."""
+
+    counting: CountingEngine
+    algebraic: AlgebraicEngine
+
+
+def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintainer:
     """The maintainer of this name for a view of the tree."""
     if name == Counting.name:
-        return Counting(tree, pattern, engine)
+        return Counting(tree, pattern, engines.counting)
+    if name == Algebraic.name:
+        return Algebraic(tree, pattern, engines.algebraic)
     return MAINTAINERS[name](tree, pattern)

@@ -1,4 +1,4 @@
-"""How a view is kept, as data that prints: query, program, maintainer and the reason for it."""
+"""How a view is kept, as data that prints: query, program, terms, maintainer and the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from axlog.datalog.compile import compile_pattern
 from axlog.datalog.rules import explain_program
 from axlog.language.query import Query
+from axlog.views.algebraic.explaining import term_lines
 from axlog.views.choose import Chosen
+from axlog.views.maintainer import Maintainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Explanation:
     program: tuple[str, ...]
     maintainer: str
     reason: str
+    terms: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
@@ -30,11 +33,14 @@ class Explanation:
         lines.append(f"maintainer  {self.maintainer}: {self.reason}")
         lines.append("program")
         lines += [f"  {line}".rstrip() for line in self.program]
+        if self.terms:
+            lines.append("terms")
+            lines += [f"  {line}" for line in self.terms]
         return "\n".join(lines)
 
 
-def explain(query: Query, chosen: Chosen) -> Explanation:
-    """Explain how a query is kept."""
+def explain(query: Query, chosen: Chosen, maintainer: Maintainer | None = None) -> Explanation:
+    """Explain how a query is kept; with its maintainer, also what it did last."""
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
     return Explanation(
@@ -46,4 +52,5 @@ def explain(query: Query, chosen: Chosen) -> Explanation:
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
+        terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
     )

@@ -45,5 +45,9 @@ class Maintainer(ABC):
     def after(self, delta: Delta) -> list[Change]:
         """The changes that an applied delta makes."""
 
+    def told(self) -> tuple[str, ...]:
+        """What it did for the last update, in lines for `explain`."""
+        return ()
+
     def close(self) -> None:  # noqa: B027  # most share nothing
         """Let go of what is shared with other views."""

@@ -104,8 +104,8 @@ class View:
             return derivations(self._nodes(), self.query.pattern, row)
 
     def explain(self) -> Explanation:
-        """How the view is kept: the program, the maintainer and why it was chosen."""
-        return explain(self.query, self.chosen)
+        """How the view is kept: the program, the terms, the maintainer and why it was chosen."""
+        return explain(self.query, self.chosen, self.maintainer)
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row in the shape of the query's constructor."""

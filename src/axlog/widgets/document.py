@@ -26,8 +26,9 @@ from axlog.evaluate.statements import operations_of
 from axlog.evaluate.values import ValueIndex
 from axlog.language.query import Query, parse_query
 from axlog.language.xquery_update import parse_statements
+from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
-from axlog.views.choose import choice, make
+from axlog.views.choose import Engines, choice, make
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
@@ -85,6 +86,7 @@ class Document:
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
         self.engine = CountingEngine(tree, shelf=shelf)
+        self.algebra = AlgebraicEngine(tree)
         self._values = ValueIndex(tree)
         self._lock = RLock()
         self._held: Told | None = None
@@ -113,7 +115,8 @@ class Document:
         chosen = choice(asked.pattern, maintainer)
         with self._lock:
             self.untune()
-            kept = make(self.nodes(), asked.pattern, chosen.name, self.engine)
+            engines = Engines(self.engine, self.algebra)
+            kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
         return view
 

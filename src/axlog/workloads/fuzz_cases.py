@@ -29,8 +29,8 @@ _NAMES_ONLY = replace(
 @dataclass(frozen=True, slots=True)
 class Case:
     """One random case. `since` says before which step each view is made, `until` after which it
-    is forgotten; `block`, `keep`, `validate` and `memory` (of a cache on disk) change how the work
-    is done, never the answers."""
+    is forgotten; `maintainer`, `block`, `keep`, `validate` and `memory` (of a cache on disk) change
+    how the work is done, never the answers."""
 
     document: str
     patterns: tuple[Pattern, ...]
@@ -41,6 +41,7 @@ class Case:
     keep: str = "all"
     validate: str = "all"
     memory: int | None = None
+    maintainer: str = "counting"  # or another where it takes the pattern
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ def make_case(random: Random) -> Case:
     # wrong with it is not seen.
     may_drop = only_fed and _only_inserts(steps) and not making.refused
     since = [0 if may_drop else _moment(random, 0.2, len(steps)) or 0 for _ in patterns]
-    return Case(
+    made = Case(
         text,
         patterns,
         steps,
@@ -92,6 +93,9 @@ def make_case(random: Random) -> Case:
         validate=random.choice(("all", "wanted")) if may_drop else "all",
         memory=random.choice((0, 1000, 1 << 20)) if random.random() < 0.1 else None,
     )
+    if may_drop:  # only counting can do without what is dropped
+        return made
+    return replace(made, maintainer=random.choice(("counting", "algebraic")))
 
 
 def make_deaf_case(random: Random) -> Case:

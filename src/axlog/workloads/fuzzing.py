@@ -7,7 +7,8 @@
 
 A case follows from its seed alone, so a run can be cut into ranges of seeds and repeated anywhere.
 Counting runs as users have it, in a widget: generated matchers, messages put aside, any size of
-blocks, views that come and go. Re-evaluation runs beside it on a document of its own. What fails is
+blocks, views that come and go; in other cases the algebraic engine, where it takes the pattern.
+Re-evaluation runs beside it on a document of its own. What fails is
 cut down while it still fails, and written as a fixture file.
 """
 
@@ -25,6 +26,7 @@ from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change, Row
+from axlog.views.choose import MAINTAINERS
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stored import Shelf
@@ -88,7 +90,7 @@ def _trouble(check: Callable[[Case], object], case: Case) -> str | None:
 
 
 class Bench:
-    """A case on two documents side by side: counting as users have it, and re-evaluation."""
+    """A case on two documents side by side: a maintainer as users have it, and re-evaluation."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -108,7 +110,7 @@ class Bench:
             if (since[0] if since else 0) == step and Counting.refusal(pattern) is None:
                 self.patterns[name] = pattern
                 query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
-                view = self.tested.watch(query, name, maintainer="counting")
+                view = self.tested.watch(query, name, maintainer=self._maintainer(pattern))
                 self.plain.watch(query, name, maintainer="reevaluate")
                 self.heard[name] = []
                 view.listen(self.heard[name].append)
@@ -116,6 +118,10 @@ class Bench:
                 del self.patterns[name]
                 self.tested.document.forget(name)
                 self.plain.document.forget(name)
+
+    def _maintainer(self, pattern: Pattern) -> str:
+        wanted = self.case.maintainer
+        return wanted if MAINTAINERS[wanted].refusal(pattern) is None else Counting.name
 
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Carry out a step on both sides: their changes, or None if both refuse it alike."""
@@ -326,6 +332,8 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, steps=(*case.steps[:number], fewer, *case.steps[number + 1 :]))
     if any(case.since) or any(at is not None for at in case.until):
         yield replace(case, since=(), until=())
+    if case.maintainer != Counting.name:
+        yield replace(case, maintainer=Counting.name)
     if case.keep != "all" or case.validate != "all":
         yield replace(case, keep="all", validate="all")
 

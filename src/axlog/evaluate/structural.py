@@ -1,0 +1,136 @@
+"""Structural joins that keep pairs: from nodes to all nodes above them, from roots to all below.
+
+`columns` asks whether something stands above or below; here every pair counts, as derivation counts
+need. P5 3.4: `navigate` is Path Navigate (from nodes, so from their ids, to parents or ancestors),
+`passing` with it is Path Filter (whether what stands above has a label), `subtrees` gives the nodes
+that a delta adds or removes. All follow the parent column, so they work alike for a subtree that
+is about to go, has just gone, or has just come.
+
+Cost: nodes times depth for `navigate`; for `subtrees` the nodes, in as many steps as the longest
+way down and to the right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.evaluate.bulk import FEW, Bulk
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.language.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Literal,
+    Name,
+    PatternNode,
+    Wildcard,
+)
+
+
+def subtrees(tree: Tree, roots: list[int] | Handles) -> Handles:
+    """The roots and all nodes below them, of every kind, in no order; roots must not nest."""
+    first = np.frombuffer(tree._first, dtype=np.int32)
+    following = np.frombuffer(tree._next, dtype=np.int32)
+    frontier = np.asarray(roots, dtype=np.int32)
+    found = [frontier]
+    frontier = first[frontier]
+    frontier = frontier[frontier != NONE]
+    while len(frontier) > FEW:
+        found.append(frontier)
+        frontier = np.concatenate([first[frontier], following[frontier]])
+        frontier = frontier[frontier != NONE]
+    if len(frontier):
+        found.append(_walked(tree, frontier.tolist()))
+    return np.concatenate(found)
+
+
+def _walked(tree: Tree, stack: list[int]) -> Handles:
+    """The same one by one, from first children or following siblings on."""
+    first, following = tree._first, tree._next
+    found: list[int] = []
+    while stack:
+        at = stack.pop()
+        while at != NONE:
+            found.append(at)
+            if following[at] != NONE:
+                stack.append(following[at])
+            at = first[at]
+    return handles(found)
+
+
+def navigate(columns: Columns, nodes: Handles, axis: Axis) -> tuple[Handles, Handles]:
+    """Where an axis that leads to these nodes can start: positions among the nodes, and nodes."""
+    positions = np.arange(len(nodes), dtype=np.int32)
+    if axis is Axis.SELF:
+        return positions, nodes
+    if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+        above = columns.parent[nodes]
+        hangs = above != NONE
+        return (positions, above) if hangs.all() else (positions[hangs], above[hangs])
+    found = [(positions, nodes)] if axis is Axis.DESCENDANT_OR_SELF else []
+    places, at = positions, columns.parent[nodes]
+    while len(places):
+        hangs = at != NONE
+        places, at = places[hangs], at[hangs]
+        found.append((places, at))
+        goes_on = (at != DOCUMENT_NODE) & (columns.kind[at] != ATTRIBUTE)
+        places, at = places[goes_on], columns.parent[at[goes_on]]
+    if not found:
+        return NOTHING, NOTHING
+    return np.concatenate([p for p, _ in found]), np.concatenate([a for _, a in found])
+
+
+def from_document(columns: Columns, nodes: Handles, axis: Axis) -> Mask:
+    """Which nodes an axis reaches from the document node, without the way between."""
+    if axis is Axis.SELF:
+        return np.equal(nodes, DOCUMENT_NODE)
+    above = columns.parent[nodes]
+    if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+        return np.equal(above, DOCUMENT_NODE)
+    # Only the text of an attribute stands where descent does not come.
+    is_reached: Mask = (above != NONE) & (columns.kind[above] != ATTRIBUTE)
+    return is_reached | (nodes == DOCUMENT_NODE) if axis is Axis.DESCENDANT_OR_SELF else is_reached
+
+
+def ancestors(columns: Columns, nodes: Handles) -> Handles:
+    """The nodes and all above them, each once, the document node too."""
+    found = []
+    seen = np.zeros(len(columns.kind), dtype=np.bool_)
+    at = np.unique(nodes)
+    while len(at):
+        at = at[~seen[at]]
+        seen[at] = True
+        found.append(at)
+        at = columns.parent[at]
+        at = np.unique(at[at != NONE])
+    return np.concatenate(found) if found else NOTHING
+
+
+def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
+    """Which nodes pass a pattern node's test at the end of its axis."""
+    kind = columns.kind[nodes]
+    own = ATTRIBUTE if step.axis is Axis.ATTRIBUTE else ELEMENT
+    match step.test:
+        case Name(label=label):
+            written = f"@{label}" if own == ATTRIBUTE else label
+            number = columns.tree._name_ids.get(written, -2)
+            is_named: Mask = (columns.label[nodes] == number) & (kind == own)
+            return is_named
+        case Wildcard():
+            return np.asarray(kind == own)
+        case AnyText():
+            return np.asarray(kind == TEXT)
+        case Literal(text=text):
+            return _texts_equal(columns, nodes, kind == TEXT, text)
+        case AnyNode() if step.axis is Axis.SELF:
+            return np.ones(len(nodes), dtype=np.bool_)
+    is_labelled: Mask = (kind == ELEMENT) | (kind == TEXT)
+    return is_labelled
+
+
+def _texts_equal(columns: Columns, nodes: Handles, is_text: Mask, text: str) -> Mask:
+    equal = Bulk(columns).texts_equal(nodes[is_text], text)
+    found: Mask = is_text.copy()
+    found[is_text] = np.isin(nodes[is_text], equal)
+    return found

@@ -1,0 +1,37 @@
+"""What the algebraic views of one document share: the delta tables of an update, made once."""
+
+from __future__ import annotations
+
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.evaluate.columns import Columns
+from axlog.views.algebraic import deltas
+from axlog.views.algebraic.deltas import DeltaTables
+
+
+class AlgebraicEngine:
+    """One for a document."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._tables: DeltaTables | None = None
+        self._has_come = False
+        self.walked = 0  # nodes that delta tables were made of since the start
+
+    def before(self, columns: Columns, delta: Delta) -> DeltaTables:
+        """CD-: the tables of what goes; made for the first view that asks."""
+        if self._tables is None or self._tables.delta is not delta:
+            self._tables, self._has_come = deltas.before(columns, delta), False
+            self.walked += self._tables.size
+        return self._tables
+
+    def after(self, delta: Delta) -> DeltaTables:
+        """CD+: with what has come."""
+        tables = self._tables
+        assert tables is not None
+        assert tables.delta is delta
+        if not self._has_come:
+            deltas.after(self.tree, tables)
+            self._has_come = True
+            self.walked += len(tables.added.nodes)
+        return tables

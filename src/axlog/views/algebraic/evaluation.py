@@ -1,0 +1,253 @@
+"""Evaluating terms: inside the delta bottom-up, then up through what stays (ET-INS, ET-DEL).
+
+For one side of an update (`Era`). The part of a term that is in the delta is, below each of its
+roots, a whole subpattern: it is evaluated once inside the delta and serves every term. From there a
+term goes up: to the nodes that stay and can be the parent's, by navigation from the delta's nodes,
+so that only what the update can reach is looked at. Branches of the pattern beside that path are
+evaluated below the nodes reached, on the relations that stay. Where the snowcap of the term is kept
+(`lattice`) all that is one join with it.
+
+Columns that nothing needs any more are dropped on the way and counts added up, so a branch that
+shows nothing carries a count alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from axlog.document.tree import DOCUMENT_NODE
+from axlog.evaluate import pointwise
+from axlog.evaluate.bulk import Bulk
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.structural import from_document, navigate
+from axlog.language.pattern import Axis
+from axlog.views.algebraic.deltas import Era
+from axlog.views.algebraic.selection import Selections
+from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
+from axlog.views.algebraic.tables import Integers, Table, joined, node_column
+from axlog.views.algebraic.terms import Term
+
+Past = Mapping[tuple[int, int], int]
+Kept = Callable[[frozenset[int]], "Table | None"]
+"""The kept snowcap of a set of pattern nodes, narrowed to what can join; None if it is not kept."""
+
+_NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
+
+
+class Evaluation:
+    """The terms of one view on one side of one update."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        selections: Selections,
+        era: Era,
+        past: Past | None = None,
+    ) -> None:
+        self.columns = columns
+        self.selections = selections
+        self.shape: Shape = selections.shape
+        self.era = era
+        self._is_moving: Mask = era.is_moving
+        self._past = past
+        self._inside: dict[int, Table] = {}
+        self._risen: dict[int, Table] = {}
+        self.scanned = 0  # nodes that stay and were looked at below the nodes reached
+
+    # Inside the delta -----------------------------------------------------------------------------
+
+    def inside(self, number: int) -> Table:
+        """A whole subpattern with every node bound in the delta."""
+        known = self._inside.get(number)
+        if known is None:
+            known = self._inside[number] = self._evaluated_inside(self.shape.nodes[number])
+        return known
+
+    def _evaluated_inside(self, node: ShapeNode) -> Table:
+        own = node_column(node.number)
+        table = self._leaf(node, self.era.members[node.number])
+        for below in node.below:
+            table = joined(table, self._lifted(self.inside(below), below), own)
+        return table
+
+    def _leaf(self, node: ShapeNode, nodes: Handles) -> Table:
+        columns = self.selections.values(node, nodes, self._past)
+        columns[node_column(node.number)] = nodes.astype(np.int64)
+        return Table(columns, np.ones(len(nodes), dtype=np.int64))
+
+    def _lifted(self, table: Table, number: int) -> Table:
+        """Rows of a subpattern with the nodes that its parent can be, instead of its own."""
+        node = self.shape.nodes[number]
+        own, above = node_column(number), node_column(node.above)
+        nodes = table.columns[own].astype(np.int32)
+        if node.above == ROOT:
+            rows = np.flatnonzero(from_document(self.columns, nodes, node.step.axis))
+            reached: Integers = np.zeros(len(rows), dtype=np.int64)
+        else:
+            positions, parents = navigate(self.columns, nodes, node.step.axis)
+            rows, reached = positions.astype(np.int64), parents.astype(np.int64)
+        lifted = table.taken(rows, {above: reached})
+        return lifted.keeping({above, *self.shape.kept_above(number)})
+
+    # Through what stays ---------------------------------------------------------------------------
+
+    def risen(self, number: int) -> Table:
+        """What is inside the delta below a node, with the nodes that stay and can be above it."""
+        known = self._risen.get(number)
+        if known is None:
+            lifted = self._lifted(self.inside(number), number)
+            known = self._risen[number] = self._staying(lifted, self.shape.nodes[number].above)
+        return known
+
+    def _staying(self, table: Table, number: int) -> Table:
+        """The rows whose node of this number stays and is in its relation."""
+        if number == ROOT or not len(table):
+            return table
+        node = self.shape.nodes[number]
+        nodes = table.columns[node_column(number)].astype(np.int32)
+        distinct, places = np.unique(nodes, return_inverse=True)
+        stays = distinct[~self._is_moving[distinct]]
+        members = self.selections.members(self.columns, node, stays)
+        is_member = np.isin(distinct, members)
+        return table if is_member.all() else table.taken(is_member[places])
+
+    def term(self, term: Term, kept: Kept | None = None) -> Table:
+        """The rows of a term, with the columns that rows of the view are made of."""
+        result: Table | None = None
+        if kept is not None and term.has_snowcap:
+            result = self._with_snowcap(term, kept)
+        if result is None:
+            result = self._hot(ROOT, term) if term.has_snowcap else self._whole(ROOT, term)
+        return result.keeping(self.shape.needed)
+
+    def _with_snowcap(self, term: Term, kept: Kept) -> Table | None:
+        parts = sorted((self.risen(root) for root in term.roots), key=len)
+        if not term.snowcap or not len(parts[0]):
+            return None
+        snowcap = kept(term.snowcap)
+        if snowcap is None:
+            return None
+        nodes = self.shape.nodes
+        for root in term.roots:
+            above = node_column(nodes[root].above)
+            if nodes[root].above == ROOT and above not in snowcap.columns:
+                zeros = np.zeros(len(snowcap), dtype=np.int64)
+                snowcap = Table({**snowcap.columns, above: zeros}, snowcap.counts)
+            snowcap = joined(snowcap, self.risen(root), above)
+        return snowcap
+
+    def _hot(self, number: int, term: Term) -> Table:
+        """The subpattern of a node that stays, with something of the delta in it."""
+        own = node_column(number)
+        node = self.shape.nodes[number]
+        tables, cold = [], []
+        for below in node.below:
+            if below in term.delta:
+                tables.append(self.risen(below))
+            elif term.delta.isdisjoint(self.shape.subpattern(below)):
+                cold.append(below)
+            else:
+                tables.append(self._staying(self._lifted(self._hot(below, term), below), number))
+        tables.sort(key=len)
+        table = tables[0]
+        for other in tables[1:]:
+            table = joined(table, other, own)
+        return self._with_values(self._beside(table, number, cold), node)
+
+    def _with_values(self, table: Table, node: ShapeNode) -> Table:
+        """With what outputs show of a node that stays."""
+        if not node.values:
+            return table
+        nodes = table.columns[node_column(node.number)].astype(np.int32)
+        values = self.selections.values(node, nodes)
+        return Table({**table.columns, **values}, table.counts)
+
+    def _beside(self, table: Table, number: int, branches: Iterable[int]) -> Table:
+        """The rows joined with branches that are bound to what stays."""
+        own = node_column(number)
+        for below in branches:
+            contexts = np.unique(table.columns[own]).astype(np.int32)
+            table = joined(table, self.cold(below, contexts), own)
+        return table
+
+    def cold(self, number: int, contexts: Handles) -> Table:
+        """A subpattern bound to what stays, below some nodes of its parent."""
+        node = self.shape.nodes[number]
+        own, above = node_column(number), node_column(node.above)
+        parents, nodes = self._reached(node, contexts)
+        table = Table(
+            {above: parents.astype(np.int64), own: nodes.astype(np.int64)},
+            np.ones(len(nodes), dtype=np.int64),
+        )
+        table = self._with_values(self._beside(table, number, node.below), node)
+        return table.keeping({above, *self.shape.kept_above(number)})
+
+    def _reached(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
+        """Pairs of contexts and the nodes of a relation that stay, along the edge."""
+        columns, axis = self.columns, node.step.axis
+        if not len(contexts):
+            return NOTHING, NOTHING
+        if axis in _NEAR:
+            nodes = self._near(node, contexts)
+            self.scanned += len(nodes)
+            nodes = self._selected(node, nodes)
+            return columns.parent[nodes], nodes
+        parents, nodes = NOTHING, NOTHING
+        if axis is not Axis.SELF:
+            base = Bulk(columns).base(node.step)
+            self.scanned += len(base)
+            parents, nodes = columns.pairs_below(base[~self._is_moving[base]], contexts)
+        if axis is not Axis.DESCENDANT:
+            parents = np.concatenate([parents, contexts])
+            nodes = np.concatenate([nodes, contexts])
+        members = self._selected(node, self._tested(node, np.unique(nodes)))
+        is_member = np.isin(nodes, members)
+        return parents[is_member], nodes[is_member]
+
+    def _near(self, node: ShapeNode, contexts: Handles) -> Handles:
+        """Children or attributes of the contexts that pass the test."""
+        bulk = Bulk(self.columns)
+        if bulk.is_short(contexts, node.step):
+            tree = self.columns.tree
+            reached = [
+                below
+                for context in contexts.tolist()
+                for below in pointwise.reached(tree, context, node.step.axis)
+            ]
+            return self._tested(node, handles(reached))
+        return self.columns.with_parent_in(bulk.base(node.step), contexts)
+
+    def _tested(self, node: ShapeNode, nodes: Handles) -> Handles:
+        return nodes[self.selections.is_tested(self.columns, node, nodes)]
+
+    def _selected(self, node: ShapeNode, nodes: Handles) -> Handles:
+        return self.selections.selected(self.columns, node, nodes[~self._is_moving[nodes]])
+
+    def everything(self) -> Table:
+        """The whole view, top-down: every pattern node bound to what stays."""
+        root = Table({node_column(ROOT): np.zeros(1, np.int64)}, np.ones(1, np.int64))
+        table = self._beside(root, ROOT, self.shape.nodes[ROOT].below)
+        return table.keeping(self.shape.needed)
+
+    def _whole(self, number: int, term: Term) -> Table:
+        """Any term by joining whole relations: what pruning saves, for when it is turned off."""
+        node = self.shape.nodes[number]
+        own = node_column(number)
+        if number == ROOT:
+            table = self._leaf(node, handles([DOCUMENT_NODE]))
+        elif number in term.delta:
+            table = self._leaf(node, self.era.members[number])
+        else:
+            base = Bulk(self.columns).base(node.step)
+            if node.step.axis is Axis.SELF:  # the test of `self` may take nodes of any kind
+                base = self._tested(node, np.arange(len(self.columns.kind), dtype=np.int32))
+                base = base[self.columns.kind[base] != 0]
+            nodes = self._selected(node, base)
+            table = self._with_values(
+                Table({own: nodes.astype(np.int64)}, np.ones(len(nodes), dtype=np.int64)), node
+            )
+        for below in node.below:
+            table = joined(table, self._lifted(self._whole(below, term), below), own)
+        return table

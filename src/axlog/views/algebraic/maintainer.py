@@ -1,0 +1,195 @@
+"""The algebraic maintainer: a view's rows kept by terms over delta tables (P5 PINT/MT, PDDT/MT).
+
+Rows are integers in columns: handles of the nodes they show, codes of strings, times. Ids, values
+and contents are read from the document when a row is shown. Rows whose `val` or `cont` an update
+may have changed (PIMT, PDMT) are found by the ids of the nodes above the update, never by a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.document.writing import serialise
+from axlog.evaluate.columns import columns_of
+from axlog.language.pattern import Kind, Output, Pattern
+from axlog.reference import gather
+from axlog.views.algebraic.deltas import rehung
+from axlog.views.algebraic.engine import AlgebraicEngine
+from axlog.views.algebraic.explaining import report_lines
+from axlog.views.algebraic.propagation import Options, Propagation, Report, everything
+from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.selection import Codes, Selections
+from axlog.views.algebraic.shape import refusal, shape_of
+from axlog.views.algebraic.tables import Column, Integers, Table, node_column
+from axlog.views.change import Change, Row, Values
+from axlog.views.maintainer import Maintainer
+
+_READ = (Kind.VAL, Kind.CONT)
+
+
+class Algebraic(Maintainer):
+    """Keeps rows by union and difference terms; the engine is shared by the views of one tree."""
+
+    name = "algebraic"
+
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        engine: AlgebraicEngine | None = None,
+        options: Options | None = None,
+    ) -> None:
+        super().__init__(tree, pattern)
+        self.engine = engine if engine is not None else AlgebraicEngine(tree)
+        self.options = options if options is not None else Options()
+        self.shape = shape_of(pattern)
+        self.selections = Selections(tree, self.shape, Codes())
+        reverse = [column for column in self.shape.key if column.kind == "node"]
+        self.relation = Relation(self.shape.key, reverse)
+        self._read = self._columns_read()
+        self._propagation: Propagation | None = None
+        self._before: dict[int, Values] = {}
+        self.report = Report("loaded")
+        with columns_of(tree) as columns:
+            self.relation.add(everything(columns, self.selections))
+
+    @staticmethod
+    def refusal(pattern: Pattern) -> str | None:
+        return refusal(pattern)
+
+    def rows(self) -> Iterable[Row]:
+        return self._shown(self.relation.slots())
+
+    def told(self) -> tuple[str, ...]:
+        return report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
+
+    # An update ------------------------------------------------------------------------------------
+
+    def before(self, delta: Delta) -> None:
+        with columns_of(self.tree) as columns:
+            tables = self.engine.before(columns, delta)
+            self._propagation = Propagation(self.selections, tables, self.options)
+            self._propagation.before(columns)
+        touched = tables.touched.astype(np.int64)
+        slots = [self.relation.with_value(column, touched) for column in self._read]
+        self._before = self._values(np.unique(np.concatenate(slots))) if slots else {}
+
+    def after(self, delta: Delta) -> list[Change]:
+        slots, old, new = self.propagate(delta)
+        changes = self._deleted(slots[new == 0], old[new == 0])
+        self.relation.release(slots[new == 0])
+        is_new = old == 0
+        changes += [Change("insert", row) for row in self._shown(slots[is_new])]
+        earlier = dict(zip(slots.tolist(), old.tolist(), strict=True))
+        return changes + self._modified(earlier)
+
+    def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
+        """Move the rows' counts: slots, what each count was, what it is."""
+        propagation = self._propagation
+        assert propagation is not None
+        self._propagation = None
+        with columns_of(self.tree) as columns:
+            self.engine.after(delta)
+            moved = propagation.after(columns, self.relation)
+        self.report = propagation.report
+        self._tables = propagation.tables
+        return self.relation.add(moved)
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def _deleted(self, slots: Integers, counts: Integers) -> list[Change]:
+        """Rows that have gone, as they were: from before, or read where nothing has changed."""
+        if not len(slots):
+            return []
+        fresh = np.array([s for s in slots.tolist() if s not in self._before], dtype=np.int64)
+        with columns_of(self.tree) as columns, rehung(columns, self._tables):
+            values = {**self._before, **self._values(fresh)}
+        columns_ = self.pattern.columns
+        return [
+            Change("delete", Row(columns_, values[slot], count))
+            for slot, count in zip(slots.tolist(), counts.tolist(), strict=True)
+        ]
+
+    def _modified(self, earlier: dict[int, int]) -> list[Change]:
+        """Rows that stay and whose value or content is another (PIMT, PDMT)."""
+        counts = self.relation.counts
+        slots = [s for s in self._before if counts[s] and earlier.get(s, 1)]
+        now = self._values(np.array(slots, dtype=np.int64))
+        changes: list[Change] = []
+        columns = self.pattern.columns
+        for slot in slots:
+            was, values = self._before[slot], now[slot]
+            if was != values:
+                count = int(counts[slot])
+                old = Row(columns, was, earlier.get(slot, count))
+                changes.append(Change("update", Row(columns, values, count), old))
+        self._before = {}
+        return changes
+
+    def _shown(self, slots: Integers) -> list[Row]:
+        values = self._values(slots)
+        columns, counts = self.pattern.columns, self.relation.counts
+        return [Row(columns, values[slot], int(counts[slot])) for slot in slots.tolist()]
+
+    def _values(self, slots: Integers) -> dict[int, Values]:
+        """What rows show, read from the document as it is."""
+        table: Table = self.relation.table(slots)
+        gathered = self._gathered(table)
+        shown: list[list[Any]] = []
+        for number, output in enumerate(self.pattern.outputs):
+            shown.append(self._output(number, output, table, gathered))
+        rows = zip(*shown, strict=True) if shown else ((),) * len(slots)
+        return dict(zip(slots.tolist(), rows, strict=True))
+
+    def _output(
+        self, number: int, output: Output, table: Table, gathered: dict[int, list[dict[str, Any]]]
+    ) -> list[Any]:
+        if output.kind is not Kind.VARIABLE and output.of in self.shape.anchors:
+            found = gathered[self.shape.anchors[output.of]]
+            return [
+                tuple(self._of_node(output.kind, node) for node in each.get(output.of, ()))
+                for each in found
+            ]
+        column = Column("value", number)
+        if column in table.columns:
+            return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
+        nodes = table.columns[node_column(self.shape.named[output.of])]
+        return [self._of_node(output.kind, node) for node in nodes.tolist()]
+
+    def _gathered(self, table: Table) -> dict[int, list[dict[str, Any]]]:
+        """For each node with collected paths, what they show in every row."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for number in set(self.shape.anchors.values()):
+            anchors = table.columns[node_column(number)].tolist()
+            each: list[dict[str, Any]] = [{} for _ in anchors]
+            for collect in self.shape.nodes[number].collects:
+                for at, anchor in enumerate(anchors):
+                    each[at].update(gather(self.tree, collect.node, anchor))
+            found[number] = each
+        return found
+
+    def _of_node(self, kind: Kind, node: int) -> Any:
+        match kind:
+            case Kind.ID:
+                return self.tree.id(node)
+            case Kind.VAL:
+                return self.tree.string_value(node)
+            case Kind.CONT:
+                return serialise(self.tree, node)
+            case Kind.TIME:
+                return self.tree.time(node)
+            case _:
+                return self.tree.label(node)
+
+    def _columns_read(self) -> list[Column]:
+        """The columns of nodes whose value, content or collected paths rows show."""
+        found = dict.fromkeys(node_column(number) for number in self.shape.anchors.values())
+        for output in self.pattern.outputs:
+            if output.kind in _READ and output.of in self.shape.named:
+                found[node_column(self.shape.named[output.of])] = None
+        return list(found)

@@ -1,0 +1,306 @@
+"""One update on its way to one view: from delta tables to the rows that come and go, with counts.
+
+PINT and PDDT (P5 algorithms 1 and 5) in one, as a pending update list may do both:
+
+    before      note what is about to go, and what the nodes that may be turned look like now
+    after       find what was turned (it is restated), prune terms, evaluate the rest; rows that
+                show the id of a node that goes are found by the reverse index
+
+The result is one table of rows with signed counts. Where an update moves more nodes than the view's
+relations have, or leaves too many terms, the view is evaluated anew; `report` says which and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from axlog.document.tree import Tree
+from axlog.evaluate.bulk import Bulk
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
+from axlog.evaluate.structural import passing, subtrees
+from axlog.language.pattern import Name
+from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
+from axlog.views.algebraic.evaluation import Evaluation, Kept
+from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.selection import Selections
+from axlog.views.algebraic.shape import Shape, ShapeNode
+from axlog.views.algebraic.tables import Integers, Table, node_column, together
+from axlog.views.algebraic.terms import (
+    ALL,
+    MOST_LISTED,
+    Facts,
+    Pruned,
+    Term,
+    judged,
+    surviving,
+)
+
+WORTH = 3.0
+"""Moving so many times the nodes that the view's relations have costs more than evaluating it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a view is propagated to; the answers do not depend on it."""
+
+    rules: frozenset[str] = ALL
+    snowcaps: str = "cost"  # or leaves, levels
+    deletion: str = "index"  # or scan, the paper's way
+    may_recompute: bool = True
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done for one update."""
+
+    way: str = "terms"  # or recomputed, nothing
+    reason: str = ""
+    evaluated: list[Term] = field(default_factory=list)
+    facts: dict[int, Facts] = field(default_factory=dict)
+    moved: int = 0  # nodes on one side of the update only
+    scanned: int = 0  # nodes that stay and were looked at
+    kept: int = 0  # terms that a kept snowcap served
+
+    def pruned(self, shape: Shape, rules: frozenset[str] = ALL) -> Iterator[Pruned]:
+        """The terms that were not evaluated, and why."""
+        for sign, facts in self.facts.items():
+            if len(shape.nodes) - 1 <= MOST_LISTED:
+                for one in judged(shape, sign, facts, rules):
+                    if isinstance(one, Pruned):
+                        yield one
+
+
+class Propagation:
+    """What one view knows of one update."""
+
+    def __init__(self, selections: Selections, tables: DeltaTables, options: Options) -> None:
+        self.selections = selections
+        self.shape: Shape = selections.shape
+        self.tree: Tree = selections.tree
+        self.tables = tables
+        self.options = options
+        self.report = Report()
+        self._removed: dict[int, Handles] = {}
+        self._watched: dict[int, Handles] = {}  # nodes that the update may turn
+        self._was: dict[int, Handles] = {}
+        self._past: dict[tuple[int, int], int] = {}
+        self._timed = {self.shape.named[n] for each in self.shape.times for _, n in each.terms}
+
+    # Before ---------------------------------------------------------------------------------------
+
+    def before(self, columns: Columns) -> None:
+        """Note the nodes that go, and those that may be turned."""
+        for node in self.shape.nodes[1:]:
+            going = self.tables.removed.passing(columns, node.step)
+            self._removed[node.number] = self.selections.selected(columns, node, going)
+            watched = self.tables.touched if node.reads_below else self.tables.changed
+            if len(watched):
+                was = self.selections.members(columns, node, watched)
+                self._watched[node.number], self._was[node.number] = watched, was
+                self._remember(node, was)
+
+    def _remember(self, node: ShapeNode, nodes: Handles) -> None:
+        for column, values in self.selections.values(node, nodes).items():
+            for handle, value in zip(nodes.tolist(), values.tolist(), strict=True):
+                self._past[column.number, handle] = value
+
+    # After ----------------------------------------------------------------------------------------
+
+    def after(self, columns: Columns, rows: Relation, kept: Kept | None = None) -> Table:
+        """The rows that come and go, with signed counts."""
+        restated = self._restated(columns)
+        self.report.moved = self.tables.size + len(restated)
+        if not self.report.moved:
+            self.report.way = "nothing"
+            return together((), self.shape.key)
+        if self.options.may_recompute and self._is_much(columns):
+            return self.recomputed(columns, rows, "the update moves more than the view looks at")
+        old, new = self._eras(columns, restated)
+        gone = self._rows_of_gone(rows, old)
+        with rehung(columns, self.tables):
+            lost = self._evaluated(columns, old, kept)
+        come = self._evaluated(columns, new, kept)
+        if lost is None or come is None:
+            return self.recomputed(columns, rows, "too many terms are left")
+        signed = [*(table.times(-1) for table in (*gone, *lost)), *come]
+        return together(signed, self.shape.key)
+
+    def recomputed(self, columns: Columns, rows: Relation, reason: str) -> Table:
+        """The difference to the view as it is evaluated anew."""
+        self.report.way, self.report.reason = "recomputed", reason
+        present = everything(columns, self.selections)
+        self.report.scanned += len(present)
+        return together([rows.table().times(-1), present], self.shape.key)
+
+    def _is_much(self, columns: Columns) -> bool:
+        return self.report.moved > WORTH * relations_size(columns, self.shape)
+
+    # What the update turns ------------------------------------------------------------------------
+
+    def _restated(self, columns: Columns) -> Handles:
+        """Nodes that stay but are turned, with all below them that is not new."""
+        turned: list[Handles] = []
+        for number, watched in self._watched.items():
+            node = self.shape.nodes[number]
+            is_now = self.selections.members(columns, node, watched)
+            turned.append(np.setxor1d(self._was[number], is_now))
+            turned.append(self._shown_otherwise(node, is_now))
+        roots = np.unique(np.concatenate(turned)) if turned else NOTHING
+        if not len(roots):
+            return NOTHING
+        is_root = np.zeros(len(columns.kind), dtype=np.bool_)
+        is_root[roots] = True
+        nested = [root for root in roots.tolist() if self._is_nested(is_root, root)]
+        below = subtrees(self.tree, np.setdiff1d(roots, np.array(nested, dtype=np.int32)))
+        return np.setdiff1d(below, self.tables.added.nodes).astype(np.int32)
+
+    def _is_nested(self, is_root: Mask, node: int) -> bool:
+        return any(is_root[above] for above in self.tree.ancestors(node))
+
+    def _shown_otherwise(self, node: ShapeNode, is_now: Handles) -> Handles:
+        """Of nodes that were and are in a relation, those that rows show otherwise now."""
+        both = np.intersect1d(self._was[node.number], is_now)
+        differ = np.zeros(len(both), dtype=np.bool_)
+        for column, values in self.selections.values(node, both).items():
+            past = [self._past[column.number, handle] for handle in both.tolist()]
+            differ |= values != np.array(past, dtype=np.int64)
+        if node.number in self._timed:
+            moved = {c.node for c in self.tables.delta.changed if c.old_time != c.new_time}
+            differ |= np.isin(both, list(moved))
+        return both[differ]
+
+    def _eras(self, columns: Columns, restated: Handles) -> tuple[Era, Era]:
+        """Both sides: what goes and what comes, restated nodes on both."""
+        is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+        for nodes in (self.tables.removed.nodes, self.tables.added.nodes, restated):
+            is_moving[nodes] = True
+        old, new = Era(-1, is_moving), Era(1, is_moving)
+        again = NodeTable(restated)
+        for node in self.shape.nodes[1:]:
+            number = node.number
+            come = self.tables.added.passing(columns, node.step)
+            come = self.selections.selected(columns, node, come)
+            old.members[number], new.members[number] = self._removed[number], come
+            if len(restated):
+                now = self.selections.selected(columns, node, again.passing(columns, node.step))
+                watched = self._watched.get(number, NOTHING)
+                was = np.intersect1d(self._was.get(number, NOTHING), restated)
+                past = np.concatenate([now[~np.isin(now, watched)], was]).astype(np.int32)
+                old.members[number] = np.concatenate([self._removed[number], past])
+                new.members[number] = np.concatenate([come, now])
+        return old, new
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def _rows_of_gone(self, rows: Relation, old: Era) -> list[Table]:
+        """The rows that show the id of a node that goes, with all their derivations."""
+        if "4.3" not in self.options.rules:
+            return []
+        slots = [
+            self._slots(rows, number, old.members[number])
+            for number in self.shape.stored
+            if number in old.members and len(old.members[number])
+        ]
+        return [rows.table(np.unique(np.concatenate(slots)))] if slots else []
+
+    def _slots(self, rows: Relation, number: int, nodes: Handles) -> Integers:
+        column = node_column(number)
+        if self.options.deletion == "index":
+            return rows.with_value(column, nodes.astype(np.int64))
+        is_gone: Mask = np.zeros(len(self.tree._kind), dtype=np.bool_)
+        is_gone[nodes] = True
+        return rows.scanned(column, is_gone)
+
+    def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
+        """The terms of one side that are left."""
+        if not any(map(len, era.members.values())):
+            return []
+        facts = self._facts(columns, era)
+        self.report.facts[era.sign] = facts
+        terms = self._terms(era.sign, facts)
+        if terms is None:
+            return None
+        past = self._past if era.sign < 0 else None
+        evaluation = Evaluation(columns, self.selections, era, past)
+        found = [self._constrained(evaluation.term(t, kept), era.sign) for t in terms]
+        self.report.evaluated += terms
+        self.report.scanned += evaluation.scanned
+        return found
+
+    def _terms(self, sign: int, facts: Facts) -> list[Term] | None:
+        if self.options.rules == ALL:
+            return surviving(self.shape, sign, facts)
+        every = judged(self.shape, sign, facts, self.options.rules)
+        return [one for one in every if isinstance(one, Term)]
+
+    def _facts(self, columns: Columns, era: Era) -> Facts:
+        matched = frozenset(number for number, nodes in era.members.items() if len(nodes))
+        above = self._above(columns, era)
+        labelled = frozenset(
+            node.number
+            for node in self.shape.nodes[1:]
+            if node.below and passing(columns, above, node.step).any()
+        )
+        return Facts(matched, labelled)
+
+    def _above(self, columns: Columns, era: Era) -> Handles:
+        """What stays above the places of the update, or above what is restated."""
+        touched = self.tables.touched
+        return touched[~era.is_moving[touched]]
+
+    def _constrained(self, table: Table, sign: int = 1) -> Table:
+        """The rows that the constraints on times let pass; `sign` says whose times."""
+        if not self.shape.times or not len(table):
+            return table.keeping(self.shape.key)
+        now = np.frombuffer(self.tree._time, dtype=np.int64)
+        changed = self.tables.delta.changed if sign < 0 else ()
+        return within_times(table, self.shape, now, {c.node: c.old_time for c in changed})
+
+
+def everything(columns: Columns, selections: Selections) -> Table:
+    """All rows of a view, with their counts."""
+    shape = selections.shape
+    era = Era(1, np.zeros(len(columns.kind), dtype=np.bool_))
+    table = Evaluation(columns, selections, era).everything()
+    if shape.times:
+        now = np.frombuffer(selections.tree._time, dtype=np.int64)
+        table = within_times(table, shape, now, {})
+    return together([table.keeping(shape.key)], shape.key)
+
+
+def within_times(table: Table, shape: Shape, now: Integers, past: dict[int, int]) -> Table:
+    """The rows of a table whose nodes' times meet the constraints."""
+    holds = np.ones(len(table), dtype=np.bool_)
+    for constraint in shape.times:
+        total = np.zeros(len(table), dtype=np.int64)
+        for coefficient, name in constraint.terms:
+            nodes = table.columns[node_column(shape.named[name])]
+            times = now[nodes]
+            for handle, time in past.items():
+                times[nodes == handle] = time
+            total += coefficient * times
+        holds &= _COMPARED[constraint.operator](total, constraint.bound)
+    return table.taken(holds).keeping(shape.key)
+
+
+_COMPARED = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def relations_size(columns: Columns, shape: Shape) -> int:
+    """How many nodes the relations of a view's labels have."""
+    tree = columns.tree
+    total = 0
+    for node in shape.nodes[1:]:
+        named = isinstance(node.step.test, Name)
+        total += len(Bulk(columns).base(node.step)) if named else len(tree)
+    return total

@@ -1,0 +1,98 @@
+"""The selections of a view's nodes on many document nodes: tests, comparisons, `or`, `not`; and the
+values that rows are known by where they are not nodes: labels, times, strings.
+
+Strings become codes, the numbers they were first met with, so that keys are integers throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from axlog.document.tree import Tree
+from axlog.evaluate.bulk import Bulk
+from axlog.evaluate.columns import Columns, Handles, Mask
+from axlog.evaluate.structural import passing
+from axlog.language.pattern import Kind, Output, Variable
+from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
+from axlog.views.algebraic.tables import Column, Integers
+
+
+class Codes:
+    """Strings as numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._strings: list[str] = []
+
+    def number(self, string: str) -> int:
+        known = self._numbers.get(string)
+        if known is None:
+            known = self._numbers[string] = len(self._strings)
+            self._strings.append(string)
+        return known
+
+    def string(self, number: int) -> str:
+        return self._strings[number]
+
+
+class Selections:
+    """Answers for one view over one tree."""
+
+    def __init__(self, tree: Tree, shape: Shape, codes: Codes) -> None:
+        self.tree = tree
+        self.shape = shape
+        self.codes = codes
+
+    def members(self, columns: Columns, node: ShapeNode, nodes: Handles) -> Handles:
+        """The nodes that a pattern node's relation holds."""
+        return self.selected(columns, node, nodes[self.is_tested(columns, node, nodes)])
+
+    def is_tested(self, columns: Columns, node: ShapeNode, nodes: Handles) -> Mask:
+        if node.number == ROOT:
+            return np.equal(nodes, ROOT)
+        return passing(columns, nodes, node.step)
+
+    def selected(self, columns: Columns, node: ShapeNode, nodes: Handles) -> Handles:
+        """Of nodes that pass the test, those with the values and conditions asked for."""
+        if not node.is_selective or not len(nodes):
+            return nodes
+        bulk = Bulk(columns)
+        kept = np.unique(nodes)
+        for condition in node.conditions:
+            kept = bulk.keeping(kept, condition)
+        for comparison in node.constants:
+            kept = bulk.with_value(kept, comparison)
+        return nodes[np.isin(nodes, kept)]
+
+    def values(
+        self, node: ShapeNode, nodes: Handles, past: Mapping[tuple[int, int], int] | None = None
+    ) -> dict[Column, Integers]:
+        """What outputs show of nodes, where it is not the node; `past` overrides what has changed.
+
+        It maps an output and a node to the value that it had before the update.
+        """
+        found: dict[Column, Integers] = {}
+        for number in node.values:
+            output = self.shape.pattern.outputs[number]
+            shown = self._shown(node, output, nodes)
+            for at, handle in enumerate(nodes.tolist()) if past else ():
+                shown[at] = (past or {}).get((number, handle), int(shown[at]))
+            found[Column("value", number)] = shown
+        return found
+
+    def _shown(self, node: ShapeNode, output: Output, nodes: Handles) -> Integers:
+        tree = self.tree
+        if output.kind is Kind.TIME:
+            times = np.frombuffer(tree._time, dtype=np.int64)
+            shown: Integers = times[nodes]
+            return shown
+        is_label = output.kind is Kind.LABEL or node.step.test == Variable(output.of)
+        read = tree.label if is_label else tree.string_value
+        number = self.codes.number
+        return np.array([number(read(each)) for each in nodes.tolist()], dtype=np.int64)
+
+    def shown(self, output: Output, value: int) -> str | int:
+        """What a row shows of a value in its key."""
+        return value if output.kind is Kind.TIME else self.codes.string(value)

@@ -1,0 +1,281 @@
+"""A pattern as P5 sees it: a tree of nodes, each with a label test and a selection, and outputs.
+
+    v = e_v(σ_1(R_1) ⋈ σ_2(R_2) ⋈ ... ⋈ σ_k(R_k))            (P5 3.1)
+
+R_i are the nodes that pass a test; the joins are the edges; σ_i are comparisons with constants, and
+beyond the paper `or` and `not` where nothing outside needs what they bind: both are questions to
+one node, whose answer an update below it may turn. Node 0 is the document node, which every pattern
+hangs on and which never changes; the pattern's nodes are 1 to k in the order of writing.
+
+Declined: axes that do not go down, variables that join, constraints between values, `or` that binds
+what is output. Counting keeps those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from axlog.language.normal import bound_names, normalise
+from axlog.language.pattern import (
+    AnyNode,
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Kind,
+    Not,
+    Or,
+    Output,
+    Pattern,
+    PatternNode,
+    TimeConstraint,
+    Variable,
+    branches_of,
+)
+from axlog.views.algebraic.tables import Column, node_column
+
+MOST_NODES = 24
+"""Of larger patterns there would be more terms than counting has relations."""
+
+OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
+ROOT = 0
+_ROOT_STEP = PatternNode(Axis.SELF, AnyNode())
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeNode:
+    """One pattern node: its edge, its test, its selection."""
+
+    number: int
+    step: PatternNode
+    above: int
+    below: tuple[int, ...] = ()
+    conditions: tuple[Branch, ...] = ()
+    collects: tuple[Collect, ...] = ()
+    values: tuple[int, ...] = ()  # outputs that show its label, time or string value
+
+    @property
+    def constants(self) -> tuple[Comparison, ...]:
+        return tuple(c for c in self.step.comparisons if not isinstance(c.operand, Variable))
+
+    @property
+    def variable(self) -> str | None:
+        """The variable that its string value binds."""
+        bound = [c.operand.name for c in self.step.comparisons if isinstance(c.operand, Variable)]
+        return bound[0] if bound else None
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether it asks for more than its test."""
+        return bool(self.constants or self.conditions)
+
+    @property
+    def reads_below(self) -> bool:
+        """Whether a change below a node can change what holds, or is shown, of the node."""
+        return bool(self.step.comparisons or self.conditions)
+
+    def __str__(self) -> str:
+        test = str(PatternNode(Axis.CHILD, self.step.test)).removeprefix("/")
+        return f"@{test}" if self.step.axis is Axis.ATTRIBUTE else test
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A pattern's nodes, what its rows are known by, and what they show."""
+
+    pattern: Pattern
+    nodes: tuple[ShapeNode, ...]
+    named: dict[str, int]
+    key: tuple[Column, ...]
+    times: tuple[TimeConstraint, ...]
+    anchors: dict[str, int] = field(default_factory=dict)  # name inside a collect to its node
+
+    def kept_above(self, number: int) -> frozenset[Column]:
+        """The columns of a subpattern that something outside it needs, its own node aside."""
+        inside = set(self.subpattern(number))
+        return frozenset(
+            column
+            for column in self.needed
+            if (column.number if column.kind == "node" else self.home(column.number)) in inside
+        )
+
+    @property
+    def needed(self) -> frozenset[Column]:
+        """The columns that rows or constraints are made of."""
+        constrained = {node_column(self.named[n]) for each in self.times for _, n in each.terms}
+        return frozenset(self.key) | constrained
+
+    def home(self, output: int) -> int:
+        """The node that an output is about."""
+        for node in self.nodes:
+            if output in node.values:
+                return node.number
+        return self.number_of(self.pattern.outputs[output])
+
+    def number_of(self, output: Output) -> int:
+        return self.anchors[output.of] if output.of in self.anchors else self.named[output.of]
+
+    def subpattern(self, number: int) -> Iterator[int]:
+        """A node and all below it, parents first."""
+        yield number
+        for below in self.nodes[number].below:
+            yield from self.subpattern(below)
+
+    def ancestors(self, number: int) -> Iterator[int]:
+        """The pattern nodes above a node, the document node left out."""
+        number = self.nodes[number].above
+        while number != ROOT:
+            yield number
+            number = self.nodes[number].above
+
+    @property
+    def stored(self) -> frozenset[int]:
+        """The pattern nodes whose ids a row is known by."""
+        return frozenset(column.number for column in self.key if column.kind == "node")
+
+    def __str__(self) -> str:
+        return " ⋈ ".join(f"R_{node}" for node in self.nodes[1:])
+
+
+def refusal(pattern: Pattern) -> str | None:
+    """Why the algebra cannot keep a pattern, or None."""
+    normal = normalise(pattern)
+    variables: Counter[str] = Counter()
+    nodes = 0
+    for branch, is_inside in _every(normal.branches):
+        if isinstance(branch, Not) and branch.where:
+            return "a constraint stands inside `not`"
+        if not isinstance(branch, PatternNode):
+            continue
+        nodes += not is_inside
+        if not branch.axis.is_downward:
+            return f"it has the axis {branch.axis.value}"
+        operands = [comparison.operand for comparison in branch.comparisons]
+        if isinstance(branch.test, Variable):
+            variables[branch.test.name] += 1
+        for comparison, operand in zip(branch.comparisons, operands, strict=True):
+            if isinstance(operand, Variable):
+                variables[operand.name] += 1
+                if comparison.operator != "=":
+                    return "it compares values of variables"
+    if any(count > 1 for count in variables.values()):
+        return "variables join parts of it"
+    if nodes > MOST_NODES:
+        return f"it has more than {MOST_NODES} nodes"
+    return _needs_inside(normal)
+
+
+def _needs_inside(normal: Pattern) -> str | None:
+    """Whether something outside needs what an `or` binds, or a constraint is not on times."""
+    plain = _plain_names(normal.branches)
+    collected = {n for b, _ in _every(normal.branches) if isinstance(b, Collect)
+                 for n in bound_names((b.node,))}  # fmt: skip
+    bound = _plain_variables(normal.branches)
+    for output in normal.outputs:
+        known = bound if output.kind is Kind.VARIABLE else plain | collected
+        if output.of not in known:
+            return "an output is bound inside `or`"
+    for constraint in normal.where:
+        if not isinstance(constraint, TimeConstraint):
+            return "it has a constraint on values"
+        if any(name not in plain for _, name in constraint.terms):
+            return "a constraint names a node inside `or`"
+    return None
+
+
+def _plain_names(branches: tuple[Branch, ...]) -> set[str]:
+    return {b.name for b in _positive(branches) if b.name is not None}
+
+
+def _plain_variables(branches: tuple[Branch, ...]) -> set[str]:
+    found = set()
+    for node in _positive(branches):
+        if isinstance(node.test, Variable):
+            found.add(node.test.name)
+        found |= {c.operand.name for c in node.comparisons if isinstance(c.operand, Variable)}
+    return found
+
+
+def _positive(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
+    """The nodes outside of every connective, in the order of writing."""
+    for branch in branches:
+        if isinstance(branch, PatternNode):
+            yield branch
+            yield from _positive(branch.branches)
+
+
+def _every(branches: tuple[Branch, ...], inside: bool = False) -> Iterator[tuple[Branch, bool]]:
+    """Every branch, and whether it stands in a connective."""
+    for branch in branches:
+        yield branch, inside
+        within = inside or not isinstance(branch, PatternNode)
+        yield from _every(tuple(branches_of(branch)), within)
+
+
+@lru_cache(maxsize=256)
+def shape_of(pattern: Pattern) -> Shape:
+    """The shape of a pattern that `refusal` has nothing against."""
+    return _Making(normalise(pattern)).shape()
+
+
+class _Making:
+    """A shape under way."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.nodes: list[ShapeNode] = []
+        self.named: dict[str, int] = {}
+        self.anchors: dict[str, int] = {}
+        self.variables: dict[str, int] = {}
+
+    def shape(self) -> Shape:
+        self._add(_ROOT_STEP, ROOT, self.pattern.branches)
+        key = dict.fromkeys(self._key(n, out) for n, out in enumerate(self.pattern.outputs))
+        times = tuple(c for c in self.pattern.where if isinstance(c, TimeConstraint))
+        shown = {out.of for out in self.pattern.outputs if out.kind is not Kind.VARIABLE}
+        self.anchors = {name: at for name, at in self.anchors.items() if name in shown}
+        nodes = tuple(self._with_values(node) for node in self.nodes)
+        return Shape(self.pattern, nodes, self.named, tuple(key), times, self.anchors)
+
+    def _add(self, step: PatternNode, above: int, branches: tuple[Branch, ...]) -> int:
+        number = len(self.nodes)
+        self.nodes.append(ShapeNode(number, step, above))
+        if step.name is not None:
+            self.named[step.name] = number
+        for variable in _bound(step):
+            self.variables[variable] = number
+        below = [self._add(b, number, b.branches) for b in branches if isinstance(b, PatternNode)]
+        collects = tuple(b for b in branches if isinstance(b, Collect))
+        for collect in collects:
+            self.anchors.update(dict.fromkeys(bound_names((collect.node,)), number))
+        conditions = tuple(b for b in branches if isinstance(b, Or | Not))
+        self.nodes[number] = ShapeNode(number, step, above, tuple(below), conditions, collects)
+        return number
+
+    def _key(self, number: int, output: Output) -> Column:
+        if output.of in self.anchors and output.kind is not Kind.VARIABLE:
+            return node_column(self.anchors[output.of])
+        if output.kind in OF_NODES:
+            return node_column(self.named[output.of])
+        return Column("value", number)
+
+    def _with_values(self, node: ShapeNode) -> ShapeNode:
+        shown = tuple(
+            number
+            for number, output in enumerate(self.pattern.outputs)
+            if self._key(number, output).kind == "value" and self._home(output) == node.number
+        )
+        return ShapeNode(
+            node.number, node.step, node.above, node.below, node.conditions, node.collects, shown
+        )
+
+    def _home(self, output: Output) -> int:
+        return (self.variables if output.kind is Kind.VARIABLE else self.named)[output.of]
+
+
+def _bound(step: PatternNode) -> set[str]:
+    bound = {c.operand.name for c in step.comparisons if isinstance(c.operand, Variable)}
+    return bound | ({step.test.name} if isinstance(step.test, Variable) else set())

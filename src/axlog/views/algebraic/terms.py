@@ -1,0 +1,206 @@
+"""Union and difference terms, and why they need not be evaluated (P5 3.1, 3.2, 4.1 to 4.3).
+
+A term says for each pattern node whether it is bound to nodes that stay (R) or to nodes of the
+delta (Δ). An insertion adds the terms with some Δ+, a deletion takes away those with some Δ-.
+Unlike P5 4.1, R is what survives: so the terms are disjoint, every one with a Δ- is subtracted
+once, and derivation counts come out right (DESIGN section 6; `//a[//c][//b]` on `a[c[b], c, b]`).
+
+The propositions are functions that give a reason why a term is empty or need not be looked at, or
+None. They hold for what is restated too, as a delta has all that is below its nodes.
+
+    3.3, 4.2    nothing that stays is below a node of the delta
+    3.6         a pattern node that no node of the delta matches
+    3.8, 4.7    no node above the places of the update has the label that the term wants there
+    4.3         as printed (terms with an even number of Δ- can be left out) right only where every
+                node's id is stored. Here: a term with a Δ- of a stored node takes away rows that
+                show a node which is going; the reverse index finds those, whole
+
+`surviving` gives the terms that all of them leave, without making the others: with few deltas that
+are not empty it is cheap for patterns of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice, product
+
+from axlog.views.algebraic.shape import ROOT, Shape
+
+MOST_TERMS = 256
+"""With more terms to evaluate, recomputing the view is the better way."""
+MOST_LISTED = 12
+"""Of patterns with at most so many nodes every term is listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The pattern nodes that are bound to the delta; the others are bound to what stays."""
+
+    shape: Shape = field(repr=False, compare=False)
+    delta: frozenset[int]
+    sign: int = 1
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The nodes of the delta whose parents stay."""
+        nodes = self.shape.nodes
+        return tuple(sorted(n for n in self.delta if nodes[n].above not in self.delta))
+
+    @property
+    def snowcap(self) -> frozenset[int]:
+        """The pattern nodes that stay, the document node left out: t_R of proposition 3.12."""
+        return frozenset(range(1, len(self.shape.nodes))) - self.delta
+
+    @property
+    def has_snowcap(self) -> bool:
+        """Whether every node that stays has a parent that stays (definition 3.11)."""
+        return new_nodes_have_no_old_children(self, None) is None
+
+    def __str__(self) -> str:
+        mark = "+" if self.sign > 0 else "-"
+        names = [
+            f"Δ{mark}_{node}" if node.number in self.delta else f"R_{node}"
+            for node in self.shape.nodes[1:]
+        ]
+        return " ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the delta tables say: which pattern nodes the delta matches, what stands above it."""
+
+    matched: frozenset[int]
+    above: frozenset[int]
+    """Pattern nodes whose test something that stays, above a place of the update, passes."""
+
+
+def terms(shape: Shape, sign: int = 1) -> Iterator[Term]:
+    """The 2^k - 1 terms that have a delta."""
+    numbers = range(1, len(shape.nodes))
+    for chosen in product((False, True), repeat=len(numbers)):
+        delta = frozenset(n for n, is_delta in zip(numbers, chosen, strict=True) if is_delta)
+        if delta:
+            yield Term(shape, delta, sign)
+
+
+# The propositions -----------------------------------------------------------------------------
+
+
+def new_nodes_have_no_old_children(term: Term, facts: Facts | None) -> str | None:
+    """Propositions 3.3 and 4.2: Δ R on an edge is empty."""
+    for number in sorted(term.delta):
+        node = term.shape.nodes[number]
+        for below in node.below:
+            if below not in term.delta:
+                under = term.shape.nodes[below]
+                return f"nothing that stays is below a Δ_{node}, so Δ_{node} R_{under} is empty"
+    return None
+
+
+def some_delta_is_empty(term: Term, facts: Facts | None) -> str | None:
+    """Proposition 3.6: a node that nothing in the delta matches."""
+    assert facts is not None
+    for number in sorted(term.delta - facts.matched):
+        return f"Δ_{term.shape.nodes[number]} is empty"
+    return None
+
+
+def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
+    """Propositions 3.8 and 4.7: the ids of the targets show no ancestor of that label."""
+    assert facts is not None
+    for root in term.roots:
+        for above in term.shape.ancestors(root):
+            if above not in facts.above:
+                named, wanted = term.shape.nodes[root], term.shape.nodes[above]
+                return f"no {wanted} is above the update, so R_{wanted} Δ_{named} is empty"
+    return None
+
+
+def rows_of_stored_nodes_go_whole(term: Term, facts: Facts | None) -> str | None:
+    """Proposition 4.3, corrected: rows with the id of a node that goes need no term."""
+    for number in sorted(term.delta & term.shape.stored):
+        node = term.shape.nodes[number]
+        return f"rows show the id of {node}: the reverse index finds those that go with it"
+    return None
+
+
+Proposition = Callable[[Term, Facts | None], str | None]
+
+INSERTING: dict[str, Proposition] = {
+    "3.3": new_nodes_have_no_old_children,
+    "3.6": some_delta_is_empty,
+    "3.8": nothing_above_has_the_label,
+}
+DELETING: dict[str, Proposition] = {
+    "4.2": new_nodes_have_no_old_children,
+    "4.3": rows_of_stored_nodes_go_whole,
+    "3.6": some_delta_is_empty,
+    "4.7": nothing_above_has_the_label,
+}
+ALL = frozenset({*INSERTING, *DELETING})
+WITHOUT_DATA = ("3.3", "4.2", "4.3")
+"""Propositions that need no update to be applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A term that need not be evaluated, and why."""
+
+    term: Term
+    proposition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.term}  pruned by {self.proposition}: {self.reason}"
+
+
+def judged(
+    shape: Shape, sign: int, facts: Facts | None, rules: frozenset[str] = ALL
+) -> Iterator[Term | Pruned]:
+    """Every term, or why it is pruned by the propositions in force."""
+    propositions = INSERTING if sign > 0 else DELETING
+    for term in terms(shape, sign):
+        yield next(_reasons(term, facts, propositions, rules), term)
+
+
+def _reasons(
+    term: Term, facts: Facts | None, propositions: dict[str, Proposition], rules: frozenset[str]
+) -> Iterator[Pruned]:
+    for name, holds in propositions.items():
+        if name in rules and (facts is not None or name in WITHOUT_DATA):
+            reason = holds(term, facts)
+            if reason is not None:
+                yield Pruned(term, name, reason)
+
+
+def surviving(shape: Shape, sign: int, facts: Facts) -> list[Term] | None:
+    """The terms that all propositions leave; None if there are too many to be worth it."""
+    enter = _possible_roots(shape, sign, facts)
+    found = list(islice(_grown(shape, ROOT, enter), MOST_TERMS + 2))
+    if len(found) > MOST_TERMS + 1:
+        return None
+    return [Term(shape, delta, sign) for delta in found if delta]
+
+
+def _possible_roots(shape: Shape, sign: int, facts: Facts) -> dict[int, frozenset[int]]:
+    """The nodes that can be topmost in a delta, each with all that is below it."""
+    barred = shape.stored if sign < 0 else frozenset()
+    found = {}
+    for node in shape.nodes[1:]:
+        below = frozenset(shape.subpattern(node.number))
+        is_above = all(above in facts.above for above in shape.ancestors(node.number))
+        if below <= facts.matched and is_above and not below & barred:
+            found[node.number] = below
+    return found
+
+
+def _grown(shape: Shape, number: int, enter: dict[int, frozenset[int]]) -> Iterator[frozenset[int]]:
+    """The deltas below a node that stays: each child's subpattern, something in it, or nothing."""
+    choices = []
+    for below in shape.nodes[number].below:
+        own = [enter[below]] if below in enter else []
+        inside = islice(_grown(shape, below, enter), MOST_TERMS + 2)  # more is too many anyway
+        choices.append([*inside, *own])
+    for chosen in product(*choices):
+        yield frozenset().union(*chosen)
