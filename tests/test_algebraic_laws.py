@@ -124,6 +124,7 @@ def test_differential_rows_and_changes_for_hypothesis(law: str, random: Random) 
 
 def test_a_wrong_term_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed proposition 4.3 (leave even terms out) is wrong for counts: it must show."""
+
     def printed(shape: Any, sign: int, facts: Any) -> Any:
         left = [one for one in judged(shape, sign, facts, ALL) if isinstance(one, Term)]
         return [term for term in left if sign > 0 or len(term.delta) % 2]
