@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Condition
 from time import monotonic
 from typing import Any
@@ -60,6 +60,7 @@ class LocalChannel:
         self._changed = Condition()
         self._journal = journal
         self._wanting = Wanting(limits)
+        self._installed: dict[str, Installed] = {}
         self._producers: dict[str, tuple[int, int]] = {}
         self._open: dict[str, LocalSubscription] = {}
         self._named: dict[str, Remembered] = {}
@@ -77,7 +78,9 @@ class LocalChannel:
             while self._retained.is_over():
                 self._retained.drop_first()
         self._producers = journal.producers()
-        self._named = {each.name: each for each in journal.subscriptions()}
+        for each in journal.subscriptions():
+            self._named[each.name] = each
+            self._install(each.name, None if each.filter is None else Filter.from_json(each.filter))
 
     # Publishing -----------------------------------------------------------------------------------
 
@@ -160,12 +163,11 @@ class LocalChannel:
             known = None if name is None else self._named.get(name)
             if after is None:
                 after = self._retained.last if known is None else known.acknowledged
-            if wanted is None and known is not None and known.filter is not None:
-                wanted = Filter.from_json(known.filter)
             subscription = LocalSubscription(self, name or uuid4().hex, after, name is not None)
             if subscription.name in self._open:
                 self._open[subscription.name].is_closed = True
-            self._install(subscription, wanted)
+            if wanted is not None:
+                self._install(subscription.name, wanted)
             self._open[subscription.name] = subscription
             if subscription.lasts:
                 acknowledged = after if known is None else min(known.acknowledged, after)
@@ -175,19 +177,23 @@ class LocalChannel:
             return subscription
 
     def _remember(self, subscription: LocalSubscription, acknowledged: int, said: str) -> None:
-        wanted = subscription.wanted
-        text = None if wanted is None else wanted.to_json()
+        installed = self._installed.get(subscription.name)
+        text = None if installed is None else installed.text
         self._named[subscription.name] = Remembered(subscription.name, acknowledged, text, said)
         if self._journal is not None:
             self._journal.remember(self._named[subscription.name])
 
-    def _install(self, subscription: LocalSubscription, wanted: Filter | None) -> None:
+    def _install(self, name: str, wanted: Filter | None) -> None:
+        """Put a subscription's filter at the source; it stays while the subscription is known."""
+        known = self._installed.pop(name, None)
         if wanted is None:
-            self._wanting.remove(subscription.name)
-        else:
-            self._wanting.install(subscription.name, wanted)
-        subscription.wanted = wanted
-        subscription.judged_after = self._retained.last
+            self._wanting.remove(name)
+            return
+        text = wanted.to_json()
+        if known is None or known.text != text:
+            self._wanting.install(name, wanted)
+            known = Installed(wanted, text, self._retained.last)
+        self._installed[name] = known
 
     def unsubscribe(self, name: str) -> None:
         """Forget a subscription: nothing is kept for it, its filter goes."""
@@ -197,7 +203,7 @@ class LocalChannel:
                 raise self._no_subscription(name)
             if open_one is not None:
                 open_one.is_closed = True
-            self._wanting.remove(name)
+            self._install(name, None)
             if self._journal is not None:
                 self._journal.forget(name)
             self._changed.notify_all()
@@ -263,6 +269,15 @@ class LocalChannel:
         self._tell()
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A subscription's filter, and from where on messages were judged by it when they came."""
+
+    wanted: Filter
+    text: str
+    after: int
+
+
 class LocalSubscription:
     """A reader of a channel of this process; made by `LocalChannel.subscribe`."""
 
@@ -272,8 +287,6 @@ class LocalSubscription:
         self.lasts = lasts
         self.seen = after
         self.is_closed = False
-        self.wanted: Filter | None = None
-        self.judged_after = 0  # entries after this were judged when they were published
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
         channel = self.channel
@@ -311,15 +324,16 @@ class LocalSubscription:
         clock = max((each.time for each in found if each.time is not None), default=None)
         if found:
             self.seen = found[-1].sequence
-        if self.wanted is not None:
-            found = [entry for entry in found if self._wants(self.wanted, entry)]
+        installed = self.channel._installed.get(self.name)
+        if installed is not None:
+            found = [entry for entry in found if self._wants(installed, entry)]
         ended = self.channel.is_closed and self.seen >= retained.last
         return Delivery(found, self.seen, clock, ended)
 
-    def _wants(self, wanted: Filter, entry: Entry) -> bool:
-        if entry.sequence > self.judged_after:
+    def _wants(self, installed: Installed, entry: Entry) -> bool:
+        if entry.sequence > installed.after:
             return self.name in entry.wanted_by
-        return passes(wanted, entry.update, self.channel.limits)
+        return passes(installed.wanted, entry.update, self.channel.limits)
 
     def seek(self, sequence: int) -> None:
         with self.channel._changed:
@@ -335,7 +349,7 @@ class LocalSubscription:
         """Replace the filter; what was published before and not read yet is judged by it too."""
         channel = self.channel
         with channel._changed:
-            channel._install(self, wanted)
+            channel._install(self.name, wanted)
             known = channel._named.get(self.name)
             if known is not None:
                 channel._remember(self, known.acknowledged, known.options)
@@ -350,6 +364,7 @@ class LocalSubscription:
                 return
             if not forget:
                 del channel._open[self.name]
-                channel._wanting.remove(self.name)
+                if not self.lasts:
+                    channel._install(self.name, None)
                 return
         channel.unsubscribe(self.name)

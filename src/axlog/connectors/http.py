@@ -1,0 +1,274 @@
+"""The guarded HTTP client: every request to an address that somebody else may have written.
+
+Feeds, documents, webhooks and channels at other peers are all fetched through here:
+
+- an address that resolves into a private, loopback, link-local or otherwise not public range is
+  refused unless `Allowance.hosts` names it; the address that was checked is the one that is
+  connected to, so a name cannot resolve to another one in between (DNS rebinding);
+- redirects are counted, and every hop is checked as the first address was;
+- a request has one deadline for all of it, and an answer one size, counted after decompression.
+
+The work runs on one event loop in a thread of its own, so that the deadline holds whatever the
+other side does; `send` is for threads, `ask` for coroutines of any loop. Proxies of the environment
+are not used: they would connect to what was not checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from axlog.errors import ConnectorError, SetupError
+
+if TYPE_CHECKING:
+    import httpx
+
+Address = IPv4Address | IPv6Address
+_NAT64 = ip_network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Where requests may go, and what an answer may cost.
+
+    `hosts` are names, addresses or networks (`10.1.0.0/16`) that may be used although they are
+    not public.
+    """
+
+    hosts: tuple[str, ...] = ()
+    redirects: int = 5
+    size: int = 32 * 1024 * 1024
+    seconds: float = 30.0
+
+
+LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
+"""For `Allowance.hosts`: this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: header names are in lower case."""
+
+    status: int
+    content: bytes
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+
+def embedded(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address.sixtofour is not None:
+            return address.sixtofour
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one that anybody may be sent to.
+
+    >>> is_public(ip_address("93.184.215.14")), is_public(ip_address("::ffff:127.0.0.1"))
+    (True, False)
+    """
+    real = embedded(address)
+    return real.is_global and not real.is_multicast
+
+
+class Guard:
+    """Judges addresses by an allowance."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
+        self._names = {host.lower().rstrip(".") for host in allowance.hosts}
+        self._networks = []
+        for host in allowance.hosts:
+            try:
+                self._networks.append(ip_network(host, strict=False))
+            except ValueError:
+                continue  # a name
+
+    def may_use(self, host: str, address: Address) -> bool:
+        """Whether a host may be connected to at an address it resolved to."""
+        real = embedded(address)
+        return (
+            is_public(address)
+            or host.lower().rstrip(".") in self._names
+            or any(real in network for network in self._networks)
+        )
+
+    async def resolve(self, host: str, port: int) -> str:
+        """The address to connect to, checked; all that the name resolves to must be allowed."""
+        try:
+            found = [ip_address(host.strip("[]"))]
+        except ValueError:
+            found = await self._look_up(host, port)
+        for address in found:
+            if not self.may_use(host, address):
+                raise ConnectorError(
+                    "AX821",
+                    f"{host!r} is at {address}, which is not a public address",
+                    advice="name the host or its network under allow, if it is meant",
+                )
+        return str(found[0])
+
+    async def _look_up(self, host: str, port: int) -> list[Address]:
+        loop = asyncio.get_running_loop()
+        try:
+            infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ConnectorError("AX822", f"{host!r} has no address: {error}") from None
+        # A scope (`fe80::1%eth0`) is no part of the range an address lies in.
+        return [ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
+
+
+class Client:
+    """Sends requests under an allowance; connections are kept and shared by threads."""
+
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self._client: httpx.AsyncClient | None = None
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        """The answer to a request; from a thread."""
+        wanted = self._send(method, url, dict(headers or {}), content, seconds)
+        return asyncio.run_coroutine_threadsafe(wanted, _loop()).result()
+
+    async def ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        """The answer to a request; from a coroutine."""
+        wanted = self._send(method, url, dict(headers or {}), content, seconds)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(wanted, _loop()))
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str],
+        content: bytes | None,
+        seconds: float | None,
+    ) -> Answer:
+        import httpx
+
+        within = self.allowance.seconds if seconds is None else seconds
+        if self._client is None:
+            self._client = _make_client(self.allowance)
+        try:
+            async with asyncio.timeout(within):
+                stream = self._client.stream(
+                    method, url, headers=headers, content=content, timeout=within
+                )
+                async with stream as response:
+                    body = await self._body(response, url)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ConnectorError("AX823", f"{url} took more than {within} seconds") from None
+        except httpx.TooManyRedirects:
+            most = self.allowance.redirects
+            raise ConnectorError("AX823", f"{url} redirects more than {most} times") from None
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise ConnectorError(
+                "AX821", f"{url!r} is no address: {error}", expected="http:// or https://"
+            ) from None
+        except (httpx.HTTPError, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise ConnectorError("AX822", f"{url} cannot be reached: {reason}") from None
+        found = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status_code, body, str(response.url), found)
+
+    async def _body(self, response: httpx.Response, url: str) -> bytes:
+        body = bytearray()
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > self.allowance.size:
+                most = self.allowance.size
+                raise ConnectorError("AX823", f"{url} answers with more than {most} bytes")
+        return bytes(body)
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            asyncio.run_coroutine_threadsafe(client.aclose(), _loop()).result()
+
+
+def _make_client(allowance: Allowance) -> httpx.AsyncClient:
+    try:
+        import httpx
+    except ImportError:
+        raise SetupError(
+            "AX901", "httpx is not installed", advice="pip install 'axlog[connectors]'"
+        ) from None
+
+    class Pinned(httpx.AsyncBaseTransport):
+        """Connects to the address that was checked; the host stays in the headers and in TLS."""
+
+        def __init__(self) -> None:
+            self._guard = Guard(allowance)
+            self._inner = httpx.AsyncHTTPTransport(retries=0)
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            host = request.url.host
+            port = request.url.port or (443 if request.url.scheme == "https" else 80)
+            asked = request.url
+            request.headers.setdefault("Host", asked.netloc.decode("ascii"))
+            request.url = asked.copy_with(host=await self._guard.resolve(host, port))
+            request.extensions = {**request.extensions, "sni_hostname": host}
+            try:
+                return await self._inner.handle_async_request(request)
+            finally:
+                request.url = asked  # redirects and errors are about what was asked for
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    return httpx.AsyncClient(
+        transport=Pinned(),
+        trust_env=False,
+        follow_redirects=True,
+        max_redirects=allowance.redirects,
+        headers={"User-Agent": "axlog"},
+    )
+
+
+_starting = Lock()
+_running: list[asyncio.AbstractEventLoop] = []
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop of all clients of this process, in a thread that ends with it."""
+    with _starting:
+        if not _running:
+            loop = asyncio.new_event_loop()
+            Thread(target=_run, args=(loop,), name="axlog-http", daemon=True).start()
+            _running.append(loop)
+        return _running[0]
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> Any:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()

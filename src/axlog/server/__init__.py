@@ -1,0 +1,1 @@
+"""HTTP: channels as web services, webhooks, events. Knows nothing of Spark."""

@@ -1,0 +1,113 @@
+"""Requests read within bounds, and errors as answers (RFC 9457 problem details)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axlog.errors import (
+    CODES,
+    AccessError,
+    AxlogError,
+    ChannelError,
+    ConnectorError,
+    UnknownStreamError,
+)
+
+_STATUS = {
+    "AX203": 404,
+    "AX801": 404,
+    "AX802": 503,
+    "AX803": 410,
+    "AX804": 410,
+    "AX805": 404,
+    "AX811": 401,
+    "AX812": 429,
+    "AX813": 400,
+}
+_LATER = (429, 503)
+
+
+def status_of(error: AxlogError) -> int:
+    """The status of an error: the request's fault unless the table says otherwise."""
+    if isinstance(error, ConnectorError):
+        return 502
+    if isinstance(error, UnknownStreamError):
+        return 404
+    return _STATUS.get(error.code, 422)
+
+
+def problem(error: AxlogError) -> Response:
+    """An error as an answer."""
+    status = status_of(error)
+    said: dict[str, Any] = {
+        "type": f"urn:axlog:error:{error.code}",
+        "title": CODES[error.code],
+        "status": status,
+        "code": error.code,
+        "detail": error.message,
+    }
+    if error.place is not None:
+        said["place"] = str(error.place)
+    for name in ("expected", "advice", "context"):
+        value = getattr(error, name)
+        if value:
+            said[name] = value
+    headers = {"Retry-After": "1"} if status in _LATER else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(
+        json.dumps(said, ensure_ascii=False),
+        status,
+        headers=headers,
+        media_type="application/problem+json",
+    )
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """A value as JSON."""
+    return Response(json.dumps(value, ensure_ascii=False), status, media_type="application/json")
+
+
+def wrong(what: str, expected: str | None = None) -> ChannelError:
+    """A request that cannot be understood."""
+    return ChannelError("AX813", what, expected=expected)
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body of a request, which is not read beyond what it may have."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise AccessError("AX812", f"the request has more than {most} bytes")
+    return bytes(body)
+
+
+async def json_of(request: Request, most: int) -> dict[str, Any]:
+    """The JSON object of a request."""
+    body = await body_of(request, most)
+    try:
+        value = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise wrong(f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise wrong("the body is not a JSON object")
+    return value
+
+
+def number_in(request: Request, name: str, default: float, least: float, most: float) -> float:
+    """A number of the query string, within bounds."""
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    try:
+        value = float(given)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise wrong(f"{name}={given[:50]!r}", expected=f"a number from {least:g} to {most:g}")
+    return value

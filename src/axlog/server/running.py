@@ -1,0 +1,68 @@
+"""A server that runs: until it is stopped, or beside the program that started it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from time import monotonic, sleep
+
+import uvicorn
+from starlette.applications import Starlette
+
+from axlog.errors import ChannelError
+from axlog.server.application import Settings
+
+
+def listening(settings: Settings) -> socket.socket:
+    """A socket bound as the settings say; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        raise ChannelError(
+            "AX807", f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
+        ) from None
+    bound.listen(1024)
+    return bound
+
+
+def serve(app: Starlette, settings: Settings, bound: socket.socket | None = None) -> None:
+    """Serve until interrupted."""
+    _server(app).run(sockets=[bound or listening(settings)])
+
+
+def _server(app: Starlette) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=1,  # event streams never end by themselves
+        h11_max_incomplete_event_size=64 * 1024,
+        lifespan="on",
+    )
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def running(app: Starlette, settings: Settings | None = None) -> Iterator[str]:
+    """Serve in a thread while the block runs; gives the server's address."""
+    settings = settings or Settings(port=0)
+    bound = listening(settings)
+    server = _server(app)
+    thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    until = monotonic() + 30
+    while not server.started and thread.is_alive() and monotonic() < until:
+        sleep(0.005)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    try:
+        yield f"http://{host}:{bound.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=15)
+        bound.close()
