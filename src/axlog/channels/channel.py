@@ -12,7 +12,7 @@ The server's channels are these; other processes reach them by `connectors/http_
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition
 from time import monotonic
@@ -64,6 +64,7 @@ class LocalChannel:
         self._producers: dict[str, tuple[int, int]] = {}
         self._open: dict[str, LocalSubscription] = {}
         self._named: dict[str, Remembered] = {}
+        self._notes: dict[str, str] = {}
         self._listeners: list[Callable[[], None]] = []
         self.dropped = 0  # entries that left before a named subscription acknowledged them
         self._retained = Retained(self.retention)
@@ -99,12 +100,39 @@ class LocalChannel:
             while self._retained.is_over():
                 self._let_go()
             if self._journal is not None:
-                self._journal.append(entry, producer, self._retained.first)
+                self._journal.append([entry], self._retained.first, producer)
             if producer is not None:
                 self._producers[producer[0]] = (producer[1], entry.sequence)
             self._changed.notify_all()
         self._tell()
         return entry.sequence
+
+    def publish_all(self, updates: Iterable[StreamUpdate], note: tuple[str, str]) -> None:
+        """Publish updates and note something under a name, together or not at all."""
+        with self._changed:
+            self._check_open()
+            entries = [
+                Entry(self._retained.last + at, update, self._wanting.who(update))
+                for at, update in enumerate(updates, 1)
+            ]
+            for entry in entries:
+                self._retained.append(entry)
+                while self._retained.is_over():
+                    self._let_go()
+            self._notes[note[0]] = note[1]
+            if self._journal is not None:
+                self._journal.append(entries, self._retained.first, note=note)
+            self._changed.notify_all()
+        self._tell()
+
+    def note(self, name: str) -> str | None:
+        """What was noted last under a name."""
+        with self._changed:
+            if name not in self._notes and self._journal is not None:
+                noted = self._journal.note(name)
+                if noted is not None:
+                    self._notes[name] = noted
+            return self._notes.get(name)
 
     def _let_go(self) -> None:
         gone = self._retained.drop_first()

@@ -10,7 +10,8 @@ Not handled: two processes that open one journal; a channel has one owner (P3 2.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from axlog.channels.entries import Entry, read_entry
 from axlog.errors import ChannelError
 
 VERSION = 1
+_STRIDE = 64
 _TABLES = """
 create table if not exists entries (sequence integer primary key, body text not null);
 create table if not exists subscriptions (
     name text primary key, acknowledged integer not null, filter text, options text not null);
 create table if not exists producers (
     name text primary key, number integer not null, sequence integer not null);
+create table if not exists notes (name text primary key, body text not null);
 create table if not exists counters (name text primary key, value integer not null);
 """
 
@@ -45,6 +48,7 @@ class Journal:
         if sync not in ("normal", "full"):
             raise ChannelError("AX807", f"sync={sync!r}", expected="normal or full")
         self.path = Path(path)
+        self._cut = 0
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._base = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
@@ -64,22 +68,47 @@ class Journal:
         found = self._base.execute("select value from counters where name = ?", (name,))
         return int(found.fetchone()[0])
 
-    def append(self, entry: Entry, producer: tuple[str, int] | None, first: int) -> None:
-        """Write an entry, its producer's number, and that what is older than `first` is gone."""
-        base = self._base
-        base.execute("begin")
-        try:
-            base.execute("insert into entries values (?, ?)", (entry.sequence, entry.text))
-            base.execute("insert or replace into counters values ('last', ?)", (entry.sequence,))
-            if producer is not None:
-                given = (*producer, entry.sequence)
-                base.execute("insert or replace into producers values (?, ?, ?)", given)
-            if first % 64 == 0:  # cutting in strides is cheaper; too many kept is no fault
+    def append(
+        self,
+        entries: Sequence[Entry],
+        first: int,
+        producer: tuple[str, int] | None = None,
+        note: tuple[str, str] | None = None,
+    ) -> None:
+        """Write entries, their producer's number and a note, and that all before `first` is gone.
+
+        All of it or nothing, whenever the process dies.
+        """
+        with self._transaction() as base:
+            base.executemany(
+                "insert into entries values (?, ?)", [(e.sequence, e.text) for e in entries]
+            )
+            if entries:
+                last = entries[-1].sequence
+                base.execute("insert or replace into counters values ('last', ?)", (last,))
+                if producer is not None:
+                    given = (*producer, last)
+                    base.execute("insert or replace into producers values (?, ?, ?)", given)
+            if note is not None:
+                base.execute("insert or replace into notes values (?, ?)", note)
+            if first // _STRIDE != self._cut:  # cutting in strides is cheaper; too much is no fault
+                self._cut = first // _STRIDE
                 base.execute("delete from entries where sequence < ?", (first,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._base.execute("begin")
+        try:
+            yield self._base
         except BaseException:
-            base.execute("rollback")
+            self._base.execute("rollback")
             raise
-        base.execute("commit")
+        self._base.execute("commit")
+
+    def note(self, name: str) -> str | None:
+        """What was noted last under a name."""
+        found = self._base.execute("select body from notes where name = ?", (name,)).fetchone()
+        return None if found is None else str(found[0])
 
     def entries(self) -> Iterator[Entry]:
         found = self._base.execute("select body from entries order by sequence")

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from axlog.channels.protocol import Channel
 from axlog.connectors.protocol import Sink, Source
 from axlog.errors import SetupError
 from axlog.language.pattern import Kind
@@ -182,3 +183,15 @@ class SinkKind(Generic[Given]):
     is_table: bool = False
 
     role: ClassVar[str] = "sink"
+
+
+@dataclass(frozen=True)
+class ChannelKind(Generic[Given]):
+    """A kind of channel: `make` opens the channel that views publish to and streams read."""
+
+    name: str
+    options: type[Given]
+    make: Callable[[Given, Origin], Channel]
+    says: str
+
+    role: ClassVar[str] = "channel"

@@ -1,8 +1,8 @@
-"""Every kind of source and sink that a pipeline file can name: one table.
+"""Every kind of source, sink and channel that a pipeline file can name: one table.
 
 A kind of axlog's own is listed here with the module that has it, which is imported when somebody
-asks. Other packages join by an entry point of the group `axlog.sources` or `axlog.sinks` that leads
-to a `SourceKind` or `SinkKind`; a program joins by `register`.
+asks. Other packages join by an entry point of the group `axlog.sources`, `axlog.sinks` or
+`axlog.channels` that leads to a kind; a program joins by `register`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,34 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from axlog.connectors.kinds import SinkKind, SourceKind
+from axlog.connectors.kinds import ChannelKind, SinkKind, SourceKind
 from axlog.errors import PipelineError
 
 SOURCES = {
+    "access-log": "axlog.connectors.alerters.access_logs:ACCESS_LOG",
     "directory": "axlog.connectors.sources.directory:DIRECTORY",
+    "document": "axlog.connectors.alerters.documents:DOCUMENT",
+    "feed": "axlog.connectors.alerters.feeds:FEED",
+    "folder": "axlog.connectors.alerters.folders:FOLDER",
     "jsonl": "axlog.connectors.sources.jsonl:JSONL",
     "memory": "axlog.connectors.sources.memory:MEMORY",
+    "table": "axlog.connectors.alerters.tables:TABLE",
 }
 SINKS = {
     "console": "axlog.connectors.sinks.console:CONSOLE",
     "jsonl": "axlog.connectors.sinks.jsonl:JSONL",
     "memory": "axlog.connectors.sinks.memory:MEMORY",
 }
-_registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any]] = {}
+CHANNELS = {
+    "http": "axlog.connectors.channels.http:HTTP",
+    "kafka": "axlog.connectors.channels.kafka:KAFKA",
+    "memory": "axlog.connectors.channels.memory:MEMORY",
+    "redis": "axlog.connectors.channels.redis:REDIS",
+}
+_registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]] = {}
 
 
-def register(kind: SourceKind[Any] | SinkKind[Any]) -> None:
+def register(kind: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> None:
     """Add a kind, or put another in the place of one."""
     _registered[kind.role, kind.name] = kind
 
@@ -42,6 +53,19 @@ def source_names() -> list[str]:
 def sink_names() -> list[str]:
     """The kinds of sinks there are."""
     return _names("sink", SINKS)
+
+
+def channel_names() -> list[str]:
+    """The kinds of channels there are."""
+    return _names("channel", CHANNELS)
+
+
+def channel_kind(name: str) -> ChannelKind[Any]:
+    """A kind of channel, or an error that lists those there are."""
+    found = _found("channel", name, CHANNELS)
+    if not isinstance(found, ChannelKind):
+        raise _unknown("channel", name, channel_names())
+    return found
 
 
 def source_kind(name: str) -> SourceKind[Any]:

@@ -1,0 +1,180 @@
+"""A channel of another peer, over HTTP: what `server/serving.py` serves, from the other side.
+
+Publishing carries a producer's number where one is given, so that what is sent again after a lost
+answer is not published twice. A subscription is named at the peer; its filter runs there, and its
+place is kept there, so that both sides may be killed and come back without loss. Reading waits at
+the peer (`wait`), not here.
+
+A peer that cannot be reached is an error (AX822) at once; who reads tries again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from pydantic import Field
+
+from axlog.channels.entries import Entry, plain
+from axlog.channels.protocol import Channel, Delivery
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.alerters.fetching import AddressOptions
+from axlog.connectors.http import Allowance, Answer, Client
+from axlog.connectors.kinds import ChannelKind, Origin, Secret
+from axlog.errors import CODES, AccessError, AxlogError, ChannelError, ConnectorError, StreamError
+from axlog.matching.filters import Filter
+
+_SLACK = 5.0  # seconds that an answer may take beyond the waiting that was asked for
+
+
+class HttpChannelOptions(AddressOptions):
+    """Options of the channel `http`."""
+
+    url: str = Field(description="The channel's address: https://peer.example/channels/orders")
+    token: Secret | None = Field(default=None, description="The token that the peer wants.")
+
+
+class HttpChannel:
+    """A channel at an address."""
+
+    def __init__(
+        self, url: str, token: str | None = None, allowance: Allowance | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.name = self.url.rpartition("/")[2]
+        self._client = Client(allowance)
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def make(self, **retention: Any) -> None:
+        """Make the channel at the peer, if it has none of this name."""
+        self.ask("PUT", "", retention)
+
+    def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
+        """Publish at the peer; see `channels.protocol.Channel`."""
+        headers = {}
+        if producer is not None:
+            headers = {"Axlog-Producer": producer[0], "Axlog-Number": str(producer[1])}
+        said = self.ask("POST", "/updates", plain(update), headers)
+        return int(said["sequence"])
+
+    def subscribe(
+        self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
+    ) -> HttpSubscription:
+        """Subscribe at the peer, with the filter there."""
+        made = HttpSubscription(self, name or f"anonymous-{uuid4().hex}", name is not None)
+        made.start(wanted, after)
+        return made
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object | None = None,
+        headers: dict[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """The JSON that the peer answers with, or the error that it tells."""
+        answer = self._client.send(
+            method,
+            self.url + path,
+            headers={**self._headers, **(headers or {})},
+            content=None if body is None else json.dumps(body).encode(),
+            seconds=seconds,
+        )
+        said = _read(answer)
+        if not answer.is_success:
+            raise _told(answer, said)
+        return said
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class HttpSubscription:
+    """A subscription at a peer; made by `HttpChannel.subscribe`."""
+
+    def __init__(self, channel: HttpChannel, name: str, lasts: bool) -> None:
+        self.channel = channel
+        self.name = name
+        self.lasts = lasts
+        self.seen = 0
+        self._path = f"/subscriptions/{quote(name, safe='')}"
+
+    def start(self, wanted: Filter | None, after: int | None) -> None:
+        body: dict[str, Any] = {} if after is None else {"after": after}
+        if wanted is not None:
+            body["filter"] = json.loads(wanted.to_json())
+        said = self.channel.ask("PUT", self._path, body)
+        self.seen = int(said["acknowledged"]) if after is None else after
+
+    def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
+        query = urlencode(
+            {
+                "subscription": self.name,
+                "after": self.seen,
+                "limit": limit,
+                "wait": min(timeout, 60.0),
+            }
+        )
+        said = self.channel.ask("GET", f"/updates?{query}", seconds=timeout + _SLACK)
+        entries = [_entry(written) for written in said["entries"]]
+        self.seen = int(said["upto"])
+        return Delivery(entries, self.seen, said.get("clock"), bool(said.get("closed")))
+
+    def seek(self, sequence: int) -> None:
+        self.seen = sequence
+
+    def acknowledge(self, sequence: int) -> None:
+        self.channel.ask("POST", f"{self._path}/acknowledge", {"sequence": sequence})
+        self.seen = max(self.seen, sequence)
+
+    def install(self, wanted: Filter | None) -> None:
+        """Put another filter at the peer."""
+        body = {} if wanted is None else {"filter": json.loads(wanted.to_json())}
+        self.channel.ask("PUT", self._path, body)
+
+    def close(self, *, forget: bool = False) -> None:
+        if forget or not self.lasts:
+            self.channel.ask("DELETE", self._path)
+
+
+def _entry(written: dict[str, Any]) -> Entry:
+    return Entry(int(written.pop("sequence")), StreamUpdate.of(written))
+
+
+def _read(answer: Answer) -> dict[str, Any]:
+    if not answer.content:
+        return {}
+    try:
+        said = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict):
+        return said
+    raise ConnectorError(
+        "AX824", f"{answer.url} answers with status {answer.status} and no JSON object"
+    )
+
+
+def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
+    """The peer's error, as ours."""
+    code, detail = str(said.get("code")), str(said.get("detail", ""))[:500]
+    if code in ("AX811", "AX812"):
+        return AccessError(code, detail)
+    if code.startswith("AX80"):
+        return ChannelError(code, detail)
+    if code in CODES:
+        return StreamError("AX407", f"the peer refuses: {code}: {detail}")
+    return ConnectorError("AX824", f"{answer.url} answers with status {answer.status}")
+
+
+def _make(options: HttpChannelOptions, origin: Origin) -> Channel:
+    token = None if options.token is None else options.token.reveal()
+    return HttpChannel(options.url, token, options.allowance())
+
+
+HTTP = ChannelKind("http", HttpChannelOptions, _make, "A channel of another peer, over HTTP.")

@@ -1,0 +1,204 @@
+"""A channel in a Kafka topic of one partition, through the `confluent-kafka` client.
+
+An update's number is its offset plus one. Only one partition has an order, so a topic with more is
+refused. A named subscription's place is its consumer group's committed offset. Publishing is
+idempotent within a run of the producer (librdkafka's `enable.idempotence`); a producer that comes
+back reads its own last number from the headers at the topic's end, and does not repeat itself.
+Filters run here, in the reading client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from axlog.channels.entries import Entry, plain
+from axlog.channels.protocol import Channel, Delivery
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.channels.reading import Placed
+from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
+from axlog.errors import ConnectorError, SetupError
+from axlog.matching.filters import Filter
+
+_PATIENCE = 30.0
+_LOOKED_BACK = 1000  # messages at the topic's end that are searched for a producer's number
+
+
+class KafkaChannelOptions(Options):
+    """Options of the channel `kafka`."""
+
+    brokers: str = Field(description="host:port, several with commas.")
+    topic: str = Field(description="A topic of one partition.")
+    settings: dict[str, Secret] = Field(
+        default={}, description="Further settings of librdkafka (security, ...)."
+    )
+
+
+class KafkaChannel:
+    """A channel that Kafka brokers hold."""
+
+    def __init__(self, brokers: str, topic: str, settings: Mapping[str, str] | None = None) -> None:
+        try:
+            import confluent_kafka
+        except ImportError:
+            raise SetupError(
+                "AX901", "confluent-kafka is not installed", advice="pip install 'axlog[brokers]'"
+            ) from None
+        self.name = topic
+        self._kafka = confluent_kafka
+        self._settings = {"bootstrap.servers": brokers, **(settings or {})}
+        self._producer = confluent_kafka.Producer(
+            {**self._settings, "enable.idempotence": True, "linger.ms": 0}
+        )
+        self._numbers: dict[str, tuple[int, int]] = {}
+
+    def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
+        """Add to the topic and wait until it is there; see `channels.protocol.Channel`."""
+        if producer is not None:
+            known = self._numbers.get(producer[0])
+            if known is None:
+                known = self._numbers[producer[0]] = self._last_number(producer[0])
+            if producer[1] <= known[0]:
+                return known[1]
+        told: list[Any] = []
+        headers: list[tuple[str, str | bytes | None]] = []
+        if producer is not None:
+            headers.append(("axlog-producer", json.dumps(producer)))
+        body = json.dumps(plain(update), ensure_ascii=False).encode()
+        self._producer.produce(
+            self.name,
+            body,
+            partition=0,
+            headers=headers,
+            on_delivery=lambda error, message: told.append((error, message)),
+        )
+        self._producer.flush(_PATIENCE)
+        if not told or told[0][0] is not None:
+            raise ConnectorError("AX822", f"Kafka: {told[0][0] if told else 'no answer'}")
+        sequence = int(told[0][1].offset()) + 1
+        if producer is not None:
+            self._numbers[producer[0]] = (producer[1], sequence)
+        return sequence
+
+    def _last_number(self, producer: str) -> tuple[int, int]:
+        """The last number of a producer among the newest messages, and its sequence number."""
+        consumer = self.consumer(None)
+        try:
+            first, end = self.bounds(consumer)
+            found = (-1, 0)
+            start = max(first, end - _LOOKED_BACK)
+            consumer.assign([self.place(start)])
+            seen = start
+            while seen < end:
+                message = consumer.poll(_PATIENCE)
+                if message is None or message.error():
+                    raise ConnectorError("AX822", "Kafka: the topic's end cannot be read")
+                seen = message.offset() + 1
+                for key, value in message.headers() or ():
+                    name, number = json.loads(value) if key == "axlog-producer" else ("", 0)
+                    if name == producer:
+                        found = (number, seen)
+            return found
+        finally:
+            consumer.close()
+
+    def consumer(self, group: str | None) -> Any:
+        return self._kafka.Consumer(
+            {
+                **self._settings,
+                "group.id": group or f"axlog-{uuid4().hex}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+            }
+        )
+
+    def place(self, offset: int | None = None) -> Any:
+        if offset is None:
+            return self._kafka.TopicPartition(self.name, 0)
+        return self._kafka.TopicPartition(self.name, 0, offset)
+
+    def bounds(self, consumer: Any) -> tuple[int, int]:
+        """The first offset that is kept, and the one that comes next."""
+        try:
+            known = consumer.list_topics(self.name, timeout=_PATIENCE).topics[self.name]
+            if len(known.partitions) > 1:
+                raise ConnectorError(
+                    "AX831",
+                    f"the topic {self.name!r} has {len(known.partitions)} partitions",
+                    expected="one: only a partition has an order",
+                )
+            low, high = consumer.get_watermark_offsets(self.place(), timeout=_PATIENCE)
+        except self._kafka.KafkaException as error:
+            raise ConnectorError("AX822", f"Kafka: {error}") from None
+        return int(low), int(high)
+
+    def subscribe(
+        self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
+    ) -> KafkaSubscription:
+        """A reader; a named one goes on after what its group committed."""
+        consumer = self.consumer(name)
+        _, end = self.bounds(consumer)
+        if after is None and name is not None:
+            (committed,) = consumer.committed([self.place()], timeout=_PATIENCE)
+            after = committed.offset if committed.offset >= 0 else None
+        return KafkaSubscription(self, consumer, name, wanted, end if after is None else after)
+
+    def close(self) -> None:
+        self._producer.flush(_PATIENCE)
+
+
+class KafkaSubscription(Placed):
+    """A reader of a topic."""
+
+    def __init__(
+        self,
+        channel: KafkaChannel,
+        consumer: Any,
+        name: str | None,
+        wanted: Filter | None,
+        after: int,
+    ) -> None:
+        super().__init__(name, wanted, after)
+        self.channel = channel
+        self._consumer = consumer
+        self.seek(after)
+
+    def seek(self, sequence: int) -> None:
+        first, _ = self.channel.bounds(self._consumer)
+        self.seen = sequence
+        # From what is kept: the first entry then shows that there is a gap.
+        self._consumer.assign([self.channel.place(max(sequence, first))])
+
+    def fetch(self, limit: int, timeout: float) -> list[Entry]:
+        entries = []
+        for message in self._consumer.consume(limit, timeout=max(timeout, 0.05)):
+            if message.error():
+                raise ConnectorError("AX822", f"Kafka: {message.error()}")
+            update = StreamUpdate.of(json.loads(message.value()))
+            entries.append(Entry(int(message.offset()) + 1, update))
+        return entries
+
+    def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
+        # `consume` waits until the limit is met: in short turns, so that the first is not held.
+        return self.looked(limit, monotonic() + timeout)
+
+    def acknowledge(self, sequence: int) -> None:
+        if self.lasts:
+            self._consumer.commit(offsets=[self.channel.place(sequence)], asynchronous=False)
+
+    def close(self, *, forget: bool = False) -> None:
+        """Stop reading. Kafka forgets a group by itself, some days after it was last used."""
+        self._consumer.close()
+
+
+def _make(options: KafkaChannelOptions, origin: Origin) -> Channel:
+    settings = {name: value.reveal() for name, value in options.settings.items()}
+    return KafkaChannel(options.brokers, options.topic, settings)
+
+
+KAFKA = ChannelKind("kafka", KafkaChannelOptions, _make, "A channel in a Kafka topic.")

@@ -1,0 +1,77 @@
+"""A channel as a source of a stream, and as a sink of a view's changes.
+
+As a source, a position is a sequence number. What the channel's filter dropped moves the position,
+not the document's clock: a source has updates only, so a filter goes with a source only where the
+runner is told times in another way. As a sink, a change becomes updates (`channels/rows.py`) with
+the view's own numbers, so that a batch that is written again publishes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axlog.channels.protocol import Channel, Subscription
+from axlog.channels.rows import updates_of
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.protocol import Position, Reading
+from axlog.matching.filters import Filter
+from axlog.views.change import Change
+
+
+class ChannelSource:
+    """The updates of a channel, for a stream."""
+
+    def __init__(
+        self, channel: Channel, stream: str, name: str | None = None, wanted: Filter | None = None
+    ) -> None:
+        self.channel = channel
+        self.stream = stream
+        self.name = name
+        self._wanted = wanted
+        self._subscription: Subscription | None = None
+        self._at: int | None = None
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """Updates after a number."""
+        after = int(position or 0)
+        if self._subscription is None:
+            self._subscription = self.channel.subscribe(self.name, wanted=self._wanted, after=after)
+        elif after != self._at:
+            self._subscription.seek(after)
+        delivery = self._subscription.read(limit)
+        self._at = delivery.upto
+        updates = [
+            StreamUpdate(self.stream, each.update.action, each.update.content, each.update.at,
+                         f"{self.channel.name}:{each.sequence}")
+            for each in delivery.entries
+        ]  # fmt: skip
+        return Reading(updates, delivery.upto, more=len(delivery.entries) == limit)
+
+    def committed(self, position: Position) -> None:
+        """A position is in a checkpoint: the channel need not keep what lies before it."""
+        if self._subscription is not None and position is not None:
+            self._subscription.acknowledge(int(position))
+
+    def close(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()
+
+
+class ChannelSink:
+    """The changes of views, published to a channel."""
+
+    exactly_once = True
+
+    def __init__(self, channel: Channel, run: str = "") -> None:
+        self.channel = channel
+        self.run = run
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Publish the changes of a batch."""
+        for change in changes:
+            view = change.view or "view"
+            for at, update in enumerate(updates_of(change, view)):
+                self.channel.publish(update, (f"{self.run}/{view}", 2 * change.sequence + at))
+
+    def close(self) -> None:
+        self.channel.close()
