@@ -14,6 +14,7 @@ anything near a limit, anything wrong. Such a message goes through the document.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,14 +22,16 @@ from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
-from axlog.document.reading import Limits, make_parser
-from axlog.matching.generate import Matcher, generate
+from axlog.document.reading import Element, Limits, make_parser
+from axlog.matching.filters import AUTOMATON_FROM, Filter
+from axlog.matching.generate import Match, Matcher, generate
 
 _OPEN = ord("<")
 _ODD = b"!?\0"
 """What follows `<` where a message does not start with its root element, or is in UTF-16."""
 _SHORTEST = len("<a/>")
 _LEVEL = len("<a></a>")
+_NOTHING: Bag = {}
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,28 @@ class MessagePlan:
     @cached_property
     def matcher(self) -> Matcher:
         return generate(self.here, self.everywhere)
+
+    @cached_property
+    def shared(self) -> Filter | None:
+        """One automaton for all relations, where they are so many that it pays."""
+        if len(self.here) + len(self.everywhere) < AUTOMATON_FROM:
+            return None
+        return filter_of(self.here, self.everywhere)
+
+    @cached_property
+    def match(self) -> Match:
+        """The bags of a message, in the order of the relations."""
+        if self.shared is None:
+            return self.matcher.run
+        match, nothing = self.shared.match, [_NOTHING] * (len(self.here) + len(self.everywhere))
+
+        def run(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
+            bags = nothing.copy()
+            for key, bag in match(root, time, message).items():
+                bags[int(key)] = bag
+            return tuple(bags)
+
+        return run
 
     @cached_property
     def parser(self) -> XMLParser:
@@ -89,7 +114,16 @@ class MessagePlan:
             root = fromstring(message, self.parser)
         except XMLSyntaxError:
             return None  # the long way says what is wrong
-        return self.matcher.run(root, time, message)
+        return self.match(root, time, message)
+
+
+def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filter:
+    """A filter for relations at the root of messages and anywhere in them, by their number."""
+    made = Filter()
+    wanted = [(relation, False) for relation in here] + [(each, True) for each in everywhere]
+    for number, (relation, is_inside) in enumerate(wanted):
+        made.add_relation(str(number), relation, is_inside)
+    return made
 
 
 def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:

@@ -14,7 +14,7 @@ stream's `plan` reads messages anywhere (`matching/plan.py`), `apply` takes the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,13 +22,14 @@ from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
 from axlog.datalog.joins import Bag, Row, add_all
 from axlog.document.pending import Plan, checked_time
+from axlog.document.reading import Element
 from axlog.document.times import Time, microseconds
 from axlog.document.updates import insert_at_call
 from axlog.document.xml import read_forest
 from axlog.errors import StreamError, UpdateError
 from axlog.language.pattern import Kind
 from axlog.matching.generate import Answers, Match, can_match, names_needed
-from axlog.matching.plan import MessagePlan, may_want
+from axlog.matching.plan import MessagePlan, filter_of, may_want
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Deliver, Route, Wants
@@ -43,6 +44,9 @@ SavedState: TypeAlias = tuple[
     int, SavedTables, tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...]
 ]
 """The clock, the rows of every table, and of each view its name, last number and bindings."""
+
+
+IsWanted: TypeAlias = Callable[[Element, int, bytes], object]
 
 
 @dataclass(slots=True)
@@ -85,6 +89,8 @@ class ShortWay:
     parser: XMLParser = field(repr=False)
     match: Match = field(repr=False)
     deliver: Deliver = field(repr=False)
+    is_wanted: IsWanted | None = field(repr=False, default=None)
+    """For views that need nodes: what is wanted goes the long way, the rest needs no nodes."""
 
 
 class Streaming:
@@ -136,6 +142,12 @@ class Streaming:
                 root = fromstring(message, way.parser) if is_wanted else None
             except (StreamError, UnicodeEncodeError, XMLSyntaxError):
                 return None  # the long way says what is wrong
+            if (
+                way.is_wanted is not None
+                and root is not None
+                and way.is_wanted(root, time, message)
+            ):
+                return None  # as nodes
             tree.clock = time
             status = way.status
             status.messages += 1
@@ -160,14 +172,14 @@ class Streaming:
         """How a stream's messages are read, as data that can be sent elsewhere; None: not here."""
         with self._document._lock:
             way = self._find(stream)
-            return None if way is None else way.plan
+            return None if way is None or way.is_wanted is not None else way.plan
 
     def apply(self, stream: str, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Take what a plan made of one message of a stream elsewhere; the message is not kept."""
         document = self._document
         with document._lock:
             way = self._find(stream)
-            if way is None:
+            if way is None or way.is_wanted is not None:
                 raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")
             document.tree.clock = checked_time(document.tree, time)
             document.forgotten += 1
@@ -236,6 +248,7 @@ class Streaming:
         self._ways[stream] = None
         node = tree._calls[stream]
         call = tree.call(node)
+        has_no_nodes = all(map(needs_no_nodes, views))
         if (
             call.mode != "stream"
             or call.most is not None
@@ -244,24 +257,30 @@ class Streaming:
             or any(key.is_enforced for key in tree.facts)
             or tree.types is not None
             or not views
-            or not all(needs_no_nodes(view) for view in views)
+            or not (has_no_nodes or stream in self.wants)
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
         route = Route(document.engine, tree.parent(node), self.wants.get(stream))
-        if not all(can_match(relation) for relation in (*route.here, *route.everywhere)):
+        relations = (*route.here, *route.everywhere)
+        is_short = has_no_nodes and all(map(can_match, relations))
+        if not is_short and stream not in self.wants:
             return None
         wanted = names_wanted(route) if self._looks_first else None
         depth = sum(1 for _ in tree.ancestors(route.node))
         plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted)
-        way = ShortWay(plan, self.status(stream), plan.parser, plan.matcher.run, route.deliver)
+        way = ShortWay(plan, self.status(stream), plan.parser, _nothing, route.deliver)
+        if is_short:
+            way.match = plan.match
+        else:
+            way.is_wanted = filter_of(route.here, route.everywhere).matches
         self._ways[stream] = way
         return way
 
     def code(self, stream: str) -> str | None:
         """The source of the matcher that takes a stream's messages, if they go the short way."""
-        way = self._find(stream)
-        return None if way is None else way.plan.matcher.source
+        plan = self.plan(stream)
+        return None if plan is None else plan.matcher.source
 
     def patterns(self, stream: str) -> tuple[str, ...]:
         """What views look for in a stream's messages: at their root, or with `//` anywhere."""
@@ -311,6 +330,11 @@ class Streaming:
             plan.commit()
             tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
         tree.clock = clock
+
+
+def _nothing(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
+    """What no view wants brings no rows."""
+    return ()
 
 
 def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:

@@ -18,6 +18,7 @@ from typing import Any
 from axlog.errors import AxlogError
 from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
+from axlog.language.tree_syntax import parse_pattern
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.widgets.tuner import TuningReport
@@ -35,6 +36,84 @@ TUNE: dict[str, Any] = {"tune": True}
 
 def make_tuning_case(random: Random) -> Case:
     """Streams that feed a document with views, tuned now and then."""
+    return make_joined_case(random) if random.random() < 0.4 else _make_any_case(random)
+
+
+_JOINS = (
+    "match /r[a[$x][k]][b/$x]",
+    "match /r[a[$x][k]][b[$x][m]]",
+    "match /r[a/$x][b/$x][c/$y] return $y",
+    "match /r[a[$x]/$y][b/$x] return $y",
+    "match /r[a[$x][b/$x][k]][c] return $x",
+    "match /r[a[b/$x][c/$x]]/c/$y return $y",
+    "match /r[//a[$x][k]][b/$x][c/k]",
+    "match /r[a/k or b/k][c/$x] return $x",
+    "match /r[a[$x][k] or b[$x][m]][c/$x]",
+    "match /r[a/$x#t1][b/$x#t2] where t2 - t1 <= 3 return $x",
+    "match /r[a/$x#t1][b/$x#t2][c/k] where t1 <= 4 return $x, t2.time",
+    "match /r[a/$x][b/$y][c/$z] where $x = $y return $z",
+    "match /r[a/k]/b#n/m return n.cont",
+    "match /r[a/k]/b/m#n return n.val",
+    "match /r[a[$x]][not(b/$x)] return $x",
+)
+"""Queries in which rows depend on several streams, so that much is dominated and joined."""
+_VALUES = ("p", "q", "k", "m")
+
+
+def make_joined_case(random: Random) -> Case:
+    """Streams that complete each other's rows."""
+    parts: list[str] = []
+    streams = 0
+    for label in random.choices(("a", "b", "c", "a", "b"), k=random.randint(2, 5)):
+        inside = "".join(f"<{each}/>" for each in _VALUES if random.random() < 0.3)
+        for below in "bc":
+            if random.random() < 0.15:
+                inside += f"<{below}>{_leaf(random)}</{below}>"
+        if random.random() < 0.6:
+            inside += f'<ax:call xmlns:ax="urn:axlog" stream="s{streams}"/>'
+            streams += 1
+        parts.append(f"<{label}>{inside}</{label}>")
+    if not streams or random.random() < 0.3:
+        parts.append(f'<ax:call xmlns:ax="urn:axlog" stream="s{streams}"/>')
+    text = f"<r>{''.join(parts)}</r>"
+    count = random.choice((1, 1, 2))
+    patterns = tuple(parse_pattern(each) for each in random.sample(_JOINS, count))
+    follower = Widget(text)
+    steps: list[Step] = [(TUNE,)] if random.random() < 0.6 else []
+    for _ in range(random.randint(2, 10)):
+        step = (_leaves(random, follower),)
+        carry_out(follower, step)
+        steps.append(step)
+        if random.random() < 0.3:
+            steps.append((TUNE,))
+        if not follower.document.tree.calls():
+            break
+    keep, validate = random.choice(("all", "needed")), random.choice(("all", "wanted"))
+    return Case(text, patterns, tuple(steps), keep=keep, validate=validate)
+
+
+def _leaf(random: Random) -> str:
+    return f"<{random.choice(_VALUES)}/>"
+
+
+def _leaves(random: Random, widget: Widget) -> dict[str, Any]:
+    """What the call of a stream may well bring where it stands."""
+    tree = widget.document.tree
+    stream = random.choice(sorted(tree.calls()))
+    edit: dict[str, Any] = {"stream": stream}
+    is_top = tree.label(tree.parent(tree.calls()[stream])) == "r"
+    if random.random() < 0.12:
+        edit["end"] = True
+    elif is_top or random.random() < 0.15:
+        label = random.choice("abc")
+        inside = "".join(_leaf(random) for _ in range(random.randint(0, 3)))
+        edit["insert"] = f"<{label}>{inside}</{label}>"
+    else:
+        edit["insert"] = _leaf(random)
+    return {**edit, "at": (widget.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
+
+
+def _make_any_case(random: Random) -> Case:
     streams = random.randint(1, 4)
     text = small_cases.document(random, random.randint(1, 12), streams)
     may_delete = random.random() < 0.15

@@ -62,7 +62,8 @@ class CountingEngine:
         """What is kept at a site; at the document node, for the root relations."""
         if node == DOCUMENT_NODE:
             return list(self._roots.values())
-        return self._sites[node].states
+        site = self._sites.get(node)  # there is none without programs
+        return [] if site is None else site.states
 
     def sites(self) -> list[int]:
         """The nodes at which deltas are joined, the document node among them."""
