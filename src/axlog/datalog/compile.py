@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from axlog.datalog.hoist import Token, hoist, mentions
+from axlog.datalog.hoist import Token, hoist, own_mentions
 from axlog.language.normal import normalise
 from axlog.language.pattern import (
     Axis,
@@ -32,6 +32,7 @@ from axlog.language.pattern import (
     TimeConstraint,
     ValueConstraint,
     Variable,
+    branches_of,
     nodes_of,
 )
 from axlog.language.scopes import exported_variables
@@ -196,6 +197,7 @@ class _Compiler:
             if any(node.name in shown for node in nodes_of(gather.node))
         ]
         self._numbers: dict[str, int] = {}
+        self._mentions: dict[int, frozenset[Column]] = {}
 
     def root(self) -> Relation:
         pattern = self.pattern
@@ -211,6 +213,15 @@ class _Compiler:
         if scope.pending:
             self._refuse("a constraint compares what is never together in one place")
         return root
+
+    def _mentioned(self, branch: Branch) -> frozenset[Column]:
+        """The columns of all that a branch mentions."""
+        known = self._mentions.get(id(branch))  # a part of the pattern, which lives on
+        if known is None:
+            own = _columns(own_mentions(branch))
+            known = own.union(*(self._mentioned(below) for below in branches_of(branch)))
+            self._mentions[id(branch)] = known
+        return known
 
     def _refuse(self, reason: str) -> None:
         self.refusal = self.refusal or reason
@@ -228,13 +239,13 @@ class _Compiler:
             own = self._own(node, scope)
         own_columns = frozenset(column for column, _ in own)
         relation = Relation(name, node, own)
-        each = [_columns(mentions(branch)) for branch in branches]
+        each = [self._mentioned(branch) for branch in branches]
         edges: list[Edge] = []
         choices: list[Choice] = []
         for branch, others in zip(branches, _all_but_one(each), strict=True):
             elsewhere = scope.needed.union(own_columns, *others)
             if isinstance(branch, Collect) and any(
-                column.startswith("$") for column in _columns(mentions(branch)) & elsewhere
+                column.startswith("$") for column in self._mentioned(branch) & elsewhere
             ):
                 self._refuse("a collected path mentions a variable of the rest")
             if isinstance(branch, PatternNode):
@@ -308,7 +319,7 @@ class _Compiler:
     def _absence(self, branch: Not, bound: set[Column], elsewhere: frozenset[Column]) -> Absence:
         inner = _Scope([_test(constraint) for constraint in branch.where], frozenset(bound))
         body = self._relation(self._name("not"), None, branch.branches, inner)
-        shared = {c for c in _columns(mentions(branch)) & elsewhere if c.startswith("$")}
+        shared = {c for c in self._mentioned(branch) & elsewhere if c.startswith("$")}
         compared = {column for test in inner.pending for column in test.columns}
         if not shared <= bound or not compared <= bound | set(body.columns):
             self._refuse("a `not` mentions what is bound only outside its reach")

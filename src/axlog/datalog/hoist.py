@@ -36,19 +36,29 @@ Token = str
 
 def hoist(pattern: Pattern) -> Pattern:
     """The pattern with every connective where it can be evaluated, if there is such a place."""
+    if not any(map(_has_connective, pattern.branches)):
+        return pattern
     outputs = frozenset(f"${o.of}" for o in pattern.outputs) | {f"#{o.of}" for o in pattern.outputs}
     outside = outputs.union(*(mentioned_by(constraint) for constraint in pattern.where))
     return replace(pattern, branches=_Hoister().conjunction(pattern.branches, outside))
 
 
+def _has_connective(branch: Branch) -> bool:
+    return not isinstance(branch, PatternNode) or any(map(_has_connective, branch.branches))
+
+
 def mentions(branch: Branch) -> frozenset[Token]:
     """Everything that a branch binds, names or uses, at whatever depth."""
-    found: set[Token] = set()
+    return own_mentions(branch).union(*(mentions(below) for below in branches_of(branch)))
+
+
+def own_mentions(branch: Branch) -> frozenset[Token]:
+    """What a branch itself binds, names or uses, not what hangs below it."""
     if isinstance(branch, PatternNode):
-        found |= _own_mentions(branch)
-    elif isinstance(branch, Not):
-        found = found.union(*(mentioned_by(constraint) for constraint in branch.where))
-    return frozenset(found).union(*(mentions(below) for below in branches_of(branch)))
+        return frozenset(_own_mentions(branch))
+    if isinstance(branch, Not):
+        return frozenset[Token]().union(*(mentioned_by(each) for each in branch.where))
+    return frozenset()
 
 
 def mentioned_by(constraint: Constraint) -> frozenset[Token]:
@@ -67,8 +77,10 @@ def bound_by(branches: Iterable[Branch]) -> frozenset[Token]:
 
 
 def _own_mentions(node: PatternNode) -> set[Token]:
-    operands = [node.test, *(comparison.operand for comparison in node.comparisons)]
-    found = {f"${operand.name}" for operand in operands if isinstance(operand, Variable)}
+    found = {f"${node.test.name}"} if isinstance(node.test, Variable) else set()
+    for comparison in node.comparisons:
+        if isinstance(comparison.operand, Variable):
+            found.add(f"${comparison.operand.name}")
     return found if node.name is None else found | {f"#{node.name}"}
 
 

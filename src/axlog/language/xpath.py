@@ -27,6 +27,7 @@ from axlog.language.pattern import Axis, Kind, Output, Pattern, Wildcard
 from axlog.language.xpath_conditions import Conditions, is_condition
 from axlog.language.xpath_growing import Choice, Conjunction, Growing, nothing
 from axlog.language.xpath_hanging import Site
+from axlog.language.xpath_plain import plain
 from axlog.language.xpath_routes import Route, Trail
 from axlog.language.xpath_steps import DOCUMENT, Spot
 from axlog.language.xpath_syntax import ExpressionParser
@@ -62,8 +63,19 @@ def parse_xpath(
 
 @lru_cache(maxsize=512)
 def _parse(text: str, namespaces: tuple[tuple[str, str], ...], show: tuple[str, ...]) -> Pattern:
+    outputs = _outputs(show)
+    pattern = plain(text, outputs, SELECTED)
+    if pattern is None:
+        pattern = parse_any(text, namespaces, outputs)
+    return pattern
+
+
+def parse_any(
+    text: str, namespaces: tuple[tuple[str, str], ...], outputs: tuple[Output, ...]
+) -> Pattern:
+    """The pattern of any expression, by the parser proper."""
     expression = ExpressionParser(text, dict(namespaces)).whole()
-    pattern = Selecting(text).pattern(expression, _outputs(show))
+    pattern = Selecting(text).pattern(expression, outputs)
     check(pattern)
     return pattern
 
