@@ -14,17 +14,17 @@ terms of what went are evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from axlog.document.delta import Delta
-from axlog.document.tree import NONE, Tree
+from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.structural import ancestors, passing, subtrees
-from axlog.language.pattern import Axis, Name, PatternNode
+from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
 
 
 class NodeTable:
@@ -32,17 +32,38 @@ class NodeTable:
 
     def __init__(self, nodes: Handles) -> None:
         self.nodes = nodes
-        self._by_test: dict[tuple[bool, object], Handles] = {}
+        self._kinds: Handles | None = None
+        self._labels: Handles = NOTHING
+        self._by_label: dict[tuple[int, int], Handles] = {}
 
     def passing(self, columns: Columns, step: PatternNode) -> Handles:
-        """The nodes that pass a pattern node's test; worked out once for each label."""
-        if not isinstance(step.test, Name):
-            return self.nodes[passing(columns, self.nodes, step)]
-        asked = (step.axis is Axis.ATTRIBUTE, step.test)
-        found = self._by_test.get(asked)
-        if found is None:
-            found = self._by_test[asked] = self.nodes[passing(columns, self.nodes, step)]
+        """The nodes that pass a pattern node's test."""
+        found = self.candidates(columns, step)
+        if isinstance(step.test, Literal):
+            found = found[passing(columns, found, step)]
         return found
+
+    def candidates(self, columns: Columns, step: PatternNode) -> Handles:
+        """The same, but for a text any text; worked out once for each label."""
+        match step.test:
+            case Name(label=label):
+                is_attribute = step.axis is Axis.ATTRIBUTE
+                number = columns.tree._name_ids.get(f"@{label}" if is_attribute else label, -2)
+                return self._labelled(columns, ATTRIBUTE if is_attribute else ELEMENT, number)
+            case Literal() | AnyText():
+                return self._labelled(columns, TEXT, NONE)
+        return self.nodes[passing(columns, self.nodes, step)]
+
+    def _labelled(self, columns: Columns, kind: int, label: int) -> Handles:
+        known = self._by_label.get((kind, label))
+        if known is None:
+            if self._kinds is None:
+                self._kinds, self._labels = columns.kind[self.nodes], columns.label[self.nodes]
+            is_wanted = self._kinds == kind
+            if kind != TEXT:
+                is_wanted &= self._labels == label
+            known = self._by_label[kind, label] = self.nodes[is_wanted]
+        return known
 
 
 @dataclass(slots=True)
@@ -51,7 +72,8 @@ class DeltaTables:
 
     delta: Delta
     removed: NodeTable
-    parents: Handles  # of the removed roots
+    roots: Handles  # of what is removed
+    parents: Handles  # of those roots
     touched: Handles  # nodes above what changes, or changed themselves: values may be others
     changed: Handles
     added: NodeTable = field(default_factory=lambda: NodeTable(NOTHING))
@@ -70,7 +92,7 @@ def before(columns: Columns, delta: Delta) -> DeltaTables:
     parents = columns.parent[roots]
     places = np.concatenate([parents, columns.parent[handles(delta.added)], changed])
     touched = ancestors(columns, places[places != NONE])
-    return DeltaTables(delta, NodeTable(removed), parents, touched, changed)
+    return DeltaTables(delta, NodeTable(removed), roots, parents, touched, changed)
 
 
 def after(tree: Tree, tables: DeltaTables) -> None:
@@ -82,22 +104,47 @@ def after(tree: Tree, tables: DeltaTables) -> None:
 @contextmanager
 def rehung(columns: Columns, tables: DeltaTables) -> Iterator[None]:
     """What went hangs by its parents again, for those who look up from it."""
-    roots = handles(tables.delta.removed)
-    columns.parent[roots] = tables.parents
+    columns.parent[tables.roots] = tables.parents
     try:
         yield
     finally:
-        columns.parent[roots] = NONE
+        columns.parent[tables.roots] = NONE
 
 
-@dataclass(slots=True)
 class Era:
     """One side of an update for one view: the document before it, or after.
 
-    `members` are, for each pattern node, the nodes of its relation that this side has and the other
-    has not, restated ones too. `is_moving` says by handle what is on one side only, whichever.
+    `is_moving` says by handle what is on one side only, whichever, restated nodes too; `candidates`
+    and `members` are, for each pattern node, the nodes of this side that may be in its relation,
+    and those that are, worked out when asked for.
     """
 
-    sign: int
-    is_moving: Mask
-    members: dict[int, Handles] = field(default_factory=dict)
+    def __init__(
+        self,
+        sign: int,
+        is_moving: Mask,
+        candidates: Callable[[int], Handles],
+        members: Callable[[int], Handles],
+        restates: bool,
+    ) -> None:
+        self.sign = sign
+        self.is_moving = is_moving
+        self.restates = restates  # whether some node is on both sides
+        self.candidates = candidates
+        self._members: dict[int, Handles] = {}
+        self._work_out = members
+
+    def members(self, number: int) -> Handles:
+        known = self._members.get(number)
+        if known is None:
+            known = self._members[number] = self._work_out(number)
+        return known
+
+
+def still(columns: Columns) -> Era:
+    """No update: all that is in the document stays."""
+
+    def none(number: int) -> Handles:
+        return NOTHING
+
+    return Era(1, np.zeros(len(columns.kind), dtype=np.bool_), none, none, False)

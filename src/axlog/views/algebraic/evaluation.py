@@ -66,11 +66,15 @@ class Evaluation:
         return known
 
     def _evaluated_inside(self, node: ShapeNode) -> Table:
-        own = node_column(node.number)
-        table = self._leaf(node, self.era.members[node.number])
-        for below in node.below:
-            table = joined(table, self._lifted(self.inside(below), below), own)
-        return table
+        if not node.below:
+            return self._leaf(node, self.era.members(node.number))
+        tables = [self._lifted(self.inside(below), below) for below in node.below]
+        table = self._taken(min(tables, key=len), node, self._is_member)
+        smallest = min(range(len(tables)), key=lambda at: len(tables[at]))
+        for at, other in enumerate(tables):
+            if at != smallest:
+                table = joined(table, other, node_column(node.number))
+        return self._with_values(table, node, self._past)
 
     def _leaf(self, node: ShapeNode, nodes: Handles) -> Table:
         columns = self.selections.values(node, nodes, self._past)
@@ -89,7 +93,7 @@ class Evaluation:
             positions, parents = navigate(self.columns, nodes, node.step.axis)
             rows, reached = positions.astype(np.int64), parents.astype(np.int64)
         lifted = table.taken(rows, {above: reached})
-        return lifted.keeping({above, *self.shape.kept_above(number)})
+        return lifted.keeping({above, *self.shape.kept_above[number]})
 
     # Through what stays ---------------------------------------------------------------------------
 
@@ -103,15 +107,41 @@ class Evaluation:
 
     def _staying(self, table: Table, number: int) -> Table:
         """The rows whose node of this number stays and is in its relation."""
-        if number == ROOT or not len(table):
+        if number == ROOT:
             return table
-        node = self.shape.nodes[number]
-        nodes = table.columns[node_column(number)].astype(np.int32)
-        distinct, places = np.unique(nodes, return_inverse=True)
-        stays = distinct[~self._is_moving[distinct]]
-        members = self.selections.members(self.columns, node, stays)
-        is_member = np.isin(distinct, members)
-        return table if is_member.all() else table.taken(is_member[places])
+        return self._taken(table, self.shape.nodes[number], self._is_staying)
+
+    def _taken(
+        self, table: Table, node: ShapeNode, is_wanted: Callable[[ShapeNode, Handles], Mask]
+    ) -> Table:
+        """The rows whose node of this number is wanted."""
+        if not len(table):
+            return table
+        nodes = table.columns[node_column(node.number)].astype(np.int32)
+        if node.is_selective:  # values are looked at once for each node
+            distinct, places = np.unique(nodes, return_inverse=True)
+            wanted = is_wanted(node, distinct)[places]
+        else:
+            wanted = is_wanted(node, nodes)
+        return table if wanted.all() else table.taken(wanted)
+
+    def _is_staying(self, node: ShapeNode, nodes: Handles) -> Mask:
+        """Which nodes stay and are in a relation."""
+        return self._is_here(node, nodes, ~self._is_moving[nodes])
+
+    def _is_member(self, node: ShapeNode, nodes: Handles) -> Mask:
+        """Which nodes are in the delta of a relation."""
+        # What goes was asked its conditions while it was still in place.
+        if self.era.restates or (node.conditions and self.era.sign < 0):
+            return np.isin(nodes, self.era.members(node.number))
+        return self._is_here(node, nodes, self._is_moving[nodes])
+
+    def _is_here(self, node: ShapeNode, nodes: Handles, wanted: Mask) -> Mask:
+        wanted &= self.selections.is_tested(self.columns, node, nodes)
+        if node.is_selective:
+            selected = self.selections.selected(self.columns, node, nodes[wanted])
+            wanted &= np.isin(nodes, selected)
+        return wanted
 
     def term(self, term: Term, kept: Kept | None = None) -> Table:
         """The rows of a term, with the columns that rows of the view are made of."""
@@ -146,7 +176,7 @@ class Evaluation:
         for below in node.below:
             if below in term.delta:
                 tables.append(self.risen(below))
-            elif term.delta.isdisjoint(self.shape.subpattern(below)):
+            elif term.delta.isdisjoint(self.shape.subpatterns[below]):
                 cold.append(below)
             else:
                 tables.append(self._staying(self._lifted(self._hot(below, term), below), number))
@@ -156,12 +186,12 @@ class Evaluation:
             table = joined(table, other, own)
         return self._with_values(self._beside(table, number, cold), node)
 
-    def _with_values(self, table: Table, node: ShapeNode) -> Table:
-        """With what outputs show of a node that stays."""
+    def _with_values(self, table: Table, node: ShapeNode, past: Past | None = None) -> Table:
+        """With what outputs show of a node, where that is not the node."""
         if not node.values:
             return table
         nodes = table.columns[node_column(node.number)].astype(np.int32)
-        values = self.selections.values(node, nodes)
+        values = self.selections.values(node, nodes, past)
         return Table({**table.columns, **values}, table.counts)
 
     def _beside(self, table: Table, number: int, branches: Iterable[int]) -> Table:
@@ -182,7 +212,7 @@ class Evaluation:
             np.ones(len(nodes), dtype=np.int64),
         )
         table = self._with_values(self._beside(table, number, node.below), node)
-        return table.keeping({above, *self.shape.kept_above(number)})
+        return table.keeping({above, *self.shape.kept_above[number]})
 
     def _reached(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
         """Pairs of contexts and the nodes of a relation that stay, along the edge."""
@@ -238,7 +268,7 @@ class Evaluation:
         if number == ROOT:
             table = self._leaf(node, handles([DOCUMENT_NODE]))
         elif number in term.delta:
-            table = self._leaf(node, self.era.members[number])
+            table = self._leaf(node, self.era.members(number))
         else:
             base = Bulk(self.columns).base(node.step)
             if node.step.axis is Axis.SELF:  # the test of `self` may take nodes of any kind

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from axlog.document.tree import Tree
-from axlog.evaluate.bulk import Bulk
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
 from axlog.evaluate.structural import passing, subtrees
-from axlog.language.pattern import Name
-from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
+from axlog.language.pattern import Axis, Name
+from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
 from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
@@ -94,8 +93,9 @@ class Propagation:
     def before(self, columns: Columns) -> None:
         """Note the nodes that go, and those that may be turned."""
         for node in self.shape.nodes[1:]:
-            going = self.tables.removed.passing(columns, node.step)
-            self._removed[node.number] = self.selections.selected(columns, node, going)
+            if node.conditions:  # others can be asked when the nodes are out
+                going = self.tables.removed.passing(columns, node.step)
+                self._removed[node.number] = self.selections.selected(columns, node, going)
             watched = self.tables.touched if node.reads_below else self.tables.changed
             if len(watched):
                 was = self.selections.members(columns, node, watched)
@@ -120,9 +120,13 @@ class Propagation:
             return self.recomputed(columns, rows, "the update moves more than the view looks at")
         old, new = self._eras(columns, restated)
         gone = self._rows_of_gone(rows, old)
-        with rehung(columns, self.tables):
-            lost = self._evaluated(columns, old, kept)
-        come = self._evaluated(columns, new, kept)
+        lost: list[Table] | None = []
+        come: list[Table] | None = []
+        if self.tables.delta.removed or len(restated):
+            with rehung(columns, self.tables):
+                lost = self._evaluated(columns, old, kept)
+        if self.tables.delta.added or len(restated):
+            come = self._evaluated(columns, new, kept)
         if lost is None or come is None:
             return self.recomputed(columns, rows, "too many terms are left")
         signed = [*(table.times(-1) for table in (*gone, *lost)), *come]
@@ -177,21 +181,38 @@ class Propagation:
         is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
         for nodes in (self.tables.removed.nodes, self.tables.added.nodes, restated):
             is_moving[nodes] = True
-        old, new = Era(-1, is_moving), Era(1, is_moving)
         again = NodeTable(restated)
-        for node in self.shape.nodes[1:]:
-            number = node.number
-            come = self.tables.added.passing(columns, node.step)
-            come = self.selections.selected(columns, node, come)
-            old.members[number], new.members[number] = self._removed[number], come
-            if len(restated):
-                now = self.selections.selected(columns, node, again.passing(columns, node.step))
-                watched = self._watched.get(number, NOTHING)
-                was = np.intersect1d(self._was.get(number, NOTHING), restated)
-                past = np.concatenate([now[~np.isin(now, watched)], was]).astype(np.int32)
-                old.members[number] = np.concatenate([self._removed[number], past])
-                new.members[number] = np.concatenate([come, now])
-        return old, new
+
+        def known(table: NodeTable, number: int) -> Handles:
+            found = table.candidates(columns, self.shape.nodes[number].step)
+            if not len(restated):
+                return found
+            back = again.candidates(columns, self.shape.nodes[number].step)
+            return np.concatenate([found, back, self._was.get(number, NOTHING)])
+
+        def selected(table: NodeTable, number: int) -> Handles:
+            node = self.shape.nodes[number]
+            return self.selections.selected(columns, node, table.passing(columns, node.step))
+
+        def old(number: int) -> Handles:
+            gone = self._removed.get(number)
+            gone = selected(self.tables.removed, number) if gone is None else gone
+            if not len(restated):
+                return gone
+            now = selected(again, number)
+            watched = self._watched.get(number, NOTHING)
+            was = np.intersect1d(self._was.get(number, NOTHING), restated)
+            return np.concatenate([gone, now[~np.isin(now, watched)], was]).astype(np.int32)
+
+        def new(number: int) -> Handles:
+            come = selected(self.tables.added, number)
+            return np.concatenate([come, selected(again, number)]) if len(restated) else come
+
+        restates = bool(len(restated))
+        return (
+            Era(-1, is_moving, lambda n: known(self.tables.removed, n), old, restates),
+            Era(1, is_moving, lambda n: known(self.tables.added, n), new, restates),
+        )
 
     # Rows -----------------------------------------------------------------------------------------
 
@@ -200,24 +221,21 @@ class Propagation:
         if "4.3" not in self.options.rules:
             return []
         slots = [
-            self._slots(rows, number, old.members[number])
+            self._slots(rows, number, gone, old.is_moving)
             for number in self.shape.stored
-            if number in old.members and len(old.members[number])
+            if number and len(gone := old.candidates(number))
         ]
         return [rows.table(np.unique(np.concatenate(slots)))] if slots else []
 
-    def _slots(self, rows: Relation, number: int, nodes: Handles) -> Integers:
+    def _slots(self, rows: Relation, number: int, nodes: Handles, is_moving: Mask) -> Integers:
+        """The rows that show one of the nodes: by index, or where rows are fewer by a scan."""
         column = node_column(number)
-        if self.options.deletion == "index":
+        if self.options.deletion == "index" and len(nodes) < len(rows):
             return rows.with_value(column, nodes.astype(np.int64))
-        is_gone: Mask = np.zeros(len(self.tree._kind), dtype=np.bool_)
-        is_gone[nodes] = True
-        return rows.scanned(column, is_gone)
+        return rows.scanned(column, is_moving)
 
     def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
         """The terms of one side that are left."""
-        if not any(map(len, era.members.values())):
-            return []
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
         terms = self._terms(era.sign, facts)
@@ -237,14 +255,27 @@ class Propagation:
         return [one for one in every if isinstance(one, Term)]
 
     def _facts(self, columns: Columns, era: Era) -> Facts:
-        matched = frozenset(number for number, nodes in era.members.items() if len(nodes))
-        above = self._above(columns, era)
-        labelled = frozenset(
-            node.number
-            for node in self.shape.nodes[1:]
-            if node.below and passing(columns, above, node.step).any()
+        """What the delta tables say of the view; texts and values are read only where it matters.
+
+        A node in whose subpattern some label has no delta cannot be in a term, nor can one below
+        which the update does not come.
+        """
+        shape = self.shape
+        numbers = range(1, len(shape.nodes))
+        labelled = {number for number in numbers if len(era.candidates(number))}
+        above = self._above(columns, era) if labelled else NOTHING
+        over = frozenset(
+            number
+            for number in numbers
+            if shape.nodes[number].below and passing(columns, above, shape.nodes[number].step).any()
         )
-        return Facts(matched, labelled)
+        asked: set[int] = set()
+        for number in labelled:
+            inside = set(shape.subpatterns[number])
+            if inside <= labelled and over.issuperset(shape.above[number]):
+                asked |= inside
+        matched = {n for n in labelled if n not in asked or len(era.members(n))}
+        return Facts(frozenset(matched), over)
 
     def _above(self, columns: Columns, era: Era) -> Handles:
         """What stays above the places of the update, or above what is restated."""
@@ -263,8 +294,7 @@ class Propagation:
 def everything(columns: Columns, selections: Selections) -> Table:
     """All rows of a view, with their counts."""
     shape = selections.shape
-    era = Era(1, np.zeros(len(columns.kind), dtype=np.bool_))
-    table = Evaluation(columns, selections, era).everything()
+    table = Evaluation(columns, selections, still(columns)).everything()
     if shape.times:
         now = np.frombuffer(selections.tree._time, dtype=np.int64)
         table = within_times(table, shape, now, {})
@@ -301,6 +331,10 @@ def relations_size(columns: Columns, shape: Shape) -> int:
     tree = columns.tree
     total = 0
     for node in shape.nodes[1:]:
-        named = isinstance(node.step.test, Name)
-        total += len(Bulk(columns).base(node.step)) if named else len(tree)
+        match node.step.test:
+            case Name(label=label):
+                is_attribute = node.step.axis is Axis.ATTRIBUTE
+                total += len(tree.partition(f"@{label}" if is_attribute else label))
+            case _:
+                total += len(tree)
     return total

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from axlog.language.normal import bound_names, normalise
 from axlog.language.pattern import (
@@ -45,7 +45,7 @@ ROOT = 0
 _ROOT_STEP = PatternNode(Axis.SELF, AnyNode())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShapeNode:
     """One pattern node: its edge, its test, its selection."""
 
@@ -57,22 +57,16 @@ class ShapeNode:
     collects: tuple[Collect, ...] = ()
     values: tuple[int, ...] = ()  # outputs that show its label, time or string value
 
-    @property
+    @cached_property
     def constants(self) -> tuple[Comparison, ...]:
         return tuple(c for c in self.step.comparisons if not isinstance(c.operand, Variable))
 
-    @property
-    def variable(self) -> str | None:
-        """The variable that its string value binds."""
-        bound = [c.operand.name for c in self.step.comparisons if isinstance(c.operand, Variable)]
-        return bound[0] if bound else None
-
-    @property
+    @cached_property
     def is_selective(self) -> bool:
         """Whether it asks for more than its test."""
         return bool(self.constants or self.conditions)
 
-    @property
+    @cached_property
     def reads_below(self) -> bool:
         """Whether a change below a node can change what holds, or is shown, of the node."""
         return bool(self.step.comparisons or self.conditions)
@@ -82,7 +76,7 @@ class ShapeNode:
         return f"@{test}" if self.step.axis is Axis.ATTRIBUTE else test
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Shape:
     """A pattern's nodes, what its rows are known by, and what they show."""
 
@@ -93,48 +87,47 @@ class Shape:
     times: tuple[TimeConstraint, ...]
     anchors: dict[str, int] = field(default_factory=dict)  # name inside a collect to its node
 
-    def kept_above(self, number: int) -> frozenset[Column]:
-        """The columns of a subpattern that something outside it needs, its own node aside."""
-        inside = set(self.subpattern(number))
-        return frozenset(
-            column
-            for column in self.needed
-            if (column.number if column.kind == "node" else self.home(column.number)) in inside
-        )
-
-    @property
+    @cached_property
     def needed(self) -> frozenset[Column]:
         """The columns that rows or constraints are made of."""
         constrained = {node_column(self.named[n]) for each in self.times for _, n in each.terms}
         return frozenset(self.key) | constrained
 
-    def home(self, output: int) -> int:
-        """The node that an output is about."""
-        for node in self.nodes:
-            if output in node.values:
-                return node.number
-        return self.number_of(self.pattern.outputs[output])
-
-    def number_of(self, output: Output) -> int:
-        return self.anchors[output.of] if output.of in self.anchors else self.named[output.of]
-
-    def subpattern(self, number: int) -> Iterator[int]:
-        """A node and all below it, parents first."""
-        yield number
-        for below in self.nodes[number].below:
-            yield from self.subpattern(below)
-
-    def ancestors(self, number: int) -> Iterator[int]:
-        """The pattern nodes above a node, the document node left out."""
-        number = self.nodes[number].above
-        while number != ROOT:
-            yield number
-            number = self.nodes[number].above
-
-    @property
+    @cached_property
     def stored(self) -> frozenset[int]:
         """The pattern nodes whose ids a row is known by."""
         return frozenset(column.number for column in self.key if column.kind == "node")
+
+    @cached_property
+    def subpatterns(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, itself and all below it, parents first."""
+        found: list[tuple[int, ...]] = [()] * len(self.nodes)
+        for node in reversed(self.nodes):
+            below = [number for child in node.below for number in found[child]]
+            found[node.number] = (node.number, *below)
+        return tuple(found)
+
+    @cached_property
+    def above(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the nodes above it, the nearest first, the document node left out."""
+        found: list[tuple[int, ...]] = [()]
+        for node in self.nodes[1:]:
+            found.append(() if node.above == ROOT else (node.above, *found[node.above]))
+        return tuple(found)
+
+    @cached_property
+    def kept_above(self) -> tuple[frozenset[Column], ...]:
+        """For each subpattern, the columns of it that rows or constraints are made of."""
+        return tuple(
+            frozenset(column for column in self.needed if self.home(column) in inside)
+            for inside in map(set, self.subpatterns)
+        )
+
+    def home(self, column: Column) -> int:
+        """The node that a column is about."""
+        if column.kind == "node":
+            return column.number
+        return next(node.number for node in self.nodes if column.number in node.values)
 
     def __str__(self) -> str:
         return " ⋈ ".join(f"R_{node}" for node in self.nodes[1:])

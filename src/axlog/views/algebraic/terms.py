@@ -110,7 +110,7 @@ def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
     """Propositions 3.8 and 4.7: the ids of the targets show no ancestor of that label."""
     assert facts is not None
     for root in term.roots:
-        for above in term.shape.ancestors(root):
+        for above in term.shape.above[root]:
             if above not in facts.above:
                 named, wanted = term.shape.nodes[root], term.shape.nodes[above]
                 return f"no {wanted} is above the update, so R_{wanted} Δ_{named} is empty"
@@ -188,8 +188,8 @@ def _possible_roots(shape: Shape, sign: int, facts: Facts) -> dict[int, frozense
     barred = shape.stored if sign < 0 else frozenset()
     found = {}
     for node in shape.nodes[1:]:
-        below = frozenset(shape.subpattern(node.number))
-        is_above = all(above in facts.above for above in shape.ancestors(node.number))
+        below = frozenset(shape.subpatterns[node.number])
+        is_above = all(above in facts.above for above in shape.above[node.number])
         if below <= facts.matched and is_above and not below & barred:
             found[node.number] = below
     return found
