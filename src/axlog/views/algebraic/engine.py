@@ -1,4 +1,4 @@
-"""What the algebraic views of one document share: the delta tables of an update, made once."""
+"""What the algebraic views of one document share: an update's delta tables, and snowcaps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from axlog.document.tree import Tree
 from axlog.evaluate.columns import Columns
 from axlog.views.algebraic import deltas
 from axlog.views.algebraic.deltas import DeltaTables
+from axlog.views.algebraic.lattice import Lattice
 
 
 class AlgebraicEngine:
@@ -16,6 +17,8 @@ class AlgebraicEngine:
         self.tree = tree
         self._tables: DeltaTables | None = None
         self._has_come = False
+        self.lattice = Lattice()
+        self._version = tree.version
         self.walked = 0  # nodes that delta tables were made of since the start
 
     def before(self, columns: Columns, delta: Delta) -> DeltaTables:
@@ -23,9 +26,12 @@ class AlgebraicEngine:
         if self._tables is None or self._tables.delta is not delta:
             self._tables, self._has_come = deltas.before(columns, delta), False
             self.walked += self._tables.size
+            if self._version != self.tree.version:
+                self.lattice.forget()  # it was not shown every update
+            self.lattice.before(columns, self._tables)
         return self._tables
 
-    def after(self, delta: Delta) -> DeltaTables:
+    def after(self, columns: Columns, delta: Delta) -> DeltaTables:
         """CD+: with what has come."""
         tables = self._tables
         assert tables is not None
@@ -34,4 +40,6 @@ class AlgebraicEngine:
             deltas.after(self.tree, tables)
             self._has_come = True
             self.walked += len(tables.added.nodes)
+            self.lattice.follow(columns, tables)
+            self._version = self.tree.version
         return tables

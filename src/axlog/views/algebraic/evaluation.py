@@ -24,14 +24,15 @@ from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.structural import from_document, navigate
 from axlog.language.pattern import Axis
 from axlog.views.algebraic.deltas import Era
+from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
 from axlog.views.algebraic.tables import Integers, Table, joined, node_column
 from axlog.views.algebraic.terms import Term
 
 Past = Mapping[tuple[int, int], int]
-Kept = Callable[[frozenset[int]], "Table | None"]
-"""The kept snowcap of a set of pattern nodes, narrowed to what can join; None if it is not kept."""
+Kept = Callable[[frozenset[int]], "tuple[Relation, dict[int, int]] | None"]
+"""The kept snowcap of a set of pattern nodes, with its own numbers for theirs; None without one."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
 
@@ -55,6 +56,8 @@ class Evaluation:
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
         self.scanned = 0  # nodes that stay and were looked at below the nodes reached
+        self.work = 0  # the same for the last term
+        self.served = False  # whether a kept snowcap served the last term
 
     # Inside the delta -----------------------------------------------------------------------------
 
@@ -80,6 +83,11 @@ class Evaluation:
         columns = self.selections.values(node, nodes, self._past)
         columns[node_column(node.number)] = nodes.astype(np.int64)
         return Table(columns, np.ones(len(nodes), dtype=np.int64))
+
+    def leaf_below_its_parent(self, number: int) -> Table:
+        """The delta of one pattern node alone, with all nodes that could be its parent's."""
+        node = self.shape.nodes[number]
+        return self._lifted(self._leaf(node, self.era.members(number)), number)
 
     def _lifted(self, table: Table, number: int) -> Table:
         """Rows of a subpattern with the nodes that its parent can be, instead of its own."""
@@ -146,27 +154,46 @@ class Evaluation:
     def term(self, term: Term, kept: Kept | None = None) -> Table:
         """The rows of a term, with the columns that rows of the view are made of."""
         result: Table | None = None
-        if kept is not None and term.has_snowcap:
+        before = self.scanned
+        if not term.has_snowcap:
+            result = self._whole(ROOT, term)
+        elif kept is not None:
             result = self._with_snowcap(term, kept)
+        self.served = result is not None
         if result is None:
-            result = self._hot(ROOT, term) if term.has_snowcap else self._whole(ROOT, term)
+            result = self._hot(ROOT, term)
+        self.work = self.scanned - before
         return result.keeping(self.shape.needed)
 
     def _with_snowcap(self, term: Term, kept: Kept) -> Table | None:
-        parts = sorted((self.risen(root) for root in term.roots), key=len)
-        if not term.snowcap or not len(parts[0]):
+        """A term whose snowcap is kept: one lookup for each row of the delta; None if it is not."""
+        found = kept(term.snowcap) if term.snowcap else None
+        if found is None:
             return None
-        snowcap = kept(term.snowcap)
-        if snowcap is None:
-            return None
-        nodes = self.shape.nodes
-        for root in term.roots:
-            above = node_column(nodes[root].above)
-            if nodes[root].above == ROOT and above not in snowcap.columns:
-                zeros = np.zeros(len(snowcap), dtype=np.int64)
-                snowcap = Table({**snowcap.columns, above: zeros}, snowcap.counts)
-            snowcap = joined(snowcap, self.risen(root), above)
-        return snowcap
+        relation, numbers = found
+        names = {node_column(number): node_column(numbers[number]) for number in term.snowcap}
+        shown = {name: own for name, own in names.items() if own in relation.names}
+        roots = sorted(term.roots, key=lambda root: len(self.risen(root)))
+        parents = {root: node_column(self.shape.nodes[root].above) for root in roots}
+        first = next((root for root in roots if parents[root].number != ROOT), None)
+        if first is None:
+            whole = relation.table()
+            columns = {name: whole.columns[own] for name, own in shown.items()}
+            columns[node_column(ROOT)] = np.zeros(len(whole), dtype=np.int64)
+            table = Table(columns, whole.counts)
+        else:
+            part, on = self.risen(first), parents[first]
+            positions, slots = relation.pairs(names[on], part.columns[on])
+            values = {name: relation.values(own, slots) for name, own in shown.items()}
+            table = part.taken(positions, values)
+            table.counts = table.counts * relation.counts[slots]
+        for root in roots:
+            if root != first:
+                if parents[root] not in table.columns:
+                    zeros = np.zeros(len(table), dtype=np.int64)
+                    table = Table({**table.columns, parents[root]: zeros}, table.counts)
+                table = joined(table, self.risen(root), parents[root])
+        return table
 
     def _hot(self, number: int, term: Term) -> Table:
         """The subpattern of a node that stays, with something of the delta in it."""

@@ -25,6 +25,7 @@ from axlog.views.algebraic.propagation import Options, Propagation, Report, ever
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import refusal, shape_of
+from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
@@ -55,6 +56,7 @@ class Algebraic(Maintainer):
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
         self.report = Report("loaded")
+        self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
         with columns_of(tree) as columns:
             self.relation.add(everything(columns, self.selections))
 
@@ -66,7 +68,11 @@ class Algebraic(Maintainer):
         return self._shown(self.relation.slots())
 
     def told(self) -> tuple[str, ...]:
-        return report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
+        last = report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
+        return (*self.snowcaps.lines(), *last)
+
+    def close(self) -> None:
+        self.snowcaps.close()
 
     # An update ------------------------------------------------------------------------------------
 
@@ -94,10 +100,11 @@ class Algebraic(Maintainer):
         assert propagation is not None
         self._propagation = None
         with columns_of(self.tree) as columns:
-            self.engine.after(delta)
-            moved = propagation.after(columns, self.relation)
+            self.engine.after(columns, delta)
+            moved = propagation.after(columns, self.relation, self.snowcaps.find)
         self.report = propagation.report
         self._tables = propagation.tables
+        self.snowcaps.learn(self.report, len(self.relation))
         return self.relation.add(moved)
 
     # Rows -----------------------------------------------------------------------------------------

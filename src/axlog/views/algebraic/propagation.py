@@ -61,7 +61,8 @@ class Report:
     facts: dict[int, Facts] = field(default_factory=dict)
     moved: int = 0  # nodes on one side of the update only
     scanned: int = 0  # nodes that stay and were looked at
-    kept: int = 0  # terms that a kept snowcap served
+    costs: list[tuple[frozenset[int], int, bool]] = field(default_factory=list)
+    """For each term its snowcap, the nodes looked at, and whether the snowcap was kept."""
 
     def pruned(self, shape: Shape, rules: frozenset[str] = ALL) -> Iterator[Pruned]:
         """The terms that were not evaluated, and why."""
@@ -243,7 +244,13 @@ class Propagation:
             return None
         past = self._past if era.sign < 0 else None
         evaluation = Evaluation(columns, self.selections, era, past)
-        found = [self._constrained(evaluation.term(t, kept), era.sign) for t in terms]
+        if era.restates:
+            kept = None  # snowcaps hold what this view restates
+        found = []
+        for term in terms:
+            found.append(self._constrained(evaluation.term(term, kept), era.sign))
+            cost = (term.snowcap, evaluation.work, evaluation.served)
+            self.report.costs.append(cost)
         self.report.evaluated += terms
         self.report.scanned += evaluation.scanned
         return found

@@ -1,0 +1,268 @@
+"""Snowcaps: parts of views, from the root down, kept so that terms need not be joined from leaves.
+
+P5 3.5: the part of a term that stays is a snowcap (definition 3.11, proposition 3.12). A snowcap is
+kept from a smaller one and a leaf (proposition 3.13): with c the node that T has and T' has not,
+
+    ΔT = T' ⋈ Δ_c  +  ΔT' ⋈ Δ_c                      (what stays has no new node above it)
+
+so kept snowcaps come in chains, one for each level. Of T only the columns are kept that a term can
+join on or a row can show; what else T has is in the counts.
+
+The leaves are the document's own partitions and cost nothing. Snowcaps are the engine's, not the
+view's: views whose patterns begin alike share them. An update takes from each what goes and works
+out what comes; views then evaluate their terms on what stays; what comes is put in before the next
+update. An update that may turn a node of a snowcap (a rename, a value that is compared) leaves it
+behind: it is set up anew before the next update.
+
+Not kept: snowcaps with `or`, `not` or shown values in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from axlog.evaluate.columns import Columns, Handles, Mask
+from axlog.evaluate.structural import passing
+from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
+from axlog.views.algebraic.evaluation import Evaluation
+from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.selection import Codes, Selections
+from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
+from axlog.views.algebraic.tables import Column, Table, joined, node_column, nothing, together
+
+Nodes = frozenset[int]
+
+
+def may_be_kept(shape: Shape, nodes: Nodes) -> bool:
+    """Whether a set of pattern nodes is a snowcap that can be kept."""
+    return bool(nodes) and all(
+        not shape.nodes[n].conditions
+        and not shape.nodes[n].values
+        and shape.nodes[n].above in (ROOT, *nodes)
+        for n in nodes
+    )
+
+
+def chain(nodes: Nodes) -> list[Nodes]:
+    """The snowcaps of each level up to one: every node after the one it hangs on."""
+    ordered = sorted(nodes)
+    return [frozenset(ordered[:size]) for size in range(1, len(ordered) + 1)]
+
+
+def columns_of_snowcap(shape: Shape, nodes: Nodes) -> tuple[int, ...]:
+    """The nodes of a snowcap that terms join on, or rows show."""
+    joins = {n for n in nodes if any(below not in nodes for below in shape.nodes[n].below)}
+    shown = {column.number for column in shape.needed if column.kind == "node"} & nodes
+    return tuple(sorted(joins | shown))
+
+
+def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
+    """A snowcap as a shape of its own, and its numbers for the view's."""
+    numbers = {ROOT: ROOT, **{n: at for at, n in enumerate(sorted(nodes), 1)}}
+    made: list[ShapeNode] = []
+    for number in numbers:
+        node = shape.nodes[number]
+        below = tuple(numbers[b] for b in node.below if b in numbers)
+        step = replace(node.step, name=None, branches=())
+        made.append(ShapeNode(numbers[number], step, numbers[node.above], below))
+    key = tuple(node_column(numbers[n]) for n in columns_of_snowcap(shape, nodes))
+    return Shape(shape.pattern, tuple(made), {}, key, ()), numbers
+
+
+@dataclass(slots=True)
+class Snowcap:
+    """One kept snowcap, in numbers of its own."""
+
+    shape: Shape
+    relation: Relation
+    smaller: Snowcap | None
+    users: int = 0
+    is_stale: bool = True
+    is_turned: bool = False  # whether the present update may turn a node of it
+    gone: Table = field(default_factory=lambda: nothing(()))
+    come: Table = field(default_factory=lambda: nothing(()))
+
+    @property
+    def last(self) -> ShapeNode:
+        """The node that the smaller snowcap has not."""
+        return self.shape.nodes[-1]
+
+
+class Lattice:
+    """The kept snowcaps of one document."""
+
+    def __init__(self) -> None:
+        self._codes = Codes()  # of no use: no value is shown
+        self._kept: dict[tuple[object, ...], Snowcap] = {}
+        self._is_due = False
+        self.rows_moved = 0  # rows that snowcaps gained and lost since the start
+        self.builds = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    # Which there are ------------------------------------------------------------------------------
+
+    def users(self, shape: Shape, nodes: Nodes) -> int:
+        """How many keep this snowcap, for itself or for a larger one."""
+        known = self._kept.get(self._key(shape, nodes))
+        return 0 if known is None else known.users
+
+    def take(self, shape: Shape, nodes: Nodes) -> tuple[Snowcap, dict[int, int]]:
+        """The snowcap of these nodes and all smaller ones in its chain, kept for one more user.
+
+        With it, its own numbers for the view's.
+        """
+        smaller: Snowcap | None = None
+        for level in chain(nodes):
+            key = self._key(shape, level)
+            known = self._kept.get(key)
+            if known is None:
+                part, _ = part_of(shape, level)
+                known = Snowcap(part, Relation(part.key, part.key), smaller)
+                self._kept[key] = known
+            known.users += 1
+            smaller = known
+        assert smaller is not None
+        return smaller, part_of(shape, nodes)[1]
+
+    def drop(self, shape: Shape, nodes: Nodes) -> None:
+        """One user fewer."""
+        for level in chain(nodes):
+            key = self._key(shape, level)
+            self._kept[key].users -= 1
+            if not self._kept[key].users:
+                del self._kept[key]
+
+    def _key(self, shape: Shape, nodes: Nodes) -> tuple[object, ...]:
+        """What makes two snowcaps the same: nodes, edges, comparisons and columns."""
+        part, _ = part_of(shape, nodes)
+        described = tuple((n.above, n.step) for n in part.nodes)
+        above = () if len(nodes) == 1 else self._key(shape, chain(nodes)[-2])
+        return (described, part.key, above)  # the smaller one must have the columns this one needs
+
+    # An update ------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Put in what came with the last update."""
+        if self._is_due:
+            for snowcap in self._kept.values():
+                self._moved(snowcap, snowcap.come)
+                snowcap.come = nothing(snowcap.shape.key)
+        self._is_due = False
+
+    def forget(self) -> None:
+        """Every snowcap is to be set up anew."""
+        self._is_due = False
+        for snowcap in self._kept.values():
+            snowcap.is_stale = True
+
+    def before(self, columns: Columns, tables: DeltaTables) -> None:
+        """Set up what is not yet, and see what the update may turn."""
+        self.settle()
+        for snowcap in self._kept.values():
+            if snowcap.is_stale:
+                self._build(columns, snowcap)
+            snowcap.is_turned = self._may_turn(columns, snowcap, tables)
+
+    def _may_turn(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
+        """Whether a node that stays may come into the snowcap's relations, or leave them."""
+        for node in snowcap.shape.nodes[1:]:
+            watched = tables.touched if node.reads_below else tables.changed
+            if len(watched) and passing(columns, watched, node.step).any():
+                return True
+        return False
+
+    def follow(self, columns: Columns, tables: DeltaTables) -> None:
+        """Take away what goes, and work out what comes; until `settle` it holds what stays."""
+        for snowcap in self._kept.values():
+            if (
+                snowcap.is_turned
+                or self._may_turn(columns, snowcap, tables)
+                or (snowcap.smaller is not None and snowcap.smaller.is_stale)
+            ):
+                snowcap.is_stale = True
+            snowcap.gone = snowcap.come = nothing(snowcap.shape.key)
+        live = [snowcap for snowcap in self._kept.values() if not snowcap.is_stale]
+        if not live:
+            return
+        is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+        is_moving[tables.removed.nodes] = is_moving[tables.added.nodes] = True
+        with rehung(columns, tables):
+            for snowcap in live:
+                era = self._era(columns, snowcap, tables.removed, is_moving, -1)
+                snowcap.gone = self._difference(columns, snowcap, era)
+                self._moved(snowcap, snowcap.gone.times(-1))
+        for snowcap in live:
+            era = self._era(columns, snowcap, tables.added, is_moving, 1)
+            snowcap.come = self._difference(columns, snowcap, era)
+        self._is_due = True
+
+    def _build(self, columns: Columns, snowcap: Snowcap) -> None:
+        """Set a snowcap up from the document."""
+        evaluation = Evaluation(columns, self._selections(columns, snowcap), still(columns))
+        snowcap.relation = Relation(snowcap.shape.key, snowcap.shape.key)
+        snowcap.relation.add(together([evaluation.everything()], snowcap.shape.key))
+        snowcap.is_stale = False
+        self.builds += 1
+
+    def _era(
+        self, columns: Columns, snowcap: Snowcap, table: NodeTable, is_moving: Mask, sign: int
+    ) -> Era:
+        selections = self._selections(columns, snowcap)
+
+        def members(number: int) -> Handles:
+            node = snowcap.shape.nodes[number]
+            return selections.selected(columns, node, table.passing(columns, node.step))
+
+        def candidates(number: int) -> Handles:
+            return table.candidates(columns, snowcap.shape.nodes[number].step)
+
+        return Era(sign, is_moving, candidates, members, False)
+
+    def _selections(self, columns: Columns, snowcap: Snowcap) -> Selections:
+        return Selections(columns.tree, snowcap.shape, self._codes)
+
+    def _difference(self, columns: Columns, snowcap: Snowcap, era: Era) -> Table:
+        """T' ⋈ Δ_c + ΔT' ⋈ Δ_c."""
+        node = snowcap.last
+        evaluation = Evaluation(columns, self._selections(columns, snowcap), era)
+        leaf = evaluation.leaf_below_its_parent(node.number)
+        if not len(leaf):
+            return nothing(snowcap.shape.key)
+        above = node_column(node.above)
+        smaller = snowcap.smaller
+        if smaller is None or node.above == ROOT:
+            parts = [leaf] if smaller is None else self._beside_root(smaller, leaf, era)
+        else:
+            moved = smaller.gone if era.sign < 0 else smaller.come
+            parts = [looked_up(smaller.relation, leaf, above)]
+            if len(moved):
+                parts.append(joined(leaf, moved, above))
+        return together([part.keeping(snowcap.shape.key) for part in parts], snowcap.shape.key)
+
+    @staticmethod
+    def _beside_root(smaller: Snowcap, leaf: Table, era: Era) -> list[Table]:
+        """The same where the node hangs on the document, which is in every row."""
+        moved = smaller.gone if era.sign < 0 else smaller.come
+        root = node_column(ROOT)
+        tables = [smaller.relation.table(), *([moved] if len(moved) else [])]
+        rooted = [Table({**t.columns, root: np.zeros(len(t), np.int64)}, t.counts) for t in tables]
+        return [joined(leaf, table, root) for table in rooted]
+
+    def _moved(self, snowcap: Snowcap, table: Table) -> None:
+        if len(table):
+            slots, _, new = snowcap.relation.add(table)
+            snowcap.relation.release(slots[new == 0])
+            self.rows_moved += len(table)
+
+
+def looked_up(relation: Relation, table: Table, on: Column) -> Table:
+    """A table joined with a kept relation, by its reverse index."""
+    positions, slots = relation.pairs(on, table.columns[on])
+    columns = {name: relation.values(name, slots) for name in relation.names if name != on}
+    found = table.taken(positions, columns)
+    found.counts = found.counts * relation.counts[slots]
+    return found

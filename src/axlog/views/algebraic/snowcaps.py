@@ -1,0 +1,128 @@
+"""Which snowcaps a view keeps: none, one for each level, or by what they cost and save.
+
+P5 leaves the choice open (3.5, "optimal choice of snowcaps") and names what it depends on: the data
+and the updates. Both are measured here as updates go by. A term that was evaluated from the leaves
+says how many nodes it had to look at beside the path; its snowcap would have saved that, at the
+price of following every update, it and the smaller ones in its chain. Costs are counted in nodes
+looked at, with what one operation on columns costs counted as so many nodes. Old updates count
+less, so the choice follows when data or updates drift. Chosen again every so many updates.
+
+Snowcaps live in the engine's lattice: two views that choose alike keep one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axlog.views.algebraic.lattice import Lattice, Nodes, Snowcap, chain, may_be_kept
+from axlog.views.algebraic.propagation import Report
+from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.shape import Shape
+
+MODES = ("cost", "levels", "leaves")
+EVERY = 8
+"""Updates from one choice to the next."""
+FADING = 0.9
+"""How much of what was seen counts after one more update."""
+FOLLOWING = 1500.0
+"""What it costs that one snowcap follows one update, in nodes looked at."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of one snowcap's terms: uses and nodes looked at from the leaves."""
+
+    uses: float = 0.0
+    work: float = 0.0
+
+    def fade(self) -> None:
+        self.uses *= FADING
+        self.work *= FADING
+
+
+class Snowcaps:
+    """The snowcaps of one view."""
+
+    def __init__(self, shape: Shape, lattice: Lattice, mode: str = "cost") -> None:
+        self.shape = shape
+        self.lattice = lattice
+        self.mode = mode
+        self._kept: dict[Nodes, tuple[Snowcap, dict[int, int]]] = {}
+        self._seen: dict[Nodes, Seen] = {}
+        self._updates = 0.0
+        self._until = EVERY
+        self.choices = 0  # how often another set was chosen
+        if mode == "levels":
+            everything = frozenset(range(1, len(shape.nodes) - 1))
+            self._keep([level for level in chain(everything) if may_be_kept(shape, level)])
+
+    def find(self, nodes: Nodes) -> tuple[Relation, dict[int, int]] | None:
+        """The rows of a snowcap, if it is kept and up to date."""
+        known = self._kept.get(nodes)
+        if known is None or known[0].is_stale:
+            return None
+        return known[0].relation, known[1]
+
+    @property
+    def chosen(self) -> list[Nodes]:
+        return sorted(self._kept, key=sorted)
+
+    def close(self) -> None:
+        self._keep([])
+
+    # Choosing -------------------------------------------------------------------------------------
+
+    def learn(self, report: Report, rows: int) -> None:
+        """Take one update into account; now and then, choose again."""
+        if self.mode != "cost":
+            return
+        self._updates = self._updates * FADING + 1
+        for seen in self._seen.values():
+            seen.fade()
+        for nodes, work, is_kept in report.costs:
+            seen = self._seen.setdefault(nodes, Seen())
+            # A kept snowcap hides what it saves: what was seen before goes on counting.
+            expected = seen.work / seen.uses if is_kept and seen.uses else work
+            seen.uses += 1
+            seen.work += expected
+        self._until -= 1
+        if not self._until:
+            self._until = EVERY
+            self._choose()
+
+    def _choose(self) -> None:
+        chosen: list[Nodes] = []
+        for nodes, seen in sorted(self._seen.items(), key=lambda item: -item[1].work):
+            if may_be_kept(self.shape, nodes) and seen.work > self.price(nodes, chosen):
+                chosen.append(nodes)
+        if set(chosen) != set(self._kept):
+            self.choices += 1
+            self._keep(chosen)
+
+    def price(self, nodes: Nodes, chosen: list[Nodes]) -> float:
+        """What it costs to keep one more: the levels of its chain that nobody keeps follow too."""
+        kept = {level for one in chosen for level in chain(one)}
+        more = [level for level in chain(nodes) if level not in kept]
+        shared = sum(1 for level in more if self._is_shared(level))
+        return FOLLOWING * self._updates * (len(more) - shared)
+
+    def _is_shared(self, level: Nodes) -> bool:
+        """Whether another view keeps this level anyway."""
+        own = sum(1 for nodes in self._kept for kept in chain(nodes) if kept == level)
+        return self.lattice.users(self.shape, level) > own
+
+    def _keep(self, wanted: list[Nodes]) -> None:
+        for nodes in wanted:
+            if nodes not in self._kept:
+                self._kept[nodes] = self.lattice.take(self.shape, nodes)
+        for nodes in [nodes for nodes in self._kept if nodes not in wanted]:
+            self.lattice.drop(self.shape, nodes)
+            del self._kept[nodes]
+
+    def lines(self) -> list[str]:
+        """The kept snowcaps, for `explain`."""
+        return [
+            f"snowcap {' '.join(str(self.shape.nodes[n]) for n in sorted(nodes))}: "
+            f"{len(snowcap.relation)} rows, {snowcap.users} users"
+            for nodes, (snowcap, _) in sorted(self._kept.items(), key=lambda item: sorted(item[0]))
+        ]
