@@ -23,13 +23,19 @@ SOURCES = {
     "feed": "axlog.connectors.alerters.feeds:FEED",
     "folder": "axlog.connectors.alerters.folders:FOLDER",
     "jsonl": "axlog.connectors.sources.jsonl:JSONL",
+    "kafka": "axlog.connectors.sources.kafka:KAFKA",
     "memory": "axlog.connectors.sources.memory:MEMORY",
     "table": "axlog.connectors.alerters.tables:TABLE",
 }
 SINKS = {
     "console": "axlog.connectors.sinks.console:CONSOLE",
+    "delta": "axlog.connectors.sinks.delta:DELTA",
+    "http": "axlog.connectors.sinks.http:HTTP",
     "jsonl": "axlog.connectors.sinks.jsonl:JSONL",
     "memory": "axlog.connectors.sinks.memory:MEMORY",
+    "parquet": "axlog.connectors.sinks.parquet:PARQUET",
+    "parquet-log": "axlog.connectors.sinks.parquet_log:PARQUET_LOG",
+    "sql": "axlog.connectors.sinks.sql:SQL",
 }
 CHANNELS = {
     "http": "axlog.connectors.channels.http:HTTP",

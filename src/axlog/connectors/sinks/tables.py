@@ -1,0 +1,63 @@
+"""Tables kept equal to a view: changes as additions to and subtractions from a bag of rows.
+
+Two rows of a view can show the same values (they differ by a node's id that is not shown), so a
+table is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean
+view is a table with the one column `holds`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from axlog.connectors.kinds import Column, Origin, ViewShape
+from axlog.errors import PipelineError
+from axlog.views.change import Change, Row
+
+Values = tuple[Any, ...]
+HOLDS = Column("holds", "truth")
+
+
+def view_of(origin: Origin) -> ViewShape:
+    """The one view that a table is made for."""
+    if len(origin.views) != 1:
+        raise PipelineError("AX852", "a table is made for one view")
+    return origin.views[0]
+
+
+def columns_of(view: ViewShape) -> tuple[Column, ...]:
+    """The columns of a view's table."""
+    return view.columns or (HOLDS,)
+
+
+def values_of(row: Row) -> Values:
+    """A row as its table has it: texts, times as integers, lists as JSON."""
+    plain = row.plain().values()
+    return tuple(_cell(value) for value in plain) or (True,)
+
+
+def _cell(value: Any) -> Any:
+    if value is None or isinstance(value, str | int):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def difference(changes: Iterable[Change]) -> Counter[Values]:
+    """How many copies of each row changes add or take away; rows that come to nothing are out."""
+    moved: Counter[Values] = Counter()
+    for change in changes:
+        if change.op in ("insert", "update"):
+            moved[values_of(change.row)] += 1
+        if change.op in ("delete", "update"):
+            gone = change.row if change.before is None else change.before
+            moved[values_of(gone)] -= 1
+    return Counter({values: number for values, number in moved.items() if number})
+
+
+def key_of(values: Sequence[Any]) -> str:
+    """A short name for a row, the same everywhere."""
+    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
