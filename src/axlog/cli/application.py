@@ -20,6 +20,7 @@ VERBS = (
     "truth",
     "relevance",
     "check",
+    "run",
     "explain",
     "diff",
     "reduce",

@@ -18,11 +18,12 @@ from axlog.analysis.keys import parse_fact
 from axlog.connectors.kinds import SinkKind, SourceKind
 from axlog.connectors.paths import MessagePath
 from axlog.document.reading import Element
+from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
 from axlog.language.query import parse_query
 from axlog.pipeline import kinds, located
-from axlog.pipeline.documents import calls_of, declare, is_xml, read_document
-from axlog.pipeline.model import StreamModel, ViewModel
+from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
+from axlog.pipeline.model import StreamModel, ViewModel, WidgetModel
 from axlog.views.choose import choice
 
 M = TypeVar("M", bound=BaseModel)
@@ -180,6 +181,13 @@ class _Checks:
         root = self.document(widget.get("document"), (*path, "document"))
         if root is not None:
             self.calls(root, streams, bool(sources), path)
+            self.types(widget, root, (*path, "types"))
+
+    def types(self, widget: dict[str, Any], root: Element, path: located.Path) -> None:
+        model = _valid(WidgetModel, widget)
+        if model is not None and model.types:
+            given = types_of(model, self.directory)
+            self.parsed(lambda: read_types(given, str(root.tag)), path)
 
     def parsed(self, parse: Callable[[], Any], path: located.Path) -> None:
         try:

@@ -58,3 +58,12 @@ def document_of(widget: WidgetModel, directory: Path) -> Element:
         raise error.within("the document of the pipeline") from None
     declare(root, widget.streams)
     return root
+
+
+def types_of(widget: WidgetModel, directory: Path) -> list[str | Path]:
+    """What says the widget's types: texts as they are, paths from the file's directory."""
+    return [written if _is_type(written) else directory / written for written in widget.types]
+
+
+def _is_type(written: str) -> bool:
+    return "->" in written or "\n" in written or is_xml(written)

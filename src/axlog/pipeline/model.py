@@ -217,8 +217,9 @@ class WidgetModel(Options):
     )
     views: dict[Name, ViewModel] = Field(min_length=1, description="The views, by name.")
     facts: list[str] = Field(default=[], description="Declared keys: `key PATH by PATH trusted`.")
-    types: str | None = Field(
-        default=None, description="The type of the document: text, or the path of a file."
+    types: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+        default=[],
+        description="The types of document and streams: text, or paths of .dtd, .xsd, text files.",
     )
     settings: WidgetSettings | None = Field(
         default=None, description="Settings for this widget alone."

@@ -1,0 +1,134 @@
+"""`axlog run PIPELINE`: run a pipeline file, with Spark or in this process.
+
+Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
+a sink on standard output has it to itself). The first interruption finishes the batch at hand; so
+does SIGTERM. Exit codes: 0 ended or stopped, 2 a pipeline or checkpoint that cannot be run.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from axlog.cli.check import missing
+
+if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
+    from axlog.pipeline.model import PipelineModel
+    from axlog.pipeline.progress import Progress
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("run", epilog="Example: axlog run pipeline.yaml --engine embedded --once")(run)
+
+
+def run(
+    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline file.")],
+    engine: Annotated[
+        str | None, typer.Option(help="spark or embedded; as the file says without it.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when the sources have nothing more.")
+    ] = False,
+    seconds: Annotated[
+        float | None, typer.Option(help="End after so many seconds.", min=0.0)
+    ] = None,
+    progress: Annotated[
+        str | None, typer.Option(help="table, json or none; by default a table on a terminal only.")
+    ] = None,
+) -> None:
+    """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
+    try:
+        from axlog.pipeline.reading import load
+    except ImportError as error:
+        raise missing(error) from None
+    if engine not in (None, "spark", "embedded"):
+        raise typer.BadParameter("spark or embedded", param_hint="--engine")
+    if progress not in (None, "table", "json", "none"):
+        raise typer.BadParameter("table, json or none", param_hint="--progress")
+    model = load(pipeline)
+    chosen = engine or model.engine
+    with _shown(progress) as show:
+        if chosen == "embedded":
+            _run_here(model, once, seconds, show)
+        else:
+            # Loaded by name: this is the only verb of many that needs Spark, and not always.
+            module: Any = import_module("axlog.spark.pipeline")
+            module.run(model, once=once, seconds=seconds, on_progress=show)
+
+
+def _run_here(
+    model: PipelineModel,
+    once: bool,
+    seconds: float | None,
+    show: Callable[[Progress], None] | None,
+) -> None:
+    from axlog.pipeline.embedded import Runner
+
+    runner = Runner(model, once=once, on_progress=show)
+    try:
+        with _stopped_by_signals(runner.stop):
+            runner.run(seconds)
+    finally:
+        runner.close()
+
+
+@contextmanager
+def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Interruption and termination stop the run after the batch at hand; twice, at once."""
+    asked = False
+
+    def handle(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        stop()
+
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _shown(asked: str | None) -> Iterator[Callable[[Progress], None] | None]:
+    """What shows the progress of a run."""
+    console = Console(stderr=True)
+    form = asked or ("table" if console.is_terminal else "none")
+    if form == "none":
+        yield None
+    elif form == "json":
+        yield _write_line
+    else:
+        with Live(console=console, refresh_per_second=4, transient=False) as live:
+            yield lambda progress: live.update(_table(progress.plain()))
+
+
+def _write_line(progress: Progress) -> None:
+    sys.stderr.write(json.dumps(progress.plain(), ensure_ascii=False) + "\n")
+    sys.stderr.flush()
+
+
+def _table(said: dict[str, Any]) -> Table:
+    names = ("batch", "messages", "kept", "refused", "rows", "possible", "never", "state", "held")
+    table = Table(*names, title=f"{said['seconds']:.1f} s")
+    table.add_row(*("?" if said[name] is None else f"{said[name]:,}" for name in names))
+    for lagging in said["lagging"]:
+        table.caption = (
+            f"lagging: {lagging['name']} for {lagging['seconds']} s"
+            f" ({lagging['tries']} tries): {lagging['error'][:200]}"
+        )
+    return table

@@ -1,0 +1,351 @@
+"""The embedded runner: a pipeline in this process, from its sources to its sinks (`axlog run`).
+
+A round reads what is new, puts it in order (`ordering.py`), and makes batches of it. A batch is
+written into the checkpoint, fed to the widgets, and its net changes are delivered to all sinks;
+then the next one is decided. Batch 0 is the rows that documents have at once. A run that is cut
+anywhere is taken up where it was: widgets are fed again from the checkpoint, the batch that may not
+have been delivered is delivered again, and sinks leave alone what they have (law 7).
+
+A source or sink that cannot be reached is tried again with longer and longer pauses, and shown as
+lagging; `once` gives up after a few tries. Streams that other widgets' views or channels feed are
+the work of systems, not of this runner alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from axlog.connectors.protocol import Position, Refusal, Source
+from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.pipeline.checkpoint import Checkpoint, Input
+from axlog.pipeline.fitting import fingerprint, fit
+from axlog.pipeline.instances import Instances
+from axlog.pipeline.model import PipelineModel
+from axlog.pipeline.opening import OpenSink, SourcePlan, as_changes, open_sinks, source_plans
+from axlog.pipeline.ordering import Lane, Lanes
+from axlog.pipeline.progress import Lagging, Outlooks, Progress, kept, state
+from axlog.views.change import Change
+
+_TRIES = 5
+_SHORTEST, _LONGEST = 0.2, 30.0
+"""Pauses between tries, in seconds."""
+_BETWEEN = 0.01
+"""The shortest pause between rounds that find nothing."""
+
+
+@dataclass(slots=True)
+class _Troubles:
+    """A connector that could not be reached, and when to try it again."""
+
+    error: str
+    since: float
+    tries: int = 0
+    again: float = 0.0
+
+    def note(self, error: Exception, now: float) -> None:
+        self.error = error.message if isinstance(error, AxlogError) else str(error)
+        self.tries += 1
+        self.again = now + min(_SHORTEST * 2 ** (self.tries - 1), _LONGEST)
+
+
+class _Feed:
+    """A source at work: how far it was read, and its lane."""
+
+    def __init__(self, plan: SourcePlan, lane: Lane, position: Position) -> None:
+        self.plan = plan
+        self.lane = lane
+        self.position = position
+        self.source: Source | None = None
+        self.troubles: _Troubles | None = None
+
+    def read(self, model: PipelineModel, limit: int, now: float) -> tuple[int, list[Refusal]]:
+        """Read what is new into the lane; how much came, and what is no update."""
+        if self.troubles is not None and now < self.troubles.again:
+            return 0, []
+        try:
+            if self.source is None:
+                self.source = self.plan.open(model)
+            reading = self.source.read(self.position, limit)
+        except (ConnectorError, OSError) as error:
+            self.troubles = self.troubles or _Troubles("", now)
+            self.troubles.note(error, now)
+            self.lane.is_at_end = False
+            return 0, []
+        self.troubles = None
+        refused = list(reading.refused)
+        for update in reading.updates:
+            odd = self.lane.take(update, now)
+            if odd is not None:
+                refused.append(odd)
+        self.position = reading.position
+        came = len(reading.updates) + len(reading.refused)
+        self.lane.is_at_end = came == 0 and not reading.more
+        return came, refused
+
+    def close(self) -> None:
+        if self.source is not None:
+            self.source.close()
+
+
+class Runner:
+    """A pipeline at work in this process."""
+
+    def __init__(
+        self,
+        model: PipelineModel,
+        *,
+        once: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        refuse_systems(model)
+        self.model = model
+        self.once = once
+        self.progress = Progress()
+        self._on_progress = on_progress
+        self._outlooks = Outlooks()
+        self._stopping = threading.Event()
+        self._started = time.monotonic()
+        self._sink_troubles: dict[str, _Troubles] = {}
+        now = fingerprint(model)
+        directory = model.settings.checkpoint
+        place = None if directory is None else model.directory / directory
+        self.checkpoint = Checkpoint(place)
+        try:
+            self._open(now)
+        except BaseException:
+            self.checkpoint.close()
+            raise
+
+    # Starting -------------------------------------------------------------------------------------
+
+    def _open(self, now: dict[str, object]) -> None:
+        model = self.model
+        then = self.checkpoint.about("pipeline")
+        fitted = None if then is None else fit(then, now)
+        self.instances = {name: Instances(model, name) for name in model.widgets}
+        shapes = [shape for one in self.instances.values() for shape in one.shapes()]
+        self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes)
+        plans = list(source_plans(model))
+        self._widget_of = {plan.name: plan.widget for plan in plans}
+        self._lanes = {
+            name: Lanes([p.name for p in plans if p.widget == name], model.settings.hold)
+            for name in model.widgets
+        }
+        positions = self.checkpoint.positions()
+        self._feeds = [
+            _Feed(plan, self._lanes[plan.widget].lanes[plan.name], positions.get(plan.name))
+            for plan in plans
+        ]
+        self._refused: list[Refusal] = []
+        self.batch = 0
+        initial = self._all_rows()
+        self.progress.count(initial)
+        if fitted is None:
+            self.checkpoint.begin(now)
+            self._deliver(0, initial)
+            return
+        for one in self.checkpoint.waiting():
+            self._lanes[self._widget_of[one.source]].lanes[one.source].restore(one)
+        self._restore(initial)
+        if fitted.added:
+            self._fill([model.full_name(*view) for view in fitted.added], now)
+        elif not fitted.is_exact:
+            self.checkpoint.renew(now)
+
+    def _all_rows(self) -> list[Change]:
+        return [change for one in self.instances.values() for change in one.rows()]
+
+    def _restore(self, initial: Sequence[Change]) -> None:
+        """Bring widgets and sinks to where the run was cut."""
+        last, delivered = self.checkpoint.last or 0, self.checkpoint.delivered
+        if delivered is None:
+            self._deliver(0, initial)
+        filling = self.checkpoint.about("filling") or {"batch": -1, "views": []}
+        for number, inputs in self.checkpoint.batches():
+            changes, refused = self._feed(inputs)
+            refused = [*self.checkpoint.refused(number), *refused]
+            self._count(inputs, changes, refused)
+            if number == last and (delivered is None or delivered < last):
+                if number == filling["batch"]:
+                    wanted = set(filling["views"])
+                    changes = [row for row in self._all_rows() if row.view in wanted]
+                self._deliver(number, [*changes, *as_changes(refused)])
+            self.batch = number
+
+    def _fill(self, views: Iterable[str], now: dict[str, object]) -> None:
+        """Give the sinks of views that were added the rows that they have by now."""
+        wanted = set(views)
+        self.checkpoint.fill(self.batch + 1, sorted(wanted), now)
+        self.batch += 1
+        self._deliver(self.batch, [row for row in self._all_rows() if row.view in wanted])
+
+    # Running --------------------------------------------------------------------------------------
+
+    def run(self, seconds: float | None = None) -> Progress:
+        """Run until stopped, for so long, or (`once`) until the sources are at their ends."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            if until is not None and began >= until:
+                break
+            worked = self.round()
+            if self.once and not worked and self._is_done():
+                break
+            self._report()
+            if not worked:
+                pause = self.model.settings.trigger - (time.monotonic() - began)
+                self._stopping.wait(_BETWEEN if self.once else max(_BETWEEN, pause))
+        self._report()
+        return self.progress
+
+    def stop(self) -> None:
+        """Finish the batch at hand and end; may be called from a signal or another thread."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Let go of everything; what was delivered is noted."""
+        self.checkpoint.deliver(self.batch)  # one that was decided after it comes again
+        for feed in self._feeds:
+            feed.close()
+        for sink in self.sinks:
+            sink.sink.close()
+        self.checkpoint.close()
+
+    def round(self) -> bool:
+        """Read what is new and make one batch of what can go; whether there was anything."""
+        now = time.monotonic()
+        most = self.model.settings.batch
+        came = 0
+        for feed in self._feeds:
+            if len(feed.lane.waiting) < most and feed.lane.is_open:
+                number, refused = feed.read(self.model, most, now)
+                came += number
+                self._refused += refused
+                if self.once and feed.troubles is not None and feed.troubles.tries >= _TRIES:
+                    raise PipelineError("AX858", f"{feed.plan.name}: {feed.troubles.error}")
+        inputs: list[Input] = []
+        for lanes in self._lanes.values():
+            inputs += lanes.release(most - len(inputs), now, waits=not self.once)
+        if not inputs and not self._refused:
+            return came > 0
+        self._take(inputs)
+        return True
+
+    def _take(self, inputs: list[Input]) -> None:
+        """One batch: decided, fed, delivered."""
+        number = self.batch + 1
+        waiting = [one for lanes in self._lanes.values() for one in lanes.inputs()]
+        positions = {feed.plan.name: feed.position for feed in self._feeds}
+        told, self._refused = self._refused, []
+        self.checkpoint.decide(number, inputs, waiting, positions, told)
+        changes, refused = self._feed(inputs)
+        told += refused
+        self._count(inputs, changes, told)
+        if refused and self.model.settings.on_error == "stop":
+            raise PipelineError(
+                "AX407", f"{refused[0].origin}: {refused[0].error}",
+                advice="settings: {on_error: dead-letter} passes such messages over",
+            )  # fmt: skip
+        self._deliver(number, [*changes, *as_changes(told)])
+        self.batch = number
+
+    def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
+        changes: list[Change] = []
+        refused: list[Refusal] = []
+        for name, one in self.instances.items():
+            mine = [each for each in inputs if self._widget_of[each.source] == name]
+            if mine:
+                made, odd = one.feed(mine)
+                changes += made
+                refused += odd
+        for feed in self._feeds:
+            stream = feed.plan.stream
+            if stream is not None:
+                feed.lane.is_open = self.instances[feed.plan.widget].is_open(stream)
+        return changes, refused
+
+    def _is_done(self) -> bool:
+        lanes = [feed.lane for feed in self._feeds]
+        return all(not lane.waiting and (lane.is_at_end or not lane.is_open) for lane in lanes)
+
+    # Delivering -----------------------------------------------------------------------------------
+
+    def _deliver(self, batch: int, changes: Sequence[Change]) -> None:
+        """Give a batch to every sink, however long it takes; a stop leaves the rest for later."""
+        for sink in self.sinks:
+            while not self._write(sink, batch, changes):
+                troubles = self._sink_troubles[sink.name]
+                if self.once and troubles.tries >= _TRIES:
+                    raise PipelineError("AX859", f"{sink.name}: {troubles.error}")
+                self._report()
+                if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):
+                    raise PipelineError(
+                        "AX859", f"stopped while {sink.name} was lagging: {troubles.error}"
+                    )
+
+    def _write(self, sink: OpenSink, batch: int, changes: Sequence[Change]) -> bool:
+        try:
+            sink.write(batch, changes)
+        except (ConnectorError, OSError) as error:
+            now = time.monotonic()
+            self._sink_troubles.setdefault(sink.name, _Troubles("", now)).note(error, now)
+            return False
+        self._sink_troubles.pop(sink.name, None)
+        return True
+
+    # Progress -------------------------------------------------------------------------------------
+
+    def _count(
+        self, inputs: Sequence[Input], changes: Sequence[Change], refused: Sequence[Refusal]
+    ) -> None:
+        self.progress.messages += len(inputs)
+        self.progress.refused += len(refused)
+        self.progress.count(changes)
+
+    def _report(self) -> None:
+        progress, now = self.progress, time.monotonic()
+        instances = list(self.instances.values())
+        progress.batch = self.batch
+        progress.kept = kept(instances)
+        progress.state = state(instances)
+        progress.documents = sum(len(one.widgets) for one in instances)
+        progress.held = sum(lanes.held for lanes in self._lanes.values())
+        progress.seconds = now - self._started
+        lagging = {feed.plan.name: feed.troubles for feed in self._feeds if feed.troubles}
+        progress.lagging = [
+            Lagging(name, troubles.error, round(now - troubles.since, 1), troubles.tries)
+            for name, troubles in {**lagging, **self._sink_troubles}.items()
+        ]
+        if self._on_progress is not None:
+            progress.possible = self._outlooks.count(instances)
+            self._on_progress(progress)
+
+
+def refuse_systems(model: PipelineModel) -> None:
+    """Streams fed by views or channels are wired by systems; this runner would leave them dry."""
+    for name, widget in model.widgets.items():
+        for stream, written in widget.streams.items():
+            if written.view is not None or written.channel is not None:
+                raise PipelineError(
+                    "AX852",
+                    f"the stream {stream!r} of {name} is fed by a view or a channel",
+                    advice="such pipelines are run as systems",
+                )
+
+
+def run(
+    model: PipelineModel,
+    *,
+    once: bool = False,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Run a pipeline in this process and close it."""
+    runner = Runner(model, once=once, on_progress=on_progress)
+    try:
+        return runner.run(seconds)
+    finally:
+        runner.close()

@@ -1,0 +1,190 @@
+"""A pipeline's widgets at work: fed by updates, telling the net changes of a batch.
+
+A widget of the file is one document, or (with `documents`) one for every key that messages bring:
+each with its own streams and clock, made when its first message comes. Rows of such views have the
+key as their first column, `document`. A delete goes to every document; so does an end, also to
+those that come later. Time passes for all documents alike: at the end of a batch each is told the
+latest time of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import deepcopy
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.kinds import DOCUMENT_COLUMN, ViewShape
+from axlog.connectors.paths import MessagePath
+from axlog.connectors.protocol import Refusal
+from axlog.document.reading import parse
+from axlog.errors import AxlogError, StreamError
+from axlog.language.query import parse_query
+from axlog.pipeline.checkpoint import Input
+from axlog.pipeline.documents import document_of, types_of
+from axlog.pipeline.model import PipelineModel
+from axlog.views.change import Change, Row
+from axlog.widgets.widget import Widget
+
+
+class Instances:
+    """One widget of the file, in one or many documents."""
+
+    def __init__(self, model: PipelineModel, name: str) -> None:
+        self.model = model.widgets[name]
+        self.name = name
+        self._settings = model.settings_of(name)
+        self._namespaces = model.namespaces
+        self._types = types_of(self.model, model.directory) or None
+        self._root = document_of(self.model, model.directory)
+        self.full = {view: model.full_name(name, view) for view in self.model.views}
+        self.queries = {
+            view: parse_query(written.query, model.namespaces, written.language)
+            for view, written in self.model.views.items()
+        }
+        many = self.model.documents
+        self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
+        self._collected: list[Change] = []
+        self._widgets: dict[str, Widget] = {}
+        self._ended: dict[str, StreamUpdate] = {}
+        self.clock = 0
+        self.refused = 0
+        if self._key is None:
+            self._widgets[""] = self._make("")
+
+    # Shapes ---------------------------------------------------------------------------------------
+
+    def shapes(self) -> list[ViewShape]:
+        """The views as sinks know them."""
+        return [
+            ViewShape.of(self.full[view], query, self._key is not None)
+            for view, query in self.queries.items()
+        ]
+
+    @property
+    def widgets(self) -> Mapping[str, Widget]:
+        """The widgets by the keys of their documents; a single one has the key ''."""
+        return self._widgets
+
+    def rows(self) -> list[Change]:
+        """The present rows of all views, as insertions."""
+        return [
+            self._named(Change("insert", row, view=view.name, time=widget.clock), key)
+            for key, widget in self._widgets.items()
+            for view in widget.views.values()
+            for row in view.rows()
+        ]
+
+    def is_open(self, stream: str) -> bool:
+        """Whether a stream can still bring something."""
+        if self._key is not None:
+            return stream not in self._ended
+        tree = self._widgets[""].document.tree
+        return stream not in tree.ended
+
+    # Feeding --------------------------------------------------------------------------------------
+
+    def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
+        """Take a batch of updates; the net changes they make, and what could not be taken."""
+        refused: list[Refusal] = []
+        with ExitStack() as batches:
+            entered: set[str] = set()
+            for one in inputs:
+                update = _timed(one)
+                try:
+                    for key, widget in self._meant(update):
+                        if key not in entered:
+                            entered.add(key)
+                            batches.enter_context(widget.batch())
+                        widget.take(update)
+                    self._note(one)
+                except AxlogError as error:
+                    refused.append(
+                        Refusal(update.stream, update.content, update.origin, error.describe())
+                    )
+            self._pass_time(batches, entered)
+        self.refused += len(refused)
+        collected, self._collected = self._collected, []
+        return collected, refused
+
+    def _note(self, one: Input) -> None:
+        if one.at is not None and one.at > self.clock:
+            self.clock = one.at
+        if self._key is not None and one.update.action == "end":
+            self._ended[one.update.stream] = _timed(one)
+
+    def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Widget]]:
+        """The documents that an update is for."""
+        if self._key is None:
+            yield "", self._widgets[""]
+            return
+        if update.action != "insert":
+            yield from list(self._widgets.items())
+            return
+        key = self._key.value(parse(update.content).root)
+        if not key:
+            raise StreamError(
+                "AX407",
+                "the message does not say which document it is for",
+                expected=f"a value at {self.model.documents.key if self.model.documents else ''}",
+            )
+        if key not in self._widgets:
+            self._widgets[key] = widget = self._make(key)
+            self._collected += [
+                self._named(Change("insert", row, view=view.name, time=widget.clock), key)
+                for view in widget.views.values()
+                for row in view.rows()
+            ]
+        yield key, self._widgets[key]
+
+    def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
+        """Tell every document the latest time; what that makes impossible is told."""
+        if self._key is None:
+            return
+        for key, widget in self._widgets.items():
+            if widget.clock < self.clock:
+                if key not in entered:
+                    entered.add(key)
+                    batches.enter_context(widget.batch())
+                widget.advance(timedelta(microseconds=self.clock))
+
+    # Making ---------------------------------------------------------------------------------------
+
+    def _make(self, key: str) -> Widget:
+        settings = self._settings
+        widget = Widget(
+            deepcopy(self._root),
+            namespaces=self._namespaces,
+            keep=settings.keep,
+            validate=settings.validation,
+            facts=self.model.facts,
+            types=self._types,
+        )
+        for name, query in self.queries.items():
+            view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
+            view.listen(partial(self._collect, key))
+        for update in self._ended.values():
+            widget.take(update)
+        return widget
+
+    def _collect(self, key: str, change: Change) -> None:
+        self._collected.append(self._named(change, key))
+
+    def _named(self, change: Change, key: str) -> Change:
+        """A change as it leaves the pipeline: with the view's full name, and its document."""
+        full = self.full[change.view or ""]
+        if self._key is None:
+            return replace(change, view=full)
+        before = None if change.before is None else _keyed(change.before, key)
+        return replace(change, view=full, row=_keyed(change.row, key), before=before)
+
+
+def _keyed(row: Row, key: str) -> Row:
+    return Row((DOCUMENT_COLUMN.name, *row.columns), (key, *row.values_), row.count)
+
+
+def _timed(one: Input) -> StreamUpdate:
+    return replace(one.update, at=None if one.at is None else timedelta(microseconds=one.at))

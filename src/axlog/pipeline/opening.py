@@ -1,0 +1,132 @@
+"""Sources and sinks of a pipeline, opened: which there are, what they are called, what they feed.
+
+A source is called by its place in the file (`monitor/streams/orders`, `monitor/sources/0`), which
+is also the name under which checkpoints keep its position. A sink that keeps tables is opened once
+for each of its views, any other once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from axlog.connectors.kinds import Column, Origin, SinkKind, ViewShape
+from axlog.connectors.protocol import Refusal, Sink, Source
+from axlog.errors import PipelineError
+from axlog.pipeline import kinds
+from axlog.pipeline.model import PipelineModel, SinkModel, SourceModel
+from axlog.views.change import Change, Row
+
+DEAD_LETTERS = ViewShape(
+    "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
+)
+"""Messages that could not be taken, as rows: they go to sinks like those of any view."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """A source of the file: what it feeds, and how to open it."""
+
+    name: str
+    widget: str
+    stream: str | None  # None where its messages say it
+    written: SourceModel
+
+    def open(self, model: PipelineModel) -> Source:
+        """Make the source; what it needs from outside may not be there."""
+        kind = kinds.source_kind(self.written.kind)
+        origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
+        return kind.make(kind.options.model_validate(self.written.written), origin)
+
+
+def source_plans(model: PipelineModel) -> Iterator[SourcePlan]:
+    """Every source of a pipeline, in the order of the file."""
+    for widget, written in model.widgets.items():
+        for stream, one in written.streams.items():
+            if one.source is not None:
+                name = f"{widget}/streams/{stream}"
+                yield SourcePlan(name, widget, stream, one.source)
+        for at, source in enumerate(written.sources):
+            yield SourcePlan(f"{widget}/sources/{at}", widget, None, source)
+
+
+@dataclass
+class OpenSink:
+    """A sink at work, and the views whose changes it takes."""
+
+    name: str
+    sink: Sink
+    views: frozenset[str]
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Give it what is for it."""
+        self.sink.write(batch, [change for change in changes if change.view in self.views])
+
+
+@dataclass(frozen=True)
+class SinkPlan:
+    """A sink of the file and the views that go to it."""
+
+    name: str
+    written: SinkModel
+    views: list[str] = field(default_factory=list)
+
+    def open(self, model: PipelineModel, run: str, shapes: dict[str, ViewShape]) -> list[OpenSink]:
+        """Make the sink, or one for each view where it keeps tables."""
+        kind = kinds.sink_kind(self.written.kind)
+        groups = (
+            [[view] for view in self.views] if _is_per_view(kind, self.written) else [self.views]
+        )
+        opened = []
+        for group in groups:
+            origin = Origin(
+                directory=model.directory,
+                run=run,
+                views=[shapes[view] for view in group],
+                namespaces=model.namespaces,
+            )
+            sink = kind.make(kind.options.model_validate(self.written.written), origin)
+            name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
+            opened.append(OpenSink(name, sink, frozenset(group)))
+        return opened
+
+
+def _is_per_view(kind: SinkKind[SinkModel], written: SinkModel) -> bool:
+    values = written.written.values()
+    return kind.is_table or any(isinstance(value, str) and "{view}" in value for value in values)
+
+
+def sink_plans(model: PipelineModel) -> list[SinkPlan]:
+    """Every sink of a pipeline that some view names."""
+    plans: dict[str, SinkPlan] = {}
+    for widget, view, full in model.view_names():
+        for at, written in enumerate(model.widgets[widget].views[view].sinks):
+            if isinstance(written, str):
+                if written not in model.sinks:
+                    raise PipelineError("AX854", f"there is no sink {written!r}")
+                plan = plans.setdefault(written, SinkPlan(written, model.sinks[written]))
+            else:
+                plan = plans.setdefault(f"{full}/sinks/{at}", SinkPlan(f"{full}/{at}", written))
+            plan.views.append(full)
+    if model.dead_letters is not None:
+        dead = SinkPlan("dead_letters", model.dead_letters, [DEAD_LETTERS.name])
+        plans["dead_letters"] = dead
+    return list(plans.values())
+
+
+def open_sinks(model: PipelineModel, run: str, shapes: Iterable[ViewShape]) -> list[OpenSink]:
+    """All sinks of a pipeline, opened for a run."""
+    known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
+    return [opened for plan in sink_plans(model) for opened in plan.open(model, run, known)]
+
+
+def as_changes(refused: Iterable[Refusal], first: int = 0) -> list[Change]:
+    """Messages that could not be taken, as changes of `dead_letters`."""
+    columns = tuple(column.name for column in DEAD_LETTERS.columns)
+    made = []
+    for number, one in enumerate(refused, start=first + 1):
+        content = one.content
+        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        row = Row(columns, (one.stream, one.origin, one.error, text))
+        made.append(Change("insert", row, view=DEAD_LETTERS.name, sequence=number))
+    return made

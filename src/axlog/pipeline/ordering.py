@@ -1,0 +1,96 @@
+"""The order in which updates reach a widget: by time, stream and sequence (DESIGN section 3, Time).
+
+Every source is one sequence. The earliest update of all sequences is next, but only once no other
+source can bring an earlier one: each of the others has one waiting, or has told that it is at its
+end. One that says nothing while it may still speak holds the rest back, at most for a bounded time;
+what it brings after that from before the clock is late, and its stream's policy says what happens.
+
+An update without a time has the place of the one before it in its source. Law: with sources that
+are at their ends, the order and the batches do not depend on how the sources were read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.protocol import Refusal
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
+from axlog.pipeline.checkpoint import Input
+
+_FIRST = -(1 << 62)
+
+
+@dataclass(slots=True)
+class Lane:
+    """One source's updates that are waiting."""
+
+    source: str
+    rank: int
+    waiting: deque[tuple[Input, float]] = field(default_factory=deque)  # with when they were read
+    effective: int = _FIRST
+    is_at_end: bool = False
+    is_open: bool = True  # whether its stream can still bring something
+
+    def take(self, update: StreamUpdate, now: float) -> Refusal | None:
+        """Put an update at the end; what has a time that is none is refused."""
+        at: int | None = None
+        if update.at is not None:
+            try:
+                at = microseconds(update.at)
+            except AxlogError as error:
+                return Refusal(update.stream, update.content, update.origin, error.describe())
+            self.effective = max(self.effective, at)
+        self.waiting.append((Input(self.source, update, at, self.effective), now))
+        return None
+
+    def restore(self, one: Input) -> None:
+        """Put back what was held when the run was cut."""
+        self.effective = max(self.effective, one.effective)
+        self.waiting.append((one, 0.0))
+
+
+class Lanes:
+    """The sources of one widget."""
+
+    def __init__(self, sources: Iterable[str], hold: float) -> None:
+        self.lanes = {source: Lane(source, rank) for rank, source in enumerate(sources)}
+        self._hold = hold
+
+    @property
+    def held(self) -> int:
+        """How many updates are waiting."""
+        return sum(len(lane.waiting) for lane in self.lanes.values())
+
+    def release(self, most: int, now: float, *, waits: bool) -> list[Input]:
+        """The updates whose turn has come.
+
+        `waits`: a source at its end may still speak, and holds the rest back for the bounded time;
+        without, a source at its end is done, and the others are waited for however long it takes.
+        """
+        released: list[Input] = []
+        while len(released) < most:
+            heads = [lane for lane in self.lanes.values() if lane.waiting]
+            if not heads:
+                break
+            first = min(heads, key=_order)
+            silent = any(
+                not lane.waiting and lane.is_open and (waits or not lane.is_at_end)
+                for lane in self.lanes.values()
+            )
+            if silent and (not waits or now - first.waiting[0][1] < self._hold):
+                break
+            released.append(first.waiting.popleft()[0])
+        return released
+
+    def inputs(self) -> Iterable[Input]:
+        """What is waiting, source by source."""
+        return (one for lane in self.lanes.values() for one, _ in lane.waiting)
+
+
+def _order(lane: Lane) -> tuple[int, str, int]:
+    head = lane.waiting[0][0]
+    return head.effective, head.update.stream, lane.rank
