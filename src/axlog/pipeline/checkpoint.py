@@ -15,12 +15,13 @@ that is added later is filled from them.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from axlog.channels.updates import StreamUpdate
@@ -64,37 +65,24 @@ class Checkpoint:
 
     def __init__(self, directory: Path | None) -> None:
         self._keeps = directory is not None
+        self._lock = None if directory is None else _locked(directory)
         try:
-            if directory is not None:
-                directory.mkdir(parents=True, exist_ok=True)
             path = ":memory:" if directory is None else str(directory / "run.sqlite")
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
             self._db.executescript(_TABLES)
-        except (sqlite3.Error, OSError) as error:
-            raise PipelineError("AX855", f"{directory} cannot hold a checkpoint: {error}") from None
-        self._lock_for_me(directory)
-        self.run = self.about("run") or uuid4().hex
-        if self.about("format") not in (None, FORMAT):
-            raise PipelineError(
-                "AX855", f"the checkpoint has format {self.about('format')}, not {FORMAT}"
-            )
-
-    def _lock_for_me(self, directory: Path | None) -> None:
-        """Two runs on one checkpoint would each believe the other's batches to be their own."""
-        import fcntl
-
-        if directory is None:
-            self._lock = None
-            return
-        self._lock = (directory / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise PipelineError(
-                "AX855", f"another run is using the checkpoint {directory}"
-            ) from None
+            self.run = self.about("run") or uuid4().hex
+            if self.about("format") not in (None, FORMAT):
+                raise PipelineError(
+                    "AX855", f"the checkpoint has format {self.about('format')}, not {FORMAT}"
+                )
+        except sqlite3.Error as error:
+            self.close()
+            raise _unusable(directory, error) from None
+        except PipelineError:
+            self.close()
+            raise
 
     def about(self, key: str) -> Any:
         """Something that is known of the run; None if it is not."""
@@ -231,6 +219,25 @@ class _Transaction:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._db.execute("commit" if kind is None else "rollback")
+
+
+def _locked(directory: Path) -> IO[str]:
+    """Two runs on one checkpoint would each believe the other's batches to be their own."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / "lock").open("w")
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise PipelineError("AX855", f"another run is using the checkpoint {directory}") from None
+    return lock
+
+
+def _unusable(directory: Path | None, error: Exception) -> PipelineError:
+    return PipelineError("AX855", f"{directory} cannot hold a checkpoint: {error}")
 
 
 def _row(one: Input) -> tuple[Any, ...]:

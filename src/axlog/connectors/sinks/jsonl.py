@@ -38,9 +38,13 @@ class JsonLinesSink:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             last = read_state(self.state)
-            self._batch = last["batch"] if last.get("run") == self.run else -1
+            if not last:  # before the first line: what a cut leaves behind can be told from then on
+                size = self.path.stat().st_size if self.path.exists() else 0
+                last = {"run": "", "batch": -1, "size": size}
+                replace_file(self.state, json.dumps(last).encode())
+            self._batch = last["batch"] if last["run"] == self.run else -1
             self._file = self.path.open("ab")
-            self._file.truncate(last["size"] if last else self._file.seek(0, os.SEEK_END))
+            self._file.truncate(last["size"])
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise unwritable(self.path, error) from error

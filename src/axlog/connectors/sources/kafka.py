@@ -21,6 +21,9 @@ from axlog.connectors.sources.times import TimeOptions, Timing
 from axlog.document.reading import parse
 from axlog.errors import AxlogError, ConnectorError, SetupError
 
+_SLICE = 0.05
+"""Seconds that a look at the broker takes where nothing is new."""
+
 
 class KafkaOptions(TimeOptions):
     """Options of `kafka`."""
@@ -63,30 +66,39 @@ class KafkaSource:
             logger=_quiet(),
         )
         self._next: dict[str, int] | None = None  # where the consumer stands
+        self._ended: set[str] = set()  # partitions of which all messages were taken
 
     def read(self, position: Position, limit: int) -> Reading:
         """At most so many messages after the offsets."""
         offsets = self._start(position)
-        ends = self._ends(offsets)
-        taken: list[Any] = []
-        until = time.monotonic() + self.options.wait
-        wanted = min(limit, sum(max(0, ends[p] - offsets[p]) for p in offsets))
-        while len(taken) < wanted and (left := until - time.monotonic()) > 0:
-            for message in self._consumer.consume(wanted - len(taken), timeout=left):
-                error = message.error()
-                if error is None:
-                    taken.append(message)
-                elif error.code() != self._kafka.KafkaError._PARTITION_EOF:
-                    self._next = None
-                    raise ConnectorError("AX858", f"{self.options.topic}: {error.str()}")
+        taken = self._consume(limit)
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
         for message in sorted(taken, key=lambda each: (each.partition(), each.offset())):
             self._take(message, updates, refused)
             offsets[str(message.partition())] = message.offset() + 1
         self._next = dict(offsets)
-        more = any(offsets[partition] < ends[partition] for partition in offsets)
-        return Reading(updates, offsets, refused, more=more and bool(taken))
+        return Reading(updates, offsets, refused, more=self._ended != offsets.keys())
+
+    def _consume(self, limit: int) -> list[Any]:
+        """Messages until there are enough, all partitions are at their ends, or time is up."""
+        taken: list[Any] = []
+        until = time.monotonic() + self.options.wait
+        while len(taken) < limit and (left := until - time.monotonic()) > 0:
+            came = self._consumer.consume(limit - len(taken), timeout=min(left, _SLICE))
+            for message in came:
+                error = message.error()
+                if error is None:
+                    taken.append(message)
+                    self._ended.discard(str(message.partition()))
+                elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                    self._ended.add(str(message.partition()))
+                else:
+                    self._next = None
+                    raise ConnectorError("AX858", f"{self.options.topic}: {error.str()}")
+            if not came and self._next is not None and self._ended == self._next.keys():
+                break
+        return taken
 
     def close(self) -> None:
         """Leave the brokers."""
@@ -109,6 +121,8 @@ class KafkaSource:
                     advice="start with another checkpoint",
                 )
         topic = self.options.topic
+        self._ended = set()
+        self._next = dict(offsets)
         self._consumer.assign(
             [self._kafka.TopicPartition(topic, int(p), offset) for p, offset in offsets.items()]
         )
@@ -131,9 +145,6 @@ class KafkaSource:
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from None
         return low, high
-
-    def _ends(self, offsets: dict[str, int]) -> dict[str, int]:
-        return {partition: self._watermarks(partition)[1] for partition in offsets}
 
     def _unreachable(self, error: Any) -> ConnectorError:
         self._next = None
