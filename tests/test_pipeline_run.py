@@ -351,16 +351,16 @@ def state_of(directory: Path) -> tuple[Any, ...]:
 
 def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     """Law 7 for this runner: SIGKILL at seeded moments, then the sinks of an undisturbed run."""
-    whole, cut = written_to(tmp_path / "whole", 700), written_to(tmp_path / "cut", 700)
+    whole, cut = written_to(tmp_path / "whole", 500), written_to(tmp_path / "cut", 500)
     command = [*AXLOG, "run", "--once", "--progress", "json"]
     subprocess.run([*command, str(whole)], check=True, capture_output=True)
     chance = Random(7)
     kills = 0
-    for _ in range(12):
+    for _ in range(5):
         process = subprocess.Popen([*command, str(cut)], stderr=subprocess.PIPE)
         assert process.stderr is not None
         # Wait for some batches, then a little: a kill can fall anywhere in one.
-        for _ in range(chance.randint(1, 12)):
+        for _ in range(chance.randint(1, 6)):
             if not process.stderr.readline():
                 break
         time.sleep(chance.random() * 0.01)
