@@ -83,6 +83,16 @@ def test_example_17_p3_with_deletions_only_lazy_relevance_is_meant() -> None:
     assert found["f"].relevant is None
     assert "may delete" in str(found["f"].reason)
     assert found["f"].wanted == ("c/$x",)
+    assert found["f"].whole  # the deletion may look for what the query does not
+    assert found["g"].lazy  # it may take away what rows are made of
+
+
+def test_example_17_p3_what_deletions_may_look_at_is_kept() -> None:
+    found = of("r[a[x[?f], b[?h], c], ?g{deletes=only}]", "match /r/a/c#t return t.id")
+    assert split(found)[0] == {"f", "g", "h"}  # g may delete `a[x[y]]`
+    assert (found["f"].wanted, found["g"].wanted) == (("node()",), ())
+    unseen = of("r[a[x[?f], b[?h], ?g{deletes=yes}]]", "match /r/z")
+    assert split(unseen)[0] == set()
 
 
 def test_a_stream_that_has_brought_all_it_may_is_not_relevant() -> None:
@@ -92,19 +102,59 @@ def test_a_stream_that_has_brought_all_it_may_is_not_relevant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notation", "query", "reason"),
+    ("notation", "query", "relevant"),
     [
-        ("r[p[?f], q[?g]]", "match /r[p/a#t][q/b#u] where u - t <= 3", "time"),
-        ("r[?f{most=1}]", "match /r[a][b]", "so many trees"),
-        ("r[?f]", 'match /r/a/$x where $x < "5" return $x', "comparisons"),
+        # times: g can bring b in time for an a that is still to come, and for one that is here
+        ("r[p[?f], q[?g]]", "match /r[p/a#t][q/b#u] where u - t <= 3", {"f", "g"}),
+        ("r[p[a, ?f], q[?g]]", "match /r[p/a#t][q/b#u] where u - t <= 3", {"f", "g"}),
+        ("r[p[a, ?f], q[?g]]", "match /r[p/a#t][q/b#u] where u - t >= 3", {"g"}),
+        ("r[p[a, ?f], q[?g]]", "match /r[p/a#t][q/b#u] where u >= 3", {"g"}),
+        # trees that must be shared
+        ("r[?f{most=1}]", "match /r[a][b]", set()),
+        ("r[a, ?f{most=1}]", "match /r[a][b]", {"f"}),
+        ("r[?f{most=1}, ?g]", "match /r[a/c][a/d]", {"f", "g"}),
+        ("r[a[?f{mode=one-shot}], ?g]", "match /r[a/c#t][b#u] where t > u", {"f", "g"}),
+        # comparisons
+        ("r[?f]", 'match /r/a/$x where $x < "5" return $x', {"f"}),
+        ("r[?f, b[?g]]", "match /r[a > 5][b/c < 3]", {"f", "g"}),
+        ("r[a[?f], b[?g]]", "match /r[//c > 5][b/c > 7]", {"g"}),
+        ("r[a[?f], b[?g]]", "match /r[//c > 7][b/c > 5]", {"f", "g"}),
+        ('r[a["1"], a["2"], b[?f]]', "match /r[a/$x][b/$y] where $x != $y", {"f"}),
+        ('r[a["1"], a["2"], b["3", ?f]]', "match /r[a/$x][b/$y] where $x != $y", set()),
+        # or, inside what a stream brings
+        ("r[p[?f], q[?g]]", "match /r[p[a or b]][q[c[d or e]]]", {"f", "g"}),
+        ("r[b[?f], d[?g]]", "match /r[//c[x or y]][d/c[x or y]]", {"g"}),
+        ("r[b[?f], d[?g]]", "match /r[//c[x or y]][d/c/x]", {"g"}),
+        ("r[b[?f], d[?g]]", "match /r[//c/x][d/c[x or y]]", {"f", "g"}),
     ],
 )
-def test_what_exact_relevance_does_not_cover_is_said(
-    notation: str, query: str, reason: str
-) -> None:
-    for each in of(notation, query).values():
-        assert each.relevant is None or not each.axlog
-        assert each.relevant is not None or reason in str(each.reason)
+def test_exact_relevance_is_decided(notation: str, query: str, relevant: set[str]) -> None:
+    found = of(notation, query)
+    assert {s for s, each in found.items() if each.relevant} == relevant
+    assert all(each.relevant is not None for each in found.values()), found
+
+
+def test_elements_with_any_value_but_one_are_undecided() -> None:
+    found = of("r[a[?f], b[?g]]", 'match /r[//c != "1"][b/c]')
+    assert found["f"].relevant is None
+    assert "elements are compared" in str(found["f"].reason)
+
+
+def test_times_that_calls_inside_messages_would_change_are_undecided() -> None:
+    tree = document("r[b[?f], d[?g]]")
+    query = "match /r[//c#s/x#t][d/c#u/x#v] where t - s <= 3, v - u <= 3"
+    found = relevance(tree, parse_pattern(query))
+    assert found["f"].relevant is None
+    assert "inside a message" in str(found["f"].reason)
+    assert relevance(tree, parse_pattern(query), together=True)["f"].relevant is False
+
+
+@pytest.mark.parametrize("output", ["val", "cont"])
+def test_a_stream_that_changes_what_a_row_shows_is_relevant(output: str) -> None:
+    found = of("r[a[b, ?f], c[?g]]", f"match /r/a#t return t.{output}")
+    assert split(found) == ({"f"}, {"f"}, {"f"})
+    assert found["f"].wanted == ("node()",)
+    assert found["f"].whole
 
 
 def test_relevance_with_not_is_refused_by_name() -> None:

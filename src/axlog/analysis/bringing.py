@@ -39,19 +39,25 @@ Brought = tuple[Rows, list[str]]
 """Rows, and the columns that they have."""
 
 
-def bringable(relations: Sequence[Relation], is_root: bool, together: bool = False) -> Brought:
+def bringable(
+    relations: Sequence[Relation],
+    is_root: bool,
+    together: bool = False,
+    same: Sequence[frozenset[Relation]] = (),
+) -> Brought:
     """The rows of relations at one node to come, with all columns that they bind at any depth.
 
-    `is_root`: the node is the root of its tree, an element.
+    `is_root`: the node is the root of its tree, an element. `same`: relations that stand below one
+    node and must be at one node there.
     """
-    rows, layout = _Bringing().at(relations, is_root, None)
+    rows, layout = _Bringing(same).at(relations, is_root, None)
     if not together:
         return rows, layout
     found: Rows = {}
     for values, needs in rows.items():
         for need in needs:
-            same = same_times(need.unknown_times)
-            add_need(found, values, replace(need, times=need.times.union(same)))
+            one_time = same_times(need.unknown_times)
+            add_need(found, values, replace(need, times=need.times.union(one_time)))
     return found, layout
 
 
@@ -116,6 +122,9 @@ class _Way:
 
 
 class _Bringing:
+    def __init__(self, same: Sequence[frozenset[Relation]]) -> None:
+        self._same = same
+
     def at(self, relations: Sequence[Relation], is_root: bool, above: str | None) -> Brought:
         """The rows of relations at one node; `above` is the nearest named node over it."""
         layout = deep_columns(relations)
@@ -136,7 +145,7 @@ class _Bringing:
             return {}, []
         names = _names(way)
         nearest = names[0] if names else above
-        parts = [self.at(group, False, nearest) for group in _groups(way.edges)]
+        parts = [self.at(group, False, nearest) for group in _groups(way.edges, self._same)]
         return self._join(way, start, above, parts)
 
     def _join(self, way: _Way, start: _Own, above: str | None, parts: list[Brought]) -> Brought:
@@ -275,20 +284,20 @@ def _pairs(columns: list[str]) -> frozenset[tuple[str, str]]:
     return frozenset((columns[0], other) for other in columns[1:])
 
 
-def _groups(edges: Iterable[Edge]) -> list[list[Relation]]:
-    """What hangs below an element: attributes of one name are one node."""
+def _groups(edges: Iterable[Edge], same: Sequence[frozenset[Relation]]) -> list[list[Relation]]:
+    """What hangs below an element: attributes of one name are one node, and what must be."""
     groups: list[list[Relation]] = []
-    by_name: dict[str, list[Relation]] = {}
+    by_name: dict[object, list[Relation]] = {}
     for edge in edges:
         node = edge.relation.node
         assert node is not None
+        key: object = next((each for each in same if edge.relation in each), None)
         if edge.axis is Axis.ATTRIBUTE and isinstance(node.test, Name):
-            known = by_name.get(node.test.label)
-            if known is not None:
-                known.append(edge.relation)
-                continue
-            by_name[node.test.label] = group = [edge.relation]
-            groups.append(group)
-        else:
-            groups.append([edge.relation])
+            key = node.test.label
+        known = by_name.get(key)
+        if key is not None and known is not None:
+            known.append(edge.relation)
+            continue
+        groups.append([edge.relation])
+        by_name[key] = groups[-1]
     return groups

@@ -6,17 +6,21 @@ attributes, its time), and with messages that hold no calls everything in a tree
 ways to put sub-patterns into trees are tried: deciding this is NP-hard (P1 theorem 3), so their
 number is limited.
 
+Declared keys ask for sharing too: two nodes of a key with one value are one node, so what asks for
+them must be met in one tree, at one node of it.
+
 Not decided: sub-patterns that share a tree with a compared value, which more content would change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from axlog.analysis.bringing import bringable, same_times
 from axlog.analysis.constraints import Inequality, at_or_after
 from axlog.analysis.generalised import Need, Rows, Values, add_need, meet, project
+from axlog.analysis.keys import merged_relations, sharing
 from axlog.analysis.scenarios import can_be_met
 from axlog.datalog.compile import Relation
 from axlog.document.tree import Tree
@@ -39,72 +43,117 @@ def fits(
     asked: dict[str, list[Relation]] = {}
     for relation, stream in sorted(need.brought, key=lambda pair: (pair[1], pair[0].name)):
         asked.setdefault(stream, []).append(relation)
+    same = _same_nodes(columns, values, need, asked)
     shared: list[list[list[Group]]] = []
     for stream, relations in asked.items():
-        left = _trees_left(tree, stream)
-        if left is None or left >= len(relations):
-            continue
-        if left <= 0:
+        left = trees_left(tree, stream)
+        if left is not None and left <= 0:
             return False
-        shared.append(list(_partitions(relations, left)))
+        if left is not None and left < len(relations):
+            ways = partitions(relations, left)
+            shared.append([way for way in ways if _keeps_together(way, same)])
+        elif any(each.intersection(relations) for each in same):
+            shared.append([_put_together(relations, same)])
     if not shared:
         return can_be_met(tree.clock, columns, values, need)
-    return _some_way(tree, columns, {values: [need]}, shared, together)
+    return _Sharing(tree, columns, together, same).some_way({values: [need]}, shared)
 
 
-def _trees_left(tree: Tree, stream: str) -> int | None:
+Same = list[frozenset[Relation]]
+"""Relations that must be at one node: two nodes of a key with one value are one."""
+
+
+def _same_nodes(
+    columns: tuple[str, ...], values: Values, need: Need, asked: dict[str, list[Relation]]
+) -> Same:
+    if len(need.new) < 2:
+        return []
+    known = dict(zip(columns, values, strict=True))
+    found: Same = []
+    for group in sharing(need.new, known, need.values.same):
+        where = group[0].where
+        if isinstance(where, str):
+            found += merged_relations(group, asked[where])
+    return found
+
+
+def _keeps_together(way: list[Group], same: Same) -> bool:
+    """Whether what must be at one node is in one tree."""
+    return all(sum(not each.isdisjoint(group) for group in way) <= 1 for each in same)
+
+
+def _put_together(relations: list[Relation], same: Same) -> list[Group]:
+    """Each relation in a tree of its own, but those that must share one."""
+    groups: list[Group] = []
+    for relation in relations:
+        met = [g for g in groups if any(relation in s and not s.isdisjoint(g) for s in same)]
+        groups = [g for g in groups if g not in met]
+        groups.append([*(r for g in met for r in g), relation])
+    return groups
+
+
+def trees_left(tree: Tree, stream: str) -> int | None:
+    """How many trees a stream may still bring; None: any number."""
     most = tree.call(tree.calls()[stream]).most
     return None if most is None else most - tree.brought.get(stream, 0)
 
 
-def _partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]]:
+def partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]]:
     """Every way to put relations into at most so many groups."""
     if not relations:
         yield []
         return
     *others, last = relations
-    for groups in _partitions(others, most):
+    for groups in partitions(others, most):
         for number in range(len(groups)):
             yield [[*g, last] if n == number else g for n, g in enumerate(groups)]
         if len(groups) < most:
             yield [*groups, [last]]
 
 
-def _some_way(
-    tree: Tree,
-    columns: tuple[str, ...],
-    rows: Rows,
-    shared: list[list[list[Group]]],
-    together: bool,
-) -> bool:
-    if not shared:
-        return any(
-            can_be_met(tree.clock, columns, values, need)
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """One scenario whose sub-patterns share trees."""
+
+    tree: Tree
+    columns: tuple[str, ...]
+    together: bool
+    same: Same
+
+    def some_way(self, rows: Rows, shared: list[list[list[Group]]]) -> bool:
+        if not shared:
+            return any(
+                can_be_met(self.tree.clock, self.columns, values, need)
+                for values, needs in rows.items()
+                for need in needs
+            )
+        if sum(map(len, shared)) > LIMIT:
+            raise UndecidedError("AX502", f"there are more than {LIMIT} ways to share trees")
+        for groups in shared[0]:
+            narrowed = rows
+            for group in groups:
+                if len(group) > 1 or self._is_merged(group[0]):
+                    narrowed = self._sharing(narrowed, group)
+            if narrowed and self.some_way(narrowed, shared[1:]):
+                return True
+        return False
+
+    def _is_merged(self, top: Relation) -> bool:
+        return any(top in each for each in self.same)
+
+    def _sharing(self, rows: Rows, group: Group) -> Rows:
+        """The rows whose needs a group of relations meets in one tree."""
+        _check_values(group)
+        roots = [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
+        if roots:
+            part, layout = bringable(roots, True, self.together, self.same)
+            rows, longer = meet(rows, list(self.columns), part, tuple(layout))
+            rows = project(rows, longer, (), self.columns, add_need)
+        times = _times(group, roots, self.together)
+        return {
+            values: [replace(need, times=need.times.union(times)) for need in needs]
             for values, needs in rows.items()
-            for need in needs
-        )
-    if sum(map(len, shared)) > LIMIT:
-        raise UndecidedError("AX502", f"there are more than {LIMIT} ways to share trees")
-    for groups in shared[0]:
-        narrowed = rows
-        for group in groups:
-            if len(group) > 1:
-                narrowed = _sharing(narrowed, columns, group, together)
-        if narrowed and _some_way(tree, columns, narrowed, shared[1:], together):
-            return True
-    return False
-
-
-def _sharing(rows: Rows, columns: tuple[str, ...], group: Group, together: bool) -> Rows:
-    """The rows whose needs a group of relations meets in one tree."""
-    _check_values(group)
-    roots = [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
-    if roots:
-        part, layout = bringable(roots, True, together)
-        rows, longer = meet(rows, list(columns), part, tuple(layout))
-        rows = project(rows, longer, (), columns, add_need)
-    times = _times(group, roots, together)
-    return {v: [replace(n, times=n.times.union(times)) for n in needs] for v, needs in rows.items()}
+        }
 
 
 def _times(group: Group, roots: Group, together: bool) -> list[Inequality]:

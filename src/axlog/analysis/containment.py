@@ -140,7 +140,7 @@ class _Search:
         self.outer = Matcher(second, self._count)
         self.prefix = _prefix(first, second)
         self.is_exact = not (_tests_values(first) or _tests_values(second))
-        self.lengths = _lengths(second, self.outer)
+        self.lengths = chain_lengths(second, bool(self.outer.joins))
         self.unclear = False
 
     def _count(self) -> None:
@@ -227,13 +227,13 @@ class _Search:
 # What the second query can tell apart -------------------------------------------------------------
 
 
-def _lengths(pattern: Pattern, matcher: Matcher) -> list[int]:
+def chain_lengths(pattern: Pattern, has_joins: bool) -> list[int]:
     """The numbers of fresh elements to try on a descendant edge, the likeliest to fail first."""
     deepest = max((_levels(branch) for branch in pattern.branches), default=0)
     if deepest == 0:
         return [1]
     most = deepest + 1
-    if matcher.joins:
+    if has_joins:
         most = max(most, _free_steps(pattern.branches, False))
     return sorted(range(most + 1), key=lambda length: (length != 1, length))
 

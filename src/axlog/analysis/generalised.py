@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.constraints import Inequality, inequalities
-from axlog.analysis.keys import Key
+from axlog.analysis.keys import KeyedNode
 from axlog.analysis.unknowns import ValueNeeds
 from axlog.datalog.compile import Relation
 from axlog.datalog.compile import Test as CompiledTest
@@ -31,7 +31,7 @@ class Need:
     times: frozenset[Inequality] = frozenset()
     unknown_times: frozenset[str] = frozenset()
     values: ValueNeeds = field(default_factory=ValueNeeds)
-    new: frozenset[tuple[str, Key]] = frozenset()  # columns whose value a key must not have yet
+    new: frozenset[KeyedNode] = frozenset()  # nodes that get the value of a key
 
     def joined(self, other: Need) -> Need:
         return Need(

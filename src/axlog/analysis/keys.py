@@ -1,10 +1,14 @@
 """Declared keys: `key shipping/orders/order by oid trusted` (DESIGN section 3, Truth).
 
 A key says that at most one such node per value ever exists. The path starts below the root element
-and goes by child steps; `by` leads to the element or attribute whose string is the value. So what a
-stream may still bring narrows: a node of a value that is there already can never come. `trusted`
-keys are taken at their word; `enforced` ones are checked on what arrives, and a second node of a
-value is refused (`widgets/guarding.py`).
+and goes by child steps; `by` leads to the element or attribute whose string is the value. Patterns
+read that value as `oid = $x` or as `oid/$x`, which are the same where the element holds one text;
+where it holds more, its children's labels are values too, so that a key means the same to both.
+
+So what streams may still bring narrows: no node of a value that is there already, no two of one
+value, and below a node that is there no value of another. `trusted` keys are taken at their word;
+`enforced` ones are checked on what arrives, and a second node of a value is refused
+(`widgets/guarding.py`).
 
     order 17 was placed and shipped early: with a key on shipping/orders/order, it can never be late
 """
@@ -12,8 +16,9 @@ value is refused (`widgets/guarding.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from axlog.datalog.compile import Column, Program, Relation
 from axlog.document.reading import Element
@@ -48,17 +53,31 @@ class Key:
         return f"key {'/'.join(self.path)} by {'/'.join(self.by)} {how}"
 
     @property
-    def pattern(self) -> Pattern:
-        """The pattern whose rows are the values."""
-        node = PatternNode(
-            _axis(self.by[-1]),
-            Name(self.by[-1].lstrip("@")),
-            comparisons=(Comparison("=", Variable("k")),),
-        )
-        for step in reversed((*self.path, *self.by[:-1])):
+    def patterns(self) -> tuple[Pattern, Pattern]:
+        """The patterns whose rows are the values and their nodes: `by = $k`, and `by/$k`."""
+        last = PatternNode(_axis(self.by[-1]), Name(self.by[-1].lstrip("@")))
+        value = replace(last, comparisons=(Comparison("=", Variable("k")),))
+        child = replace(last, branches=(PatternNode(Axis.CHILD, Variable("k")),))
+        return self._leading_to(value), self._leading_to(child)
+
+    def _leading_to(self, node: PatternNode) -> Pattern:
+        for step in reversed(self.by[:-1]):
+            node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
+        *above, own = self.path
+        node = PatternNode(Axis.CHILD, Name(own), "n", branches=(node,))
+        for step in reversed(above):
             node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
         root = PatternNode(Axis.CHILD, Wildcard(), branches=(node,))
-        return Pattern((root,), (), (Output(Kind.VARIABLE, "k"),))
+        return Pattern((root,), (), (Output(Kind.VARIABLE, "k"), Output(Kind.ID, "n")))
+
+
+class KeyedNode(NamedTuple):
+    """A node of a key whose value is in a column: one to come by a stream, or one that is here."""
+
+    column: Column
+    key: Key
+    relation: Relation
+    where: str | int  # the stream that brings it, or the node
 
 
 def parse_fact(text: str) -> Key:
@@ -78,26 +97,61 @@ def _axis(step: str) -> Axis:
     return Axis.ATTRIBUTE if step.startswith("@") else Axis.CHILD
 
 
-def values_seen(tree: Tree, key: Key) -> set[str]:
-    """The values that nodes of a key have now."""
-    return {str(row[0]) for row in answers(tree, key.pattern)}
+def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
+    """The values that nodes of a key have now, and which nodes have each."""
+    found: dict[str, set[int]] = {}
+    for pattern in key.patterns:
+        for value, node in answers(tree, pattern):
+            found.setdefault(str(value), set()).add(int(node))
+    return found
 
 
-def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[str]:
-    """The values of the key's nodes in a message that would arrive below a node."""
-    above = [tree.label(n) for n in (parent, *tree.ancestors(parent)) if n != DOCUMENT_NODE]
-    place = [*reversed(above[:-1]), root.tag]  # without the document's root element
-    depth = len(place)
-    if list(key.path[:depth]) != place:
+def is_broken(tree: Tree, key: Key) -> bool:
+    """Whether two nodes of a key have one value."""
+    return any(len(nodes) > 1 for nodes in values_seen(tree, key).values())
+
+
+Owner = Element | int
+"""Whose value it is: a node to come, or one that is here."""
+
+
+def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[tuple[Owner, str]]:
+    """The values that nodes of a key get from a tree that would arrive below a node.
+
+    A value that grows by texts inside its element, piece by piece, is not followed.
+    """
+    above = [n for n in (parent, *tree.ancestors(parent)) if n != DOCUMENT_NODE][::-1]
+    place = [*(tree.label(n) for n in above[1:]), root.tag]  # without the document's root element
+    whole, depth = (*key.path, *key.by), len(place)
+    if list(whole[:depth]) != place[: len(whole)] or depth > len(whole) + 1:
         return []
+    if depth > len(whole):  # below the key's element: a child's label
+        return [(above[len(key.path)], str(root.tag))]
+    if depth > len(key.path):
+        owner = above[len(key.path)]
+        return [(owner, value) for value in _along_elements(root, whole[depth:])]
     nodes = [root]
-    for step in (*key.path[depth:], *key.by[:-1]):
+    for step in key.path[depth:]:
         nodes = [child for node in nodes for child in node.iterchildren(step)]
-    last = key.by[-1]
-    if last.startswith("@"):
-        return [value for node in nodes if (value := node.get(last[1:])) is not None]
-    texts = [child.itertext() for node in nodes for child in node.iterchildren(last)]
-    return ["".join(str(text) for text in each) for each in texts]
+    return [(node, value) for node in nodes for value in _along_elements(node, key.by)]
+
+
+def _along_elements(root: Element, steps: tuple[str, ...]) -> list[str]:
+    """The values that steps lead to, from an element that is on the way."""
+    nodes = [root]
+    for step in steps:
+        if step.startswith("@"):
+            return [value for node in nodes if (value := node.get(step[1:])) is not None]
+        nodes = [child for node in nodes for child in node.iterchildren(step)]
+    return [value for node in nodes for value in _read(node)]
+
+
+def _read(by: Element) -> Iterator[str]:
+    """The values of a key's element: its string, and what its children are called."""
+    values = {"".join(str(text) for text in by.itertext())}
+    values |= {text for text in (by.text, *(child.tail for child in by)) if text}
+    values |= {str(child.tag) for child in by.iterchildren("*")}
+    yield from sorted(values)
 
 
 def keyed_relations(
@@ -141,3 +195,67 @@ def _value_columns(relation: Relation, by: tuple[str, ...]) -> Iterator[Column]:
         node = edge.relation.node
         if edge.axis is Axis.CHILD and node is not None and isinstance(node.test, Variable):
             yield f"${node.test.name}"
+
+
+# Two nodes with one value -------------------------------------------------------------------------
+
+
+Known = Mapping[str, str | int | None]
+Same = Iterable[tuple[str, str]]
+
+
+def is_repeated(
+    nodes: Iterable[KeyedNode], known: Known, same: Same, seen: Mapping[Key, Mapping[str, set[int]]]
+) -> bool:
+    """Whether nodes that get values of keys break one: with what is here, or with each other."""
+    known = _filled(known, same)
+    for each in nodes:
+        value = known.get(each.column)
+        if value is not None and seen[each.key].get(str(value), set()) - {each.where}:
+            return True
+    return any(len({each.where for each in group}) > 1 for group in sharing(nodes, known, same))
+
+
+def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:
+    """The nodes of a key that have one value and so must be one node, where several are asked."""
+    groups: dict[tuple[Key, object], list[KeyedNode]] = {}
+    first, known = _representatives(same), _filled(known, same)
+    for each in sorted(nodes, key=lambda n: (n.relation.name, n.column)):
+        value = known.get(each.column)
+        shown = first.get(each.column, each.column) if value is None else ("=", value)
+        groups.setdefault((each.key, shown), []).append(each)
+    return [group for group in groups.values() if len({n.relation for n in group}) > 1]
+
+
+def _filled(known: Known, same: Same) -> Known:
+    """The values with those of columns that are the same as known ones."""
+    first = _representatives(same)
+    values = {first[c]: v for c, v in known.items() if c in first and v is not None}
+    return {**known, **{c: values[one] for c, one in first.items() if one in values}}
+
+
+def _representatives(same: Same) -> dict[str, str]:
+    first: dict[str, str] = {}
+    for left, right in sorted(same):
+        one, other = first.setdefault(left, left), first.setdefault(right, right)
+        first = {column: one if at == other else at for column, at in first.items()}
+    return first
+
+
+def merged_relations(
+    group: Iterable[KeyedNode], tops: Iterable[Relation]
+) -> list[frozenset[Relation]]:
+    """What must be one node, level by level, for keyed nodes of one stream to be one."""
+    chains = [chain for each in group for top in tops if (chain := _chain(top, each.relation))]
+    return [frozenset(level) for level in zip(*chains, strict=True)]
+
+
+def _chain(top: Relation, wanted: Relation) -> list[Relation]:
+    """The relations from one down to another by child steps; none if it is not below."""
+    if top is wanted:
+        return [top]
+    for edge in top.edges:
+        below = _chain(edge.relation, wanted) if edge.axis is Axis.CHILD else []
+        if below:
+            return [top, *below]
+    return []

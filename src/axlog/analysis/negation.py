@@ -91,6 +91,10 @@ class Negation:
             self._known[key] = Profiles(self.tree, self.pattern, pinned, among).is_possible()
         return self._known[key]
 
+    def _shown(self, pins: Mapping[str, str | int]) -> dict[str, str | int]:
+        """What of a scenario's values its row shows."""
+        return {column: value for column, value in pins.items() if column in self._columns}
+
     def open_scenarios(
         self, scenarios: Scenarios, met: Iterable[tuple[Values, Need]]
     ) -> list[tuple[Values, Need]]:
@@ -101,7 +105,7 @@ class Negation:
         found: list[tuple[Values, Need]] = []
         waiting: list[tuple[Values, Need]] = []
         for values, needs in by_row.items():
-            pins = pins_of(scenarios.columns, values)
+            pins = self._shown(pins_of(scenarios.columns, values))
             if not self.may_come(pins):
                 continue
             own = [n for n in needs if self.may_come(pins, frozenset(s for _, s in n.brought))]

@@ -35,7 +35,7 @@ from axlog.analysis.generalised import (
     meet,
     project,
 )
-from axlog.analysis.keys import Key, keyed_relations, values_seen
+from axlog.analysis.keys import Key, KeyedNode, is_repeated, keyed_relations, values_seen
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Call, Tree
 from axlog.errors import UndecidedError
@@ -91,7 +91,13 @@ class Scenarios:
         self._keeps_all = is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
         self._keyed = keyed_relations(self.program, tree.facts)
-        self._seen: dict[Key, set[str]] = {}
+        self._seen: dict[Key, dict[str, set[int]]] = {}
+        self._keeps_all |= any(
+            n > 1
+            for n in Counter(
+                key for pairs in self._keyed.values() for key in {key for _, key in pairs}
+            ).values()
+        )
         self._check_merging()
         self.rows = self._evaluate()
 
@@ -173,7 +179,8 @@ class Scenarios:
         if unified is None:
             return {}
         columns = list(dict.fromkeys(column for column, _ in relation.own))
-        return self._join(relation, {unified: [NOTHING]}, columns, below, here)
+        rows = self._join(relation, {unified: [NOTHING]}, columns, below, here)
+        return self._with_keyed(rows, relation, node) if relation in self._keyed else rows
 
     def _add_rows(self, rows: Rows, more: Rows) -> None:
         for values, needs in more.items():
@@ -224,10 +231,11 @@ class Scenarios:
                 self._add_rows(found, here.get(relation, {}))
         for stream in calls:
             brought = frozenset({(relation, stream)})
+            new = self._new_nodes(relation, stream) if self._keyed else frozenset()
             for values, needs in self._can_bring(relation, axis is Axis.CHILD).items():
                 for need in needs:
                     times = self._arriving(stream, relation, axis, need)
-                    self._add(found, values, replace(times, brought=brought))
+                    self._add(found, values, replace(times, brought=brought, new=new))
         return found
 
     def _can_bring(self, relation: Relation, is_root: bool) -> Rows:
@@ -235,18 +243,24 @@ class Scenarios:
         if key not in self._bringable:
             rows, layout = bringable((relation,), is_root, self._together)
             found = project(rows, layout, (), self._shown(relation), add_need)
-            new = self._new_nodes(relation)
-            self._bringable[key] = {
-                values: [replace(need, new=new) for need in needs]
-                for values, needs in found.items()
-            }
+            self._bringable[key] = found
         return self._bringable[key]
 
-    def _new_nodes(self, relation: Relation) -> frozenset[tuple[str, Key]]:
-        """The columns in which a tree to come has values of keys."""
-        shown = self._shown(relation)
-        pairs = (pair for below in relation.walk() for pair in self._keyed.get(below, ()))
-        return frozenset(pair for pair in pairs if pair[0] in shown)
+    def _new_nodes(self, relation: Relation, stream: str) -> frozenset[KeyedNode]:
+        """The nodes of keys in a tree to come."""
+        return frozenset(
+            KeyedNode(column, key, below, stream)
+            for below in relation.walk()
+            for column, key in self._keyed.get(below, ())
+        )
+
+    def _with_keyed(self, rows: Rows, relation: Relation, node: int) -> Rows:
+        """Rows at a node of a key: what is brought below it may give it the key's value."""
+        mine = frozenset(KeyedNode(c, key, relation, node) for c, key in self._keyed[relation])
+        return {
+            values: [replace(n, new=n.new | mine) if n.brought else n for n in needs]
+            for values, needs in rows.items()
+        }
 
     def _without_repeated(self, rows: Rows, layout: list[str]) -> Rows:
         """Rows without the ways that would bring a second node of a key's value."""
@@ -258,14 +272,13 @@ class Scenarios:
         return found
 
     def is_repeated(self, columns: Sequence[str], values: Values, need: Need) -> bool:
-        """Whether a need asks for a node of a key whose value is there already."""
+        """Whether a need asks for two nodes of a key with one value."""
+        if not need.new:
+            return False
         known = dict(zip(columns, values, strict=True))
-        return any(known.get(column) in self._values_seen(key) for column, key in need.new)
-
-    def _values_seen(self, key: Key) -> set[str]:
-        if key not in self._seen:
+        for key in {each.key for each in need.new} - self._seen.keys():
             self._seen[key] = values_seen(self.tree, key)
-        return self._seen[key]
+        return is_repeated(need.new, known, need.values.same, self._seen)
 
     def _arriving(self, stream: str, relation: Relation, axis: Axis, need: Need) -> Need:
         """What a one-shot call brings has one time; what calls inside it bring comes later."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from axlog.analysis.keys import Key, values_in, values_seen
+from axlog.analysis.keys import Key, Owner, values_in, values_seen
 from axlog.document.reading import Element
 from axlog.document.tree import Tree
 from axlog.document.updates import call_of
@@ -16,7 +16,7 @@ class KeyGuard:
 
     def __init__(self, tree: Tree, keys: Iterable[Key]) -> None:
         self._tree = tree
-        self._seen = {key: values_seen(tree, key) for key in keys if key.is_enforced}
+        self._seen = {key: set(values_seen(tree, key)) for key in keys if key.is_enforced}
 
     def __bool__(self) -> bool:
         return bool(self._seen)
@@ -25,19 +25,25 @@ class KeyGuard:
         """The key values that a message brings, all of them new; nothing is noted yet."""
         node, _ = call_of(self._tree, stream)
         parent = self._tree.parent(node)
-        brought: list[tuple[Key, str]] = []
+        brought: dict[tuple[Key, str], Owner] = {}
         for root in forest:
             for key, seen in self._seen.items():
-                for value in values_in(key, self._tree, parent, root):
-                    if value in seen or (key, value) in brought:
+                for owner, value in values_in(key, self._tree, parent, root):
+                    first = brought.setdefault((key, value), owner)
+                    if first is not owner or self._has_another(key, value, owner, seen):
                         path, by = "/".join(key.path), "/".join(key.by)
                         raise StreamError(
                             "AX413",
                             f"there is already a {path} with {by} {value!r}",
                             advice=f"the document declares `{key}`",
                         )
-                    brought.append((key, value))
-        return brought
+        return list(brought)
+
+    def _has_another(self, key: Key, value: str, owner: Owner, seen: set[str]) -> bool:
+        """Whether another node has, or had, a value; a node that is here may get its own again."""
+        if value not in seen:
+            return False
+        return not isinstance(owner, int) or values_seen(self._tree, key).get(value) != {owner}
 
     def note(self, brought: Iterable[tuple[Key, str]]) -> None:
         """Remember values whose message was applied."""

@@ -42,6 +42,8 @@ class Case:
     validate: str = "all"
     memory: int | None = None
     maintainer: str = "counting"  # or another where it takes the pattern
+    facts: tuple[str, ...] = ()  # declared of what may still come (law 4)
+    types: str | None = None
 
 
 @dataclass(slots=True)

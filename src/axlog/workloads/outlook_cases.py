@@ -1,6 +1,7 @@
 """Cases for law 4: a tiny document with open calls, what has come, and one pattern.
 
-Half of the calls declare a fact, half of the patterns are made to join, and one in five has `not`.
+One case in 25 declares a key, one in 25 a type (`outlook_declared.py`). Of the others, half of
+the calls declare a fact, half of the patterns are made to join, and one in five has `not`.
 A case that fails is cut down here too: less of the document, of what came, or of the pattern.
 """
 
@@ -11,8 +12,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from axlog.analysis.keys import parse_fact
 from axlog.document.ids import Id
 from axlog.document.pending import apply
+from axlog.document.schema_text import parse_schema
 from axlog.document.tree import NodeKind, Tree
 from axlog.document.updates import Delete
 from axlog.document.writing import serialise
@@ -43,6 +46,7 @@ from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import Edit, carry_out
 from axlog.workloads.fuzz_cases import Case, Step
+from axlog.workloads.outlook_declared import make_keyed_case, make_typed_case
 from axlog.workloads.small_cases import Features, fragment
 
 _OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
@@ -56,12 +60,15 @@ _FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="o
 
 def make_outlook_case(random: Random) -> Case:
     """A tiny document with calls, what has come, and a pattern; with `not` in one case of five."""
+    declared = random.random()
+    if declared < 0.08:
+        return make_keyed_case(random) if declared < 0.04 else make_typed_case(random)
     wants_not = random.random() > 0.8
     streams = 1 if wants_not else random.choice((1, 1, 2, 2, 3))
     text = small_cases.document(random, random.randint(1, 6), streams)
     for number in range(streams):
-        declared = random.choice(_FACTS) if random.random() < 0.5 else ""
-        text = text.replace(f'stream="s{number}"', f'stream="s{number}"{declared}')
+        fact = random.choice(_FACTS) if random.random() < 0.5 else ""
+        text = text.replace(f'stream="s{number}"', f'stream="s{number}"{fact}')
     while True:
         if not wants_not and random.random() < 0.5:
             pattern = _joining(random)
@@ -151,7 +158,10 @@ def document_of(case: Case) -> Tree:
             carry_out(widget, list[Edit](step))
         except AxlogError:  # a case cut down may have lost the stream
             continue
-    return widget.document.nodes()
+    tree = widget.document.nodes()
+    tree.facts = tuple(parse_fact(fact) for fact in case.facts)
+    tree.types = None if case.types is None else parse_schema(case.types)
+    return tree
 
 
 # Cutting down -------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from axlog.reference.bounds import is_monotone
 from axlog.reference.rows import every_branch
 from axlog.workloads.fuzz_cases import Case
 from axlog.workloads.outlook_cases import document_of
+from axlog.workloads.outlook_declared import check_declared
 
 _MOST_NODES = 3000  # of a document in which calls brought everything
 _MOST_VALUATIONS = 60_000
@@ -180,6 +181,9 @@ def check_outlook(case: Case) -> Seen:
     """Compare every verdict on a case; what was compared, by name."""
     seen: Seen = Counter()
     tree, (pattern,) = document_of(case), case.patterns
+    if case.facts or case.types is not None:
+        check_declared(tree, pattern, seen)
+        return seen
     bound = bound_for(tree, pattern)
     if bound is None:
         seen["too large"] += 1

@@ -1,0 +1,166 @@
+"""Values for the unknown variables of a scenario: all that comparisons can tell apart.
+
+Where a pattern only asks whether strings are equal, a fresh string for each unknown is the most
+general choice. Comparisons with constants split strings (or numbers) into cells; each unknown is
+tried in every cell, with a string of its own there, and at each constant. Where strings are
+compared with each other, being equal matters too: then unknowns are also tried as strings of the
+document and as each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice, pairwise, product
+
+from axlog.analysis.generalised import Need
+from axlog.document.tree import DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.language.pattern import (
+    Branch,
+    Comparison,
+    Constant,
+    Moment,
+    Or,
+    Pattern,
+    PatternNode,
+    ValueConstraint,
+    Variable,
+    nodes_of,
+)
+from axlog.language.values import compare, comparison
+
+MOST_STRINGS = 12
+"""Strings of the document that an unknown is tried as, where being equal matters."""
+MOST_TRIED = 20_000
+
+Compared = tuple[str, Comparison]
+"""A variable, and what its value must pass."""
+
+
+def opened(node: PatternNode, compared: list[Compared]) -> PatternNode:
+    """The pattern with a variable for each value that is not simply equal to something."""
+    comparisons = []
+    for each in node.comparisons:
+        if each.operator == "=" and isinstance(each.operand, str | Variable):
+            comparisons.append(each)
+            continue
+        variable = f"compared.{len(compared)}"
+        compared.append((variable, each))
+        comparisons.append(Comparison("=", Variable(variable)))
+    branches = tuple(_opened_branch(branch, compared) for branch in node.branches)
+    return replace(node, comparisons=tuple(comparisons), branches=branches)
+
+
+def _opened_branch(branch: Branch, compared: list[Compared]) -> Branch:
+    if isinstance(branch, PatternNode):
+        return opened(branch, compared)
+    if isinstance(branch, Or):
+        return Or(
+            tuple(tuple(_opened_branch(b, compared) for b in way) for way in branch.alternatives)
+        )
+    return branch
+
+
+class Strings:
+    """The strings that unknowns are tried as, for one pattern and document."""
+
+    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+        self.tree = tree
+        self.reason = ""
+        compared = [c for node in pattern.nodes() for c in node.comparisons]
+        where = [c for c in pattern.where if isinstance(c, ValueConstraint)]
+        pairs = [(c.operator, c.operand) for c in compared] + [(c.operator, c.right) for c in where]
+        self.constants: list[Constant] = list(
+            dict.fromkeys(operand for _, operand in pairs if not isinstance(operand, Variable))
+        )
+        self.has_orders = any(o != "=" or not isinstance(v, str | Variable) for o, v in pairs)
+        self._are_related = any(isinstance(c.right, Variable) for c in where) or any(
+            c.operator != "=" and isinstance(c.operand, Variable) for c in compared
+        )
+        self.prefix = self._prefix(pattern)
+
+    def _prefix(self, pattern: Pattern) -> str:
+        known = {str(constant) for constant in self.constants} | set(self._present())
+        known |= {str(node.test) for node in pattern.nodes()}
+        prefix = "z"
+        while any(string.lstrip("$\"'").startswith(prefix) for string in known):
+            prefix += "z"
+        return prefix
+
+    def _present(self) -> Iterator[str]:
+        tree = self.tree
+        for node in tree.subtree(DOCUMENT_NODE):
+            if tree._kind[node] in (ELEMENT, TEXT):
+                yield tree.label(node)
+
+    def assignments(
+        self,
+        nodes: list[PatternNode],
+        known: Mapping[str, str],
+        compared: list[Compared],
+        need: Need,
+    ) -> Iterator[dict[str, str]]:
+        """Values for all variables of the nodes that meet what is asked of them."""
+        operands = [
+            operand
+            for node in nodes
+            for each in nodes_of(node)
+            for operand in (each.test, *(c.operand for c in each.comparisons))
+        ]
+        names = dict.fromkeys(each.name for each in operands if isinstance(each, Variable))
+        names.update((c.operand.name, None) for _, c in compared if isinstance(c.operand, Variable))
+        unknown = [name for name in names if name not in known]
+        fixed = {c[1:]: str(v.operand) for c, v in need.values.compared if v.operator == "="}
+        choices = [
+            [fixed[name]] if name in fixed else self._choices(number, len(unknown))
+            for number, name in enumerate(unknown)
+        ]
+        for tried, chosen in enumerate(product(*choices)):
+            if tried > MOST_TRIED:
+                self.reason = f"undecided within {MOST_TRIED:,} choices of values"
+                return
+            assigned = {**known, **dict(zip(unknown, chosen, strict=True))}
+            if _meets(assigned, compared, need):
+                yield assigned
+
+    def _choices(self, number: int, count: int) -> list[str]:
+        own = f"{self.prefix}-v{number}"
+        found = [own]
+        if self.has_orders:
+            found += _around(self.constants, own, number, count)
+        if self._are_related:
+            present = list(islice(dict.fromkeys(self._present()), MOST_STRINGS + 1))
+            if len(present) > MOST_STRINGS:
+                self.reason = "the document has too many strings to try"
+            found += [*present, *(f"{self.prefix}-v{other}" for other in range(number))]
+        return list(dict.fromkeys(found))
+
+
+def _around(constants: Iterable[Constant], own: str, number: int, count: int) -> list[str]:
+    """One string of its own in every cell that constants make, and the constants."""
+    given = list(constants)
+    found = [c for c in given if isinstance(c, str) and c]
+    for string in sorted({c for c in given if isinstance(c, str)}):
+        found += [f"{string}\t{own}", f"!{own}"]
+        if string:
+            found.append(f"{string[:-1]}{chr(max(33, ord(string[-1]) - 1))}{own}")
+    numbers = sorted({float(c) for c in given if not isinstance(c, str | Moment)})
+    if numbers:
+        share = (number + 1) / (count + 1)
+        ends = [numbers[0] - 1, *numbers, numbers[-1] + 1]
+        inside = [low + (high - low) * share for low, high in pairwise(ends)]
+        found += [repr(value).removesuffix(".0") for value in (*numbers, *inside)]
+    return found
+
+
+def _meets(assigned: Mapping[str, str], compared: list[Compared], need: Need) -> bool:
+    for variable, each in compared:
+        value, operand = assigned[variable], each.operand
+        if isinstance(operand, Variable):
+            if not compare(value, each.operator, assigned[operand.name]):
+                return False
+        elif not comparison(each.operator, operand)(value):
+            return False
+    return need.values.is_empty or need.values.is_satisfiable(
+        {f"${name}": value for name, value in assigned.items()}
+    )
