@@ -83,9 +83,11 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 def _time(entry: Any, name: str) -> str | None:
     """A time as ISO has it, or as the feed wrote it where that is no time."""
-    parsed = entry.get(f"{name}_parsed")
+    # As a plain dictionary: feedparser's own `get` takes one time for the other, and warns.
+    parsed = dict.get(entry, f"{name}_parsed")
     if parsed is None:
-        return entry.get(name)  # type: ignore[no-any-return]  # feedparser has no types
+        written: str | None = dict.get(entry, name)
+        return written
     return datetime.fromtimestamp(calendar.timegm(parsed), UTC).isoformat()
 
 

@@ -1,17 +1,17 @@
-"""A channel in a Kafka topic of one partition, through the `confluent-kafka` client.
+"""A channel in one partition of a Kafka topic, through the `confluent-kafka` client.
 
-An update's number is its offset plus one. Only one partition has an order, so a topic with more is
-refused. A named subscription's place is its consumer group's committed offset. Publishing is
-idempotent within a run of the producer (librdkafka's `enable.idempotence`); a producer that comes
-back reads its own last number from the headers at the topic's end, and does not repeat itself.
-Filters run here, in the reading client.
+An update's number is its offset plus one; only a partition has an order. A named subscription's
+place is its consumer group's committed offset. Publishing is idempotent within a run of the
+producer (librdkafka's `enable.idempotence`); a producer that comes back reads its own last number
+from the headers at the topic's end, and does not repeat itself. Filters run here, in the reading
+client.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
@@ -33,7 +33,8 @@ class KafkaChannelOptions(Options):
     """Options of the channel `kafka`."""
 
     brokers: str = Field(description="host:port, several with commas.")
-    topic: str = Field(description="A topic of one partition.")
+    topic: str = Field(description="The topic.")
+    partition: int = Field(default=0, ge=0, description="Which partition of it is the channel.")
     settings: dict[str, Secret] = Field(
         default={}, description="Further settings of librdkafka (security, ...)."
     )
@@ -42,7 +43,13 @@ class KafkaChannelOptions(Options):
 class KafkaChannel:
     """A channel that Kafka brokers hold."""
 
-    def __init__(self, brokers: str, topic: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        brokers: str,
+        topic: str,
+        settings: Mapping[str, str] | None = None,
+        partition: int = 0,
+    ) -> None:
         try:
             import confluent_kafka
         except ImportError:
@@ -50,6 +57,7 @@ class KafkaChannel:
                 "AX901", "confluent-kafka is not installed", advice="pip install 'axlog[brokers]'"
             ) from None
         self.name = topic
+        self.partition = partition
         self._kafka = confluent_kafka
         self._settings = {"bootstrap.servers": brokers, **(settings or {})}
         self._producer = confluent_kafka.Producer(
@@ -73,7 +81,7 @@ class KafkaChannel:
         self._producer.produce(
             self.name,
             body,
-            partition=0,
+            partition=self.partition,
             headers=headers,
             on_delivery=lambda error, message: told.append((error, message)),
         )
@@ -119,23 +127,22 @@ class KafkaChannel:
 
     def place(self, offset: int | None = None) -> Any:
         if offset is None:
-            return self._kafka.TopicPartition(self.name, 0)
-        return self._kafka.TopicPartition(self.name, 0, offset)
+            return self._kafka.TopicPartition(self.name, self.partition)
+        return self._kafka.TopicPartition(self.name, self.partition, offset)
 
     def bounds(self, consumer: Any) -> tuple[int, int]:
         """The first offset that is kept, and the one that comes next."""
-        try:
-            known = consumer.list_topics(self.name, timeout=_PATIENCE).topics[self.name]
-            if len(known.partitions) > 1:
-                raise ConnectorError(
-                    "AX831",
-                    f"the topic {self.name!r} has {len(known.partitions)} partitions",
-                    expected="one: only a partition has an order",
-                )
-            low, high = consumer.get_watermark_offsets(self.place(), timeout=_PATIENCE)
-        except self._kafka.KafkaException as error:
-            raise ConnectorError("AX822", f"Kafka: {error}") from None
-        return int(low), int(high)
+        until = monotonic() + _PATIENCE
+        while True:
+            try:
+                self._producer.list_topics(self.name, timeout=_PATIENCE)  # makes a new topic
+                low, high = consumer.get_watermark_offsets(self.place(), timeout=_PATIENCE)
+                return int(low), int(high)
+            except self._kafka.KafkaException as error:
+                is_new = error.args[0].code() == self._kafka.KafkaError._UNKNOWN_PARTITION
+                if not is_new or monotonic() > until:
+                    raise ConnectorError("AX822", f"Kafka: {error}") from None
+            sleep(0.05)
 
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
@@ -176,7 +183,11 @@ class KafkaSubscription(Placed):
 
     def fetch(self, limit: int, timeout: float) -> list[Entry]:
         entries = []
-        for message in self._consumer.consume(limit, timeout=max(timeout, 0.05)):
+        # `consume` waits until it has all it is asked for: for the first, then for what is there.
+        found = self._consumer.consume(1, timeout=max(timeout, 0.05))
+        if found and limit > 1:
+            found += self._consumer.consume(limit - 1, timeout=0.01)
+        for message in found:
             if message.error():
                 raise ConnectorError("AX822", f"Kafka: {message.error()}")
             update = StreamUpdate.of(json.loads(message.value()))
@@ -184,7 +195,6 @@ class KafkaSubscription(Placed):
         return entries
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
-        # `consume` waits until the limit is met: in short turns, so that the first is not held.
         return self.looked(limit, monotonic() + timeout)
 
     def acknowledge(self, sequence: int) -> None:
@@ -198,7 +208,7 @@ class KafkaSubscription(Placed):
 
 def _make(options: KafkaChannelOptions, origin: Origin) -> Channel:
     settings = {name: value.reveal() for name, value in options.settings.items()}
-    return KafkaChannel(options.brokers, options.topic, settings)
+    return KafkaChannel(options.brokers, options.topic, settings, options.partition)
 
 
 KAFKA = ChannelKind("kafka", KafkaChannelOptions, _make, "A channel in a Kafka topic.")
