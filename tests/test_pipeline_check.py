@@ -129,8 +129,9 @@ def test_a_call_that_nothing_feeds_is_a_warning() -> None:
     assert checked.model is not None
 
 
-def test_two_views_cannot_share_one_table() -> None:
+def test_two_views_cannot_share_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "table-of-tests"
+    monkeypatch.setattr(kinds, "_registered", {})
     kinds.register(SinkKind(name, Options, _no_sink, "", is_table=True))
     text = GOOD.replace("log: {kind: jsonl, path: out.jsonl}", f"log: {{kind: {name}}}")
     assert problems(text) == []
@@ -190,7 +191,8 @@ class _WithSecret(Options):
     count: int
 
 
-def test_an_inline_secret_is_in_no_message(tmp_path: Path) -> None:
+def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "_registered", {})
     kinds.register(SourceKind("secret-of-tests", _WithSecret, lambda o, g: MemorySource(), ""))
     text = GOOD.replace(
         "{kind: jsonl, path: in.jsonl}", "{kind: secret-of-tests, token: hush, count: many}"

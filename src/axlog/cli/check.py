@@ -1,7 +1,8 @@
 """`axlog check PIPELINE`: everything that is wrong with a pipeline file, before anything starts.
 
 One line a problem: a table on a terminal, JSON lines in a pipe. Exit code 2 if one is an error.
-`--schema` prints the JSON schema for editors, `--kinds` lists the sources and sinks.
+`--schema` prints the JSON schema for editors, `--reference` every key as Markdown, `--kinds` lists
+the sources and sinks.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def check(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of pipeline files instead.")
     ] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print every key of pipeline files instead.")
+    ] = False,
     kinds: Annotated[
         bool, typer.Option("--kinds", help="List the kinds of sources and sinks instead.")
     ] = False,
@@ -46,10 +50,14 @@ def check(
     try:
         from axlog.pipeline import reading
         from axlog.pipeline.schema import json_schema
+        from axlog.pipeline.schema import reference as reference_text
     except ImportError as error:
         raise missing(error) from None
     if schema:
         typer.echo(json_text.dumps(json_schema(), indent=2))
+        return
+    if reference:
+        typer.echo(reference_text(), nl=False)
         return
     if kinds:
         _list_kinds(json)

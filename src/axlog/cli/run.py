@@ -21,6 +21,7 @@ from rich.live import Live
 from rich.table import Table
 
 from axlog.cli.check import missing
+from axlog.errors import SetupError
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.pipeline.model import PipelineModel
@@ -62,9 +63,19 @@ def run(
         if chosen == "embedded":
             _run_here(model, once, seconds, show)
         else:
-            # Loaded by name: this is the only verb of many that needs Spark, and not always.
-            module: Any = import_module("axlog.spark.pipeline")
-            module.run(model, once=once, seconds=seconds, on_progress=show)
+            _spark().run(model, once=once, seconds=seconds, on_progress=show)
+
+
+def _spark() -> Any:
+    """The engine that runs pipelines on Spark."""
+    try:
+        return import_module("axlog.spark.pipeline")
+    except ImportError as error:
+        raise SetupError(
+            "AX901",
+            f"the engine spark is not there: {error}",
+            advice="pip install 'axlog[spark]', or run with --engine embedded",
+        ) from None
 
 
 def _run_here(

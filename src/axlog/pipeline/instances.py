@@ -162,6 +162,7 @@ class Instances:
             validate=settings.validation,
             facts=self.model.facts,
             types=self._types,
+            tune=self._tuning(),
         )
         for name, query in self.queries.items():
             view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
@@ -169,6 +170,14 @@ class Instances:
         for update in self._ended.values():
             widget.take(update)
         return widget
+
+    def _tuning(self) -> str | dict[str, float]:
+        """When a widget is tuned; one of many documents only where the file asks for it."""
+        tune = self._settings.tune
+        if isinstance(tune, str):
+            return "off" if self._key is not None else tune
+        given = {"messages": tune.messages, "seconds": tune.seconds}
+        return {name: number for name, number in given.items() if number is not None} or "off"
 
     def _collect(self, key: str, change: Change) -> None:
         self._collected.append(self._named(change, key))

@@ -165,7 +165,8 @@ class WidgetSettings(Options):
         description="Parse every message, or only those that some view may want.",
     )
     tune: Annotated[Literal["auto", "off"] | TuneModel, BeforeValidator(_tune)] = Field(
-        default="auto", description="Filters and unsubscriptions."
+        default="auto",
+        description="How often it is worked out anew what streams are still wanted for.",
     )
     collect: Annotated[Literal["auto", "off"], BeforeValidator(_tune)] = Field(
         default="off",
@@ -186,7 +187,8 @@ class Settings(WidgetSettings):
     )
     retain: Annotated[Literal["all", "no"], BeforeValidator(_as_word)] = Field(
         default="no",
-        description="Keep the input so that views that are added later can be filled from it.",
+        description="Spark: keep the input so that views that are added later can be filled from it"
+        " (the embedded engine's checkpoint has it in any case).",
     )
     on_error: Literal["dead-letter", "stop"] = Field(
         default="dead-letter", description="What a message that cannot be taken does."

@@ -94,7 +94,7 @@ def _possible(instances: Iterable[Instances]) -> int | None:
 def kept(instances: Iterable[Instances]) -> int:
     """Messages that were taken and could matter to some view."""
     return sum(
-        status.messages - status.refused - status.unparsed
+        status.kept
         for one in instances
         for widget in one.widgets.values()
         for status in widget.streams().values()

@@ -13,7 +13,15 @@ from pydantic import BaseModel
 
 from axlog.connectors.kinds import SinkKind, SourceKind
 from axlog.pipeline import kinds
-from axlog.pipeline.model import WIDGET_KEYS, PipelineModel
+from axlog.pipeline.model import (
+    WIDGET_KEYS,
+    DocumentsModel,
+    PipelineModel,
+    Settings,
+    StreamModel,
+    ViewModel,
+    WidgetModel,
+)
 
 _TITLE = "axlog pipeline"
 
@@ -64,3 +72,42 @@ def described(model: type[BaseModel]) -> list[tuple[str, str, str]]:
             default = "" if given in (None, [], {}) or isinstance(given, BaseModel) else str(given)
         rows.append((field.alias or name, default, field.description or ""))
     return rows
+
+
+_PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("The file", PipelineModel),
+    ("A widget (at the top of the file where there is only one)", WidgetModel),
+    ("A stream", StreamModel),
+    ("A view", ViewModel),
+    ("`documents`", DocumentsModel),
+    ("`settings`", Settings),
+)
+
+
+def reference() -> str:
+    """Every key of pipeline files and every kind of source and sink, as Markdown."""
+    lines = [
+        "# Pipeline files: reference",
+        "",
+        "Made by `axlog check --reference` from the model; see [pipelines](pipeline.md).",
+    ]
+    for title, model in _PARTS:
+        lines += ["", f"## {title}", "", *_table(model)]
+    for role, names, find in (
+        ("Sources", kinds.source_names(), kinds.source_kind),
+        ("Sinks", kinds.sink_names(), kinds.sink_kind),
+    ):
+        lines += ["", f"## {role}"]
+        for name in names:
+            kind = find(name)
+            lines += ["", f"### `{name}`", "", kind.says, "", *_table(kind.options)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(model: type[BaseModel]) -> list[str]:
+    rows = described(model)
+    if not rows:
+        return ["No options."]
+    cells = [(f"`{key}`", f"`{default}`" if default else "", says) for key, default, says in rows]
+    head = ["| key | default | |", "|---|---|---|"]
+    return [*head, *(f"| {key} | {default} | {says} |" for key, default, says in cells)]
