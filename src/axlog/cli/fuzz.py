@@ -35,6 +35,7 @@ class Law(StrEnum):
     OUTLOOK = "4"
     TUNING = "5"
     IDLE = "8"
+    RECORDS = "records"
     ALL = "all"
 
 
@@ -51,7 +52,7 @@ def fuzz(
         Law,
         typer.Option(
             help="1 rows are exact, 2 batches, 4 truth and relevance by brute force,"
-            " 8 idle updates cost nothing, or all."
+            " 8 idle updates cost nothing, records siblings and reverse axes, or all."
         ),
     ] = Law.EXACT,
     seed: Annotated[int, typer.Option(help="The first seed; a later run goes on from it.")] = 0,

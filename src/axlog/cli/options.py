@@ -48,7 +48,8 @@ Json = Annotated[
     ),
 ]
 MaintainerName = Annotated[
-    str | None, typer.Option(help="counting, algebraic or reevaluate; axlog chooses without it.")
+    str | None,
+    typer.Option(help="counting, algebraic, records or reevaluate; axlog chooses without it."),
 ]
 LimitDepth = Annotated[int, typer.Option(help="Deepest nesting taken.", min=1)]
 LimitSize = Annotated[int, typer.Option(help="Most bytes of a document or message.", min=1)]

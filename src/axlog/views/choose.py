@@ -1,7 +1,8 @@
 """Which maintainer keeps a view: from the pattern's features, unless the user names one.
 
 Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where
-they stand; re-evaluation keeps the rest. `choice` says why.
+they stand; records keep sibling and reverse axes (P4); re-evaluation keeps the rest. `choice` says
+why.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.maintainer import Maintainer
+from axlog.views.records.maintainer import Records
 from axlog.views.reevaluate import Reevaluate
 
 MAINTAINERS: dict[str, type[Maintainer]] = {
-    kind.name: kind for kind in (Counting, Algebraic, Reevaluate)
+    kind.name: kind for kind in (Counting, Algebraic, Records, Reevaluate)
 }
 
 
@@ -50,7 +52,12 @@ def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
     refusal = Counting.refusal(pattern)
     if refusal is None:
         return Chosen(Counting.name, "its cost does not grow with the document")
-    return Chosen(Reevaluate.name, f"counting declines it: {refusal}")
+    declined = Records.refusal(pattern)
+    if declined is None:
+        return Chosen(Records.name, Records.reason(pattern))
+    return Chosen(
+        Reevaluate.name, f"counting declines it: {refusal}; records decline it: {declined}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +74,6 @@ def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintaine
         return Counting(tree, pattern, engines.counting)
     if name == Algebraic.name:
         return Algebraic(tree, pattern, engines.algebraic)
+    if name == Records.name:
+        return Records(tree, pattern, engines.counting)
     return MAINTAINERS[name](tree, pattern)

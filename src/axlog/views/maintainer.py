@@ -38,6 +38,10 @@ class Maintainer(ABC):
     def rows(self) -> Iterable[Row]:
         """The present rows, in no order."""
 
+    def size(self) -> int:
+        """How many rows there are."""
+        return sum(1 for _ in self.rows())
+
     def before(self, delta: Delta) -> None:  # noqa: B027  # most have nothing to look at
         """Look at a delta that is about to be applied."""
 

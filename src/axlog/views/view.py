@@ -70,7 +70,7 @@ class View:
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(1 for _ in self.maintainer.rows())
+            return self.maintainer.size()
 
     def holds(self) -> bool:
         """Whether there is a row: the answer of a Boolean view."""

@@ -4,6 +4,7 @@
     law 2   maintainers agree, and a batch tells exactly the difference that its updates make
     law 4   truth, possible rows and relevance equal brute force (`outlook_law.py`)
     law 8   an update that no view can notice does no work beyond looking at it
+    records laws 1 and 2 for patterns with sibling and reverse axes (`records_law.py`)
 
 A case follows from its seed alone, so a run can be cut into ranges of seeds and repeated anywhere.
 Counting runs as users have it, in a widget: generated matchers, messages put aside, any size of
@@ -37,6 +38,7 @@ from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case
 from axlog.workloads.outlook_cases import make_outlook_case, smaller_cases
 from axlog.workloads.outlook_law import check_outlook
+from axlog.workloads.records_law import check_records, make_records_case
 from axlog.workloads.tuning_law import check_tuning, make_tuning_case
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
@@ -251,6 +253,7 @@ LAWS: dict[str, tuple[Callable[[Random], Case], Callable[[Case], object]]] = {
     "4": (make_outlook_case, check_outlook),
     "5": (make_tuning_case, check_tuning),
     "8": (make_deaf_case, check_idle),
+    "records": (make_records_case, check_records),
 }
 """The laws that can be fuzzed: how a case is made, and what must hold of it."""
 

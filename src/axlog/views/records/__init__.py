@@ -1,0 +1,1 @@
+"""P4: incremental XPath with sibling and reverse axes: records, matching triples, automata."""

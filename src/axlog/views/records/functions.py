@@ -1,0 +1,96 @@
+"""Boolean functions of what surrounds a forest, each kept once: reduced ordered decision diagrams.
+
+A function is an integer: 0 never holds, 1 always, others are nodes (variable, otherwise, then). Two
+equal functions are the same integer (Bryant 1986), so summaries of forests compare and hash as
+tuples of integers. `limit` bounds them: past it `TooMany` is raised, and whoever uses them must
+decline. Functions are never collected; what a pattern needs is few.
+"""
+
+from __future__ import annotations
+
+
+class TooMany(Exception):  # a limit that its user turns into a decision
+    """More states than a maintainer may keep."""
+
+
+class Functions:
+    """The functions over numbered variables, in the order of their numbers."""
+
+    def __init__(self, limit: int = 200_000) -> None:
+        self._limit = limit
+        self._nodes: list[tuple[int, int, int]] = [(-1, 0, 0), (-1, 1, 1)]
+        self._known: dict[tuple[int, int, int], int] = {}
+        self._choices: dict[tuple[int, int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def variable(self, number: int) -> int:
+        return self._node(number, 0, 1)
+
+    def _node(self, variable: int, otherwise: int, then: int) -> int:
+        if otherwise == then:
+            return then
+        key = (variable, otherwise, then)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._nodes) >= self._limit:
+                raise TooMany
+            found = self._known[key] = len(self._nodes)
+            self._nodes.append(key)
+        return found
+
+    def choose(self, condition: int, then: int, otherwise: int) -> int:
+        """`then` where the condition holds, else `otherwise`."""
+        if condition < 2:
+            return then if condition else otherwise
+        if then == otherwise:
+            return then
+        if then == 1 and otherwise == 0:
+            return condition
+        key = (condition, then, otherwise)
+        found = self._choices.get(key)
+        if found is None:
+            nodes = self._nodes
+            top = max(nodes[condition][0], nodes[then][0], nodes[otherwise][0])
+            with_it = [self._half(f, top, 2) for f in key]
+            without = [self._half(f, top, 1) for f in key]
+            found = self._node(top, self.choose(*without), self.choose(*with_it))
+            self._choices[key] = found
+        return found
+
+    def _half(self, function: int, variable: int, side: int) -> int:
+        node = self._nodes[function]
+        return node[side] if node[0] == variable else function
+
+    def both(self, one: int, other: int) -> int:
+        return self.choose(one, other, 0)
+
+    def either(self, one: int, other: int) -> int:
+        return self.choose(one, 1, other)
+
+    def negate(self, one: int) -> int:
+        return self.choose(one, 0, 1)
+
+    def compose(self, function: int, by: dict[int, int], known: dict[int, int]) -> int:
+        """The function with functions in the place of some variables; `known` is for this `by`."""
+        if function < 2:
+            return function
+        found = known.get(function)
+        if found is None:
+            variable, otherwise, then = self._nodes[function]
+            condition = by.get(variable)
+            if condition is None:
+                condition = self.variable(variable)
+            found = self.choose(
+                condition, self.compose(then, by, known), self.compose(otherwise, by, known)
+            )
+            known[function] = found
+        return found
+
+    def holds(self, function: int, context: int) -> bool:
+        """The value where the variables are the bits of `context`."""
+        while function > 1:
+            variable, otherwise, then = self._nodes[function]
+            function = then if context >> variable & 1 else otherwise
+        return function == 1

@@ -1,0 +1,247 @@
+"""The records maintainer: which nodes a path selects, kept by P4's algorithms.
+
+Which algorithm keeps a view follows from its question alone (`plan`), and `explain` says it. Rows
+are exact; their derivation counts are worked out when `rows` is asked (`weights.py`), at the cost
+of the document: the algorithms keep that a row holds, not in how many ways. The row of a change
+therefore has the count 1.
+
+Where the automaton of a pattern outgrows its bound while the document changes, the view goes on by
+re-evaluation (`declined` then says so): the answers stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from axlog.document.delta import Delta
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
+from axlog.document.writing import serialise
+from axlog.language.pattern import Kind, Pattern
+from axlog.views.change import Change, Row, Values
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.maintainer import Maintainer
+from axlog.views.records.downward import Downward
+from axlog.views.records.facts import Facts
+from axlog.views.records.forest import Forest
+from axlog.views.records.forward import Forward
+from axlog.views.records.functions import TooMany
+from axlog.views.records.plan import plan
+from axlog.views.records.question import Letters, Question, facts_of, question_of
+from axlog.views.records.selection import Selection
+from axlog.views.records.surroundings import MOST_STATES, Surroundings
+from axlog.views.records.weights import weights_of
+
+_READ = (Kind.VAL, Kind.CONT)
+Key = tuple[object, ...]
+
+
+class Records(Maintainer):
+    """Keeps the selected nodes, or the truth, of a pattern with sibling and reverse axes."""
+
+    name = "records"
+
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        engine: CountingEngine | None = None,
+        most_states: int = MOST_STATES,
+    ) -> None:
+        super().__init__(tree, pattern)
+        question = question_of(pattern)
+        assert isinstance(question, Question), question
+        self.question = question
+        self.declined: str | None = None  # why the automaton was given up
+        engine = engine if engine is not None else CountingEngine(tree)
+        self._facts = Facts(list(facts_of(question)), engine)
+        self._letters = Letters(question)
+        self._rows: dict[int, tuple[Key, Values]] = {}
+        self._hung: list[tuple[int, int]] = []
+        self._read = any(output.kind in _READ for output in pattern.outputs)
+        self._most = most_states
+        self.plan = plan(question)
+        self.forest: Forest | None = None
+        self.downward: Downward | None = None
+        self.automaton: Surroundings | None = None
+        self._selection: Selection | None = None
+        self._start()
+        for node in self._present():
+            self._rows[node] = self._row(node)
+
+    @staticmethod
+    def refusal(pattern: Pattern) -> str | None:
+        question = question_of(pattern)
+        if isinstance(question, str):
+            return question
+        return plan(question).refusal
+
+    @staticmethod
+    def reason(pattern: Pattern) -> str:
+        """Which of P4's algorithms keeps a pattern, and at what cost."""
+        question = question_of(pattern)
+        return question if isinstance(question, str) else str(plan(question))
+
+    def _start(self) -> None:
+        """Build what the plan wants; a downward pattern needs no order of siblings."""
+        question, tree = self.question, self.tree
+        if self.plan.algorithm == "downward":
+            self.downward = Downward(tree, question, self._letter)
+            return
+        if self.plan.algorithm == "forward":
+            self.forward = Forward(question)
+            self.forest = Forest(tree, self.forward, self._letter)
+            return
+        self.automaton = Surroundings(question, self._most)
+        try:
+            selects = not question.is_boolean
+            self.forest = Forest(tree, self.automaton, self._letter, is_seen=selects)
+            if selects:
+                self._selection = Selection(self.forest, self.automaton)
+        except TooMany:
+            self._decline()
+
+    def _decline(self) -> None:
+        self.declined = f"its automaton has more than {self._most} states"
+
+    @property
+    def steps(self) -> int:
+        """Records and summaries worked out since the start, and parts that were looked at."""
+        steps = self.downward.steps if self.downward is not None else 0
+        steps += self.forest.steps if self.forest is not None else 0
+        return steps + (self._selection.entered if self._selection is not None else 0)
+
+    def _letter(self, node: int) -> int:
+        return self._letters.of(self.tree, node) | self._facts.bits(node)
+
+    def _present(self) -> set[int]:
+        """The nodes that are rows; for a Boolean pattern, the document node."""
+        if self.declined is not None:
+            return set(weights_of(self.tree, self.question, self._facts))
+        if self._selection is not None:
+            return self._selection.nodes
+        return {DOCUMENT_NODE} if self._answer() else set()
+
+    def _answer(self) -> bool:
+        if self.downward is not None:
+            return self.downward.answer()
+        assert self.forest is not None, "the plan builds one of them"
+        if self.automaton is not None:
+            return self.automaton.answer(self.forest.whole)
+        return self.forward.answer(self.forest.whole)
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def size(self) -> int:
+        return len(self._rows)
+
+    def rows(self) -> Iterable[Row]:
+        if not self._rows:
+            return []
+        counts = weights_of(self.tree, self.question, self._facts)
+        columns = self.pattern.columns
+        return [Row(columns, values, counts[node]) for node, (_, values) in self._rows.items()]
+
+    def _row(self, node: int) -> tuple[Key, Values]:
+        """The key of a node's row, and what it shows."""
+        values = tuple(self._value(output.kind, node) for output in self.pattern.outputs)
+        if not self._read:
+            return values, values
+        own, pairs = self.tree.id(node), zip(self.pattern.outputs, values, strict=True)
+        return tuple(own if output.kind in _READ else value for output, value in pairs), values
+
+    def _value(self, kind: Kind, node: int) -> Any:
+        match kind:
+            case Kind.ID:
+                return self.tree.id(node)
+            case Kind.VAL:
+                return self.tree.string_value(node)
+            case Kind.CONT:
+                return serialise(self.tree, node)
+            case Kind.TIME:
+                return self.tree.time(node)
+            case _:
+                return self.tree.label(node)
+
+    # An update ------------------------------------------------------------------------------------
+
+    def before(self, delta: Delta) -> None:
+        self._facts.before(delta)
+        self._hung = [(root, self.tree.parent(root)) for root in delta.removed]
+
+    def after(self, delta: Delta) -> list[Change]:
+        turned = self._facts.after(delta)
+        gone = {node for root in delta.removed for node in self.tree.subtree(root)}
+        came, went = self._follow(delta, turned - gone, gone)
+        return self._told(came, went, self._touched(delta))
+
+    def _told(self, came: set[int], went: set[int], touched: set[int]) -> list[Change]:
+        """Changes by the keys of rows: a node may get the id of one that went."""
+        again = (touched & self._rows.keys()) - went
+        old = dict(self._rows.pop(node) for node in went)
+        old |= dict(self._rows[node] for node in again)
+        for node in came | again:
+            self._rows[node] = self._row(node)
+        new = dict(self._rows[node] for node in came | again)
+        columns = self.pattern.columns
+        changes = [Change("delete", Row(columns, old[key])) for key in old if key not in new]
+        for key, values in new.items():
+            row = Row(columns, values)
+            if key not in old:
+                changes.append(Change("insert", row))
+            elif old[key] != values:
+                changes.append(Change("update", row, Row(columns, old[key])))
+        return changes
+
+    def _follow(self, delta: Delta, turned: set[int], gone: set[int]) -> tuple[set[int], set[int]]:
+        """The nodes that came to be rows, and those that ceased to be."""
+        old = self._rows.keys()
+        if self.declined is None:
+            try:
+                return self._step(delta, turned, gone)
+            except TooMany:
+                self._decline()
+        present = self._present()
+        return (present - old) | (present & gone), (old - present) | (old & gone)
+
+    def _step(self, delta: Delta, turned: set[int], gone: set[int]) -> tuple[set[int], set[int]]:
+        tree = self.tree
+        changed = {c.node for c in delta.changed if _is_counted(tree, c.node)} | turned
+        added = set(delta.added)
+        kept = self.downward if self.downward is not None else self.forest
+        assert kept is not None, "the plan builds one of them"
+        kept.update(self._hung, delta.added, changed - gone - added)
+        if self._selection is None:
+            old, present = self._rows.keys(), self._present()
+            return present - old, old - present
+        lost = self._selection.nodes & gone
+        self._selection.nodes -= lost
+        came, went = self._selection.refresh()
+        return came, went | lost
+
+    def _touched(self, delta: Delta) -> set[int]:
+        """The nodes of which a row may show something else than before."""
+        if self.question.is_boolean:
+            return set()
+        touched = {change.node for change in delta.changed}
+        return touched.union(_above(self.tree, delta, self._hung)) if self._read else touched
+
+    def close(self) -> None:
+        self._facts.close()
+
+
+def _is_counted(tree: Tree, node: int) -> bool:
+    """Whether a changed node is one that tests look at: attributes are facts of their element."""
+    return tree._kind[node] != ATTRIBUTE and tree._kind[tree.parent(node)] != ATTRIBUTE
+
+
+def _above(tree: Tree, delta: Delta, hung: list[tuple[int, int]]) -> Iterator[int]:
+    """The nodes whose value or content the update may change."""
+    places = [parent for _, parent in hung] + [tree.parent(root) for root in delta.added]
+    places += [change.node for change in delta.changed]
+    seen: set[int] = set()
+    for node in places:
+        while node != NONE and node not in seen:
+            seen.add(node)
+            yield node
+            node = tree.parent(node)

@@ -1,0 +1,357 @@
+"""A pattern as P4 has it: a tree of tests joined by axes, asked at one node (definition 2.1).
+
+A view's rows are the nodes that a path selects. Turned over at the selected node, with the inverse
+of every axis on the way to the document node, that is a question about one node: is it selected? A
+Boolean pattern is the same question about the document node. So everything here is one tree of
+steps, each after the steps below it, and the last is the question itself.
+
+    //a[c]/following-sibling::b   is   b[preceding-sibling::a[c][ancestor::(document)]]
+
+What the fragment of P4 does not have (values, attributes) is left to the counting engine: such a
+part is a `Fact`, a view of its own whose rows are the nodes where it holds. Not handled: variables,
+constraints on time, `collect`, rows that do not tell nodes apart, selected attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from axlog.document.tree import ELEMENT, TEXT, NodeKind, Tree
+from axlog.language.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Branch,
+    Collect,
+    Kind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Output,
+    Pattern,
+    PatternNode,
+    Test,
+    Variable,
+    Wildcard,
+    nodes_of,
+)
+from axlog.views.counting.maintainer import Counting
+
+MOST_STEPS = 62
+"""Sets of steps are bits of one machine word where a column holds them."""
+
+
+class Way(Enum):
+    """How a step is reached from the one above it."""
+
+    HERE = "here"  # the question itself: at any node
+    SELF = "self"
+    CHILD = "child"
+    DESCENDANT = "descendant"
+    DESCENDANT_OR_SELF = "descendant-or-self"
+    PARENT = "parent"
+    ANCESTOR = "ancestor"
+    ANCESTOR_OR_SELF = "ancestor-or-self"
+    NEXT = "next-sibling"
+    FOLLOWING = "following-sibling"
+    NEXT_RUN = "up to the next element"  # the inverse of the previous sibling of any node
+    PREVIOUS = "previous-sibling"
+    PRECEDING = "preceding-sibling"
+    PREVIOUS_RUN = "back to the previous element"  # the inverse of the next sibling of any node
+
+
+BELOW = frozenset({Way.HERE, Way.CHILD, Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
+ABOVE = frozenset({Way.PARENT, Way.ANCESTOR, Way.ANCESTOR_OR_SELF})
+RIGHT = frozenset({Way.NEXT, Way.FOLLOWING, Way.NEXT_RUN})
+LEFT = frozenset({Way.PREVIOUS, Way.PRECEDING, Way.PREVIOUS_RUN})
+CONTEXT = ABOVE | RIGHT | LEFT
+"""Ways out of a subtree: what stands there is not known from inside."""
+
+_WAYS: dict[Axis, Way] = {axis: Way(axis.value) for axis in Axis if axis is not Axis.ATTRIBUTE}
+_INVERSE = {
+    Axis.SELF: Way.SELF,
+    Axis.CHILD: Way.PARENT,
+    Axis.DESCENDANT: Way.ANCESTOR,
+    Axis.DESCENDANT_OR_SELF: Way.ANCESTOR_OR_SELF,
+    Axis.PARENT: Way.CHILD,
+    Axis.ANCESTOR: Way.DESCENDANT,
+    Axis.ANCESTOR_OR_SELF: Way.DESCENDANT_OR_SELF,
+    Axis.FOLLOWING_SIBLING: Way.PRECEDING,
+    Axis.PRECEDING_SIBLING: Way.FOLLOWING,
+    Axis.NEXT_SIBLING: Way.PREVIOUS_RUN,
+    Axis.PREVIOUS_SIBLING: Way.NEXT_RUN,
+}
+_TO_ELEMENTS = frozenset({Axis.NEXT_SIBLING, Axis.PREVIOUS_SIBLING})
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one of several conjunctions holds."""
+
+    alternatives: tuple[Conjunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neither:
+    """The conjunction does not hold."""
+
+    inside: Conjunction
+
+
+Item = int | Either | Neither
+"""A step by its number, or a connective."""
+Conjunction = tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One test, how it is reached, and what must hold where it passes."""
+
+    way: Way
+    test: Test | None  # None: the document node
+    items: Conjunction
+    fact: Pattern | None = None  # the test is this view's rows instead
+    at_self: bool = False  # `self::node()` asks nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The steps, each after those below it; the last is asked of every node."""
+
+    steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
+    distinct: bool = False  # several ways to select a node count as one (a union)
+
+    @property
+    def is_boolean(self) -> bool:
+        return not self.outputs
+
+    @property
+    def ways(self) -> frozenset[Way]:
+        return frozenset(step.way for step in self.steps)
+
+    @property
+    def has_connectives(self) -> bool:
+        return any(not isinstance(item, int) for step in self.steps for item in step.items)
+
+
+class Declined(Exception):  # an outcome that `question_of` returns, not an error
+    """Why a pattern is outside of the fragment."""
+
+
+def question_of(pattern: Pattern) -> Question | str:
+    """The question of a pattern, or why it has none."""
+    try:
+        return _Turning(pattern).question()
+    except Declined as declined:
+        return str(declined)
+
+
+class _Turning:
+    """One pattern under way to its question."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.steps: list[Step] = []
+
+    def question(self) -> Question:
+        pattern = self.pattern
+        if pattern.where:
+            raise Declined("records keep no constraints between nodes")
+        for branch in pattern.branches:
+            for node in nodes_of(branch):
+                _check(node)
+        distinct = False
+        if not pattern.outputs:
+            self._document(pattern.branches, None, Way.HERE)
+        else:
+            distinct = self._selection(_shown(pattern))
+        if len(self.steps) > MOST_STEPS:
+            raise Declined(f"records keep patterns of up to {MOST_STEPS} steps")
+        return Question(tuple(self.steps), pattern.outputs, distinct)
+
+    def _selection(self, name: str) -> bool:
+        branches = self.pattern.branches
+        if len(branches) == 1 and isinstance(branches[0], Or):
+            alternatives = branches[0].alternatives
+            turned = tuple((self._turned(inside, name, Way.SELF),) for inside in alternatives)
+            self._add(Step(Way.HERE, AnyNode(), (Either(turned),), at_self=True))
+            return True
+        self._turned(branches, name, Way.HERE)
+        return False
+
+    def _turned(self, branches: tuple[Branch, ...], name: str, way: Way) -> int:
+        """The step of the selected node, with everything above it hung below."""
+        spine = _spine(branches, name)
+        if spine is None:
+            raise Declined("the selected node stands inside a connective")
+        above = self._document(branches, spine[0], _inverse(spine[0], None))
+        for at, node in enumerate(spine):
+            last = at + 1 == len(spine)
+            down = None if last else spine[at + 1]
+            reached = way if last else _inverse(spine[at + 1], node)
+            above = self._node(node, down, reached, (above,))
+        return above
+
+    def _document(self, branches: tuple[Branch, ...], spine: PatternNode | None, way: Way) -> int:
+        items = self._items(branches, spine, None)
+        return self._add(Step(way, None, items))
+
+    def _node(
+        self, node: PatternNode, skipped: PatternNode | None, way: Way, more: Conjunction = ()
+    ) -> int:
+        items = self._items(node.branches, skipped, node)
+        if node.comparisons:
+            bare = PatternNode(Axis.DESCENDANT, node.test, "t", node.comparisons)
+            items = (*items, self._fact(bare))
+        test = node.test
+        if node.axis in _TO_ELEMENTS:
+            test = _among_elements(test)
+        at_self = node.axis is Axis.SELF and isinstance(test, AnyNode)
+        return self._add(Step(way, test, (*more, *items), at_self=at_self))
+
+    def _items(
+        self, branches: Iterable[Branch], skipped: PatternNode | None, on: PatternNode | None
+    ) -> Conjunction:
+        return tuple(self._item(b, on) for b in branches if b is not skipped)
+
+    def _item(self, branch: Branch, on: PatternNode | None) -> Item:
+        if on is not None and _has_values(branch) and _goes_down(branch):
+            return self._fact(PatternNode(Axis.DESCENDANT, on.test, "t", branches=(branch,)))
+        match branch:
+            case PatternNode(axis=Axis.ATTRIBUTE):
+                raise Declined("an attribute is asked for more than values")
+            case PatternNode():
+                return self._node(branch, None, _WAYS[branch.axis])
+            case Or(alternatives=alternatives):
+                return Either(tuple(self._items(inside, None, on) for inside in alternatives))
+            case Not(branches=inside, where=where):
+                if where:
+                    raise Declined("records keep no constraints between nodes")
+                return Neither(self._items(inside, None, on))
+            case Collect():
+                raise Declined("records collect no paths")
+
+    def _fact(self, node: PatternNode) -> int:
+        fact = Pattern((node,), outputs=(Output(Kind.ID, "t"),))
+        refusal = Counting.refusal(fact)
+        if refusal is not None:
+            raise Declined(refusal)
+        return self._add(Step(Way.SELF, node.test, (), fact))
+
+    def _add(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+
+def _check(node: PatternNode) -> None:
+    if isinstance(node.test, Variable) or any(
+        isinstance(comparison.operand, Variable) for comparison in node.comparisons
+    ):
+        raise Declined("records bind no variables")
+
+
+def _shown(pattern: Pattern) -> str:
+    """The one node that the rows show."""
+    names = {output.of for output in pattern.outputs}
+    if len(names) != 1 or any(output.kind is Kind.VARIABLE for output in pattern.outputs):
+        raise Declined("records show one node in a row")
+    if not any(o.kind in (Kind.ID, Kind.VAL, Kind.CONT) for o in pattern.outputs):
+        raise Declined("the rows do not tell nodes apart")
+    return names.pop()
+
+
+def _spine(branches: Iterable[Branch], name: str) -> list[PatternNode] | None:
+    """The nodes from the top to the one with this name."""
+    for branch in branches:
+        if isinstance(branch, PatternNode):
+            if branch.name == name:
+                return [branch]
+            below = _spine(branch.branches, name)
+            if below is not None:
+                return [branch, *below]
+    return None
+
+
+def _inverse(node: PatternNode, source: PatternNode | None) -> Way:
+    if node.axis is Axis.ATTRIBUTE:
+        raise Declined("an attribute is selected")
+    way = _INVERSE[node.axis]
+    if source is not None and isinstance(source.test, Name | Wildcard):
+        return {Way.PREVIOUS_RUN: Way.PREVIOUS, Way.NEXT_RUN: Way.NEXT}.get(way, way)
+    return way
+
+
+def _among_elements(test: Test) -> Test:
+    """The test where only elements are reached; a text's is one that none passes."""
+    return Wildcard() if isinstance(test, AnyNode) else test
+
+
+def _has_values(branch: Branch) -> bool:
+    return any(n.comparisons or n.axis is Axis.ATTRIBUTE for n in nodes_of(branch))
+
+
+def _goes_down(branch: Branch) -> bool:
+    return all(node.axis.is_downward for node in nodes_of(branch))
+
+
+# Tests ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Letters:
+    """Which steps' tests a node passes, as bits: the letter that the node is to the algorithms."""
+
+    question: Question
+    names: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
+    element: int = 0
+    text: int = 0
+    document: int = 0
+    other: int = 0
+
+    def __post_init__(self) -> None:
+        for number, step in enumerate(self.question.steps):
+            self._enter(1 << number, step)
+        self.names = {name: bits | self.element for name, bits in self.names.items()}
+        self.texts = {text: bits | self.text for text, bits in self.texts.items()}
+
+    def _enter(self, bit: int, step: Step) -> None:
+        if step.fact is not None:
+            return
+        match step.test:
+            case None:
+                self.document |= bit
+            case Name(label=label):
+                self.names[label] = self.names.get(label, 0) | bit
+            case Wildcard():
+                self.element |= bit
+            case Literal(text=text):
+                self.texts[text] = self.texts.get(text, 0) | bit
+            case AnyText():
+                self.text |= bit
+            case _:
+                self.element |= bit
+                self.text |= bit
+                if step.at_self:
+                    self.document |= bit
+                    self.other |= bit
+
+    def of(self, tree: Tree, node: int) -> int:
+        """The letter of a node, facts left out."""
+        kind = tree._kind[node]
+        if kind == ELEMENT:
+            return self.names.get(tree.names[tree._label[node]], self.element)
+        if kind == TEXT:
+            return self.texts.get(tree.text(node), self.text) if self.texts else self.text
+        return self.document if kind == NodeKind.DOCUMENT else self.other
+
+
+def facts_of(question: Question) -> Iterator[tuple[int, Pattern]]:
+    """The parts that counting keeps: each with the number of its step."""
+    for number, step in enumerate(question.steps):
+        if step.fact is not None:
+            yield number, step.fact
