@@ -6,7 +6,10 @@ Law 5 (`test_law_5.py`) compares with untuned widgets on random cases.
 import pytest
 from tests.papers import xml
 
+from axlog.channels.updates import StreamUpdate
+from axlog.channels.wanting import passes
 from axlog.errors import AxlogError
+from axlog.matching.filters import Filter
 from axlog.widgets.tuner import Policy
 from axlog.widgets.widget import Widget
 
@@ -206,6 +209,65 @@ def test_not_is_left_alone() -> None:
     assert report.streams["f"].wanted == ("a/c/$x", "b")
     made.feed("g", "<c>1</c>")
     assert [change.op for change in made.feed("f", "<b/>")] == ["delete"]
+
+
+# At the source ------------------------------------------------------------------------------------
+
+
+def passing(made: Widget, stream: str, *messages: str) -> list[bool]:
+    wanted = made.filter(stream)
+    assert wanted is not None
+    sent = Filter.from_json(wanted.to_json())  # to the source, with no document
+    return [passes(sent, StreamUpdate(stream, "insert", each)) for each in messages]
+
+
+def test_a_filter_for_the_source_of_a_stream() -> None:
+    made = widget(*FIGURE_4, keep="needed")
+    assert passing(made, "g", "<c>1</c>", "<c/>", "<z/>") == [True, False, False]
+    made.feed("f", "<y/>")
+    assert passing(made, "f", "<y/>") == [True]
+    made.tune()
+    assert passing(made, "f", "<y/>") == [False]
+    with pytest.raises(AxlogError, match="AX307"):  # what is dropped there is not here
+        made.watch("match /a/b/z")
+
+
+def test_a_filter_for_the_source_asks_for_values() -> None:
+    made = widget(*MONITOR, keep="needed")
+    made.feed("orders", order(3))
+    made.end("orders")
+    made.tune()
+    assert passing(made, "ships", ship(3), ship(4)) == [True, False]
+
+
+def test_a_source_sends_everything_where_it_must() -> None:
+    assert widget(*FIGURE_4).filter("f") is None  # all is kept
+    assert widget(*FIGURE_8, keep="needed").filter("f") is None
+    assert widget(FIGURE_4[0], "match /a/b#n return n.cont", keep="needed").filter("g") is None
+    assert widget(*FIGURE_4, keep="needed").filter("unknown") is None
+
+
+def test_one_automaton_for_many_views() -> None:
+    views = {f"v{n}": f"match /r/m[k{n}]/$x return $x" for n in range(40)}
+    made = Widget(xml("r[?f]"), views, keep="needed")
+    changes = made.feed("f", "<m><k7/><k8/></m>")
+    assert {change.view for change in changes} == {"v7", "v8"}
+    assert made.feed("f", "<m><z/></m>") == []
+    status = made.streams()["f"]
+    assert status.nodes > 40
+    assert (status.dropped, status.kept, len(status.wanted)) == (1, 1, 40)
+    assert made.tune().streams["f"].wanted == status.wanted
+
+
+def test_views_that_need_nodes_are_filtered_too() -> None:
+    made = widget("r[?f, d[?g]]", "match /r[d/y]/order#o[vip] return o.cont", keep="needed")
+    made.tune()
+    nodes = len(made.document)
+    assert made.feed("f", "<order/>") == made.feed("f", "<order><vip/></order>") == []
+    assert len(made.document) == nodes + 2  # of the one that is wanted
+    changes = made.feed("g", "<y/>")
+    assert [change.row["o.cont"] for change in changes] == ["<order><vip/></order>"]
+    assert made.streams()["f"].dropped == 1
 
 
 # When ---------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""`axlog explain QUERY [DOC]`: how a query is kept: its program, its maintainer, generated code."""
+"""`axlog explain QUERY [DOC]`: how a query is kept: its program, its maintainer, generated code;
+per stream of the document what is wanted of it, and what came of its messages."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import typer
 
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
+from axlog.cli.truth import After, take_updates
+from axlog.widgets.streaming import StreamStatus
 from axlog.widgets.widget import Widget
 
 
@@ -28,6 +31,10 @@ def explain(
     code: Annotated[
         bool, typer.Option("--code", help="Show the code generated for the document's streams.")
     ] = False,
+    after: After = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Tune before and after the updates: what is dropped.")
+    ] = False,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     maintainer: options.MaintainerName = None,
@@ -36,11 +43,18 @@ def explain(
     """How a query is kept: its pattern, its datalog program, the maintainer and the reason."""
     if code and document is None:
         raise typer.BadParameter("--code needs DOC: code is made for its streams")
+    if (tune or after is not None) and document is None:
+        raise typer.BadParameter("--after and --tune need DOC: updates are of its streams")
     widget = Widget(
         source_of(document) if document is not None else "<_/>",
         namespaces=options.namespaces_of(namespace),
     )
     view = widget.watch(text, language=language, maintainer=maintainer)
+    if tune:
+        widget.tune()
+    take_updates(widget, after)
+    if tune:
+        widget.tune()
     explained = view.explain()
     about = _about(widget, len(view)) if document is not None else {}
     sources = {name: widget.code(name) for name in widget.streams()} if code else {}
@@ -49,11 +63,39 @@ def explain(
         return
     typer.echo(str(explained))
     for key, value in about.items():
-        typer.echo(f"{key:<11} {', '.join(value) if isinstance(value, list) else value}")
+        if key == "streams":
+            _print_streams(value)
+        else:
+            typer.echo(f"{key:<11} {value}")
     for name, source in sources.items():
         typer.echo(f"\n# code for stream {name}")
         typer.echo(source or "# none: its messages go through the document")
 
 
 def _about(widget: Widget, rows: int) -> dict[str, Any]:
-    return {"nodes": len(widget.document), "rows": rows, "streams": sorted(widget.streams())}
+    streams = {name: _stream(status) for name, status in widget.streams().items()}
+    return {"nodes": len(widget.document), "rows": rows, "streams": streams}
+
+
+def _stream(status: StreamStatus) -> dict[str, Any]:
+    """What is wanted of a stream, and what came of its messages."""
+    return {
+        "wanted": list(status.wanted),
+        "filter": f"automaton of {status.nodes} nodes" if status.nodes else "one by one",
+        "tuned": status.is_tuned,
+        "unsubscribed": status.is_unsubscribed,
+        "messages": status.messages,
+        "dropped": status.dropped,
+        "kept": status.kept,
+        "ended": status.ended,
+    }
+
+
+def _print_streams(streams: dict[str, dict[str, Any]]) -> None:
+    typer.echo(f"{'streams':<11} {', '.join(streams)}")
+    for name, each in streams.items():
+        state = "ended" if each["ended"] else "unsubscribed" if each["unsubscribed"] else "open"
+        wanted = ", ".join(each["wanted"]) or "nothing"
+        typer.echo(f"  {name}: {state}, wanted: {wanted} ({each['filter']})")
+        counted = ", ".join(f"{each[key]} {key}" for key in ("messages", "dropped", "kept"))
+        typer.echo(f"    {counted}")

@@ -79,12 +79,18 @@ def watched(
         facts=facts or (),
     )
     view = widget.watch(text, language=language)
-    if after is not None:
-        lines = after.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                widget.take(read_line(line, number, str(after)))
+    take_updates(widget, after)
     return widget, view
+
+
+def take_updates(widget: Widget, after: Path | None) -> None:
+    """Let a widget take the updates of a file."""
+    if after is None:
+        return
+    lines = after.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            widget.take(read_line(line, number, str(after)))
 
 
 def _possible(view: View) -> dict[str, Any]:

@@ -247,16 +247,10 @@ class Streaming:
             return self._ways[stream]
         self._ways[stream] = None
         node = tree._calls[stream]
-        call = tree.call(node)
         has_no_nodes = all(map(needs_no_nodes, views))
         if (
-            call.mode != "stream"
-            or call.most is not None
-            or call.deletes == "only"
-            or document.keep_whitespace
-            or any(key.is_enforced for key in tree.facts)
-            or tree.types is not None
-            or not views
+            not views
+            or not self.is_plain(stream)
             or not (has_no_nodes or stream in self.wants)
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
@@ -277,6 +271,20 @@ class Streaming:
         self._ways[stream] = way
         return way
 
+    def is_plain(self, stream: str) -> bool:
+        """Whether a message does nothing besides what views see: it is not counted or checked."""
+        document = self._document
+        tree = document.tree
+        call = tree.call(tree._calls[stream])
+        return not (
+            call.mode != "stream"
+            or call.most is not None
+            or call.deletes == "only"
+            or document.keep_whitespace
+            or any(key.is_enforced for key in tree.facts)
+            or tree.types is not None
+        )
+
     def code(self, stream: str) -> str | None:
         """The source of the matcher that takes a stream's messages, if they go the short way."""
         plan = self.plan(stream)
@@ -284,15 +292,25 @@ class Streaming:
 
     def patterns(self, stream: str) -> tuple[str, ...]:
         """What views look for in a stream's messages: at their root, or with `//` anywhere."""
-        engine, tree = self._document.engine, self._document.tree
-        engine.build()
-        node = tree._calls.get(stream)
-        if node is None:
+        route = self.route(stream)
+        if route is None:
             return ()
-        route = Route(engine, tree.parent(node), self.wants.get(stream))
         found = [str(relation.node) for relation in route.here]
         found += [f"//{str(relation.node).lstrip('/')}" for relation in route.everywhere]
         return tuple(sorted(set(found)))
+
+    def route(self, stream: str) -> Route | None:
+        """Where a stream's rows go, tuned if it is; None if it has no call."""
+        engine, tree = self._document.engine, self._document.tree
+        engine.build()
+        node = tree._calls.get(stream)
+        return None if node is None else Route(engine, tree.parent(node), self.wants.get(stream))
+
+    def automaton_nodes(self, stream: str) -> int:
+        """The size of the automaton that a stream's messages run through; 0 without one."""
+        way = self._ways.get(stream)
+        shared = None if way is None else way.plan.shared
+        return 0 if shared is None else shared.statistics().nodes
 
     # Tuning ---------------------------------------------------------------------------------------
 

@@ -234,7 +234,7 @@ class Tuner:
         open_streams = sorted(stream for streams in facts.calls.values() for stream in streams)
         whole = {}
         for stream in open_streams:
-            reason = self._must_pass(stream)
+            reason = self.must_pass(stream)
             if reason is not None:
                 whole[stream] = reason
         before = {stream: streaming.patterns(stream) for stream in open_streams}
@@ -248,7 +248,7 @@ class Tuner:
         reason = "it collects a path" if maintainer.gathers else None
         return _Asked(name, maintainer.root, tuple(maintainer.bindings()), reason)
 
-    def _must_pass(self, stream: str) -> str | None:
+    def must_pass(self, stream: str) -> str | None:
         """Why everything that a stream brings must pass; None if it can be filtered."""
         document = self._document
         tree = document.tree

@@ -38,12 +38,14 @@ from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.answers import holds
 from axlog.language.query import Query
+from axlog.matching.filters import Filter
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
+from axlog.widgets.filtering import filter_at_source
 from axlog.widgets.guarding import KeyGuard
 from axlog.widgets.streaming import Streaming, StreamStatus
 from axlog.widgets.tuner import Policy, Tuner, TuningReport
@@ -160,6 +162,23 @@ class Widget:
         """
         return self.tuner.tune()
 
+    def filter(self, stream: str) -> Filter | None:
+        """What the source of a stream need send, from now on; None: everything.
+
+        The time of what it does not send still counts: `advance` tells it. Only with
+        `keep="needed"`: the document will not have what does not come.
+        """
+        with self.document._lock:
+            route = self._streaming.route(stream)
+            if route is None or self._streaming.keeps or not self._streaming.is_plain(stream):
+                return None
+            if self.tuner.must_pass(stream) is not None:
+                return None
+            made = filter_at_source(route, self._streaming.wants.get(stream))
+            if made is not None:
+                self.document.forgotten += 1
+            return made
+
     def take(self, update: StreamUpdate) -> list[Change]:
         """Take one update of a stream, whatever it is."""
         if update.action == "insert":
@@ -248,6 +267,7 @@ class Widget:
                     ended=stream in tree.ended,
                     wanted=self._streaming.patterns(stream),
                     is_tuned=stream in self._streaming.wants,
+                    nodes=self._streaming.automaton_nodes(stream),
                 )
                 for stream in known
             }

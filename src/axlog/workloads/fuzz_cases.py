@@ -44,6 +44,7 @@ class Case:
     maintainer: str = "counting"  # or another where it takes the pattern
     facts: tuple[str, ...] = ()  # declared of what may still come (law 4)
     types: str | None = None
+    at_source: bool = False  # filters run at the sources of streams (law 5)
 
 
 @dataclass(slots=True)

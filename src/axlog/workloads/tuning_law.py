@@ -15,10 +15,13 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from axlog.channels.updates import StreamUpdate
+from axlog.channels.wanting import passes
 from axlog.errors import AxlogError
 from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
 from axlog.language.tree_syntax import parse_pattern
+from axlog.matching.filters import Filter
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.widgets.tuner import TuningReport
@@ -89,7 +92,8 @@ def make_joined_case(random: Random) -> Case:
         if not follower.document.tree.calls():
             break
     keep, validate = random.choice(("all", "needed")), random.choice(("all", "wanted"))
-    return Case(text, patterns, tuple(steps), keep=keep, validate=validate)
+    at_source = keep == "needed" and random.random() < 0.4
+    return Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
 
 
 def _leaf(random: Random) -> str:
@@ -138,7 +142,8 @@ def _make_any_case(random: Random) -> Case:
         steps.append(step)
     keep = random.choice(("all", "needed"))
     validate = random.choice(("all", "wanted")) if _is_sound(steps) else "all"
-    return Case(text, patterns, tuple(steps), keep=keep, validate=validate)
+    at_source = keep == "needed" and random.random() < 0.4
+    return Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
 
 
 def _pattern(random: Random, features: Features) -> Pattern:
@@ -177,6 +182,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
     """Law 5 on one case; `tell` hears what each tuning did."""
     tested = Widget(case.document, keep=case.keep, validate=case.validate)
     plain = Widget(case.document)
+    source = _Source(tested) if case.at_source else None
     patterns: dict[str, Pattern] = {}
     heard: dict[str, list[Change]] = {}
     for number, pattern in enumerate(case.patterns):
@@ -190,10 +196,12 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
     for step in case.steps:
         if "tune" in step[0]:
             report = tested.tune()
+            if source is not None:
+                source.install()
             if tell is not None:
                 tell(report)
             continue
-        told = _take(tested, step)
+        told = _take(tested, step) if source is None else source.send(step)
         wanted = _take(plain, step)
         if isinstance(told, str) or isinstance(wanted, str):
             if told == "AX307":  # what was not kept is needed: refused, never answered
@@ -210,6 +218,28 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             _same(f"the rows of {name}", _rows(tested, name), _rows(plain, name))
     if tested.document.forgotten == 0:
         _same("the document", tested.xml(), plain.xml())
+
+
+class _Source:
+    """Where a widget's streams come from: what its filters do not let pass is not sent."""
+
+    def __init__(self, widget: Widget) -> None:
+        self._widget = widget
+        self._filters: dict[str, Filter | None] = {}
+
+    def install(self) -> None:
+        for stream in self._widget.document.tree.calls():
+            made = self._widget.filter(stream)
+            self._filters[stream] = None if made is None else Filter.from_json(made.to_json())
+
+    def send(self, step: Step) -> list[Change] | str:
+        update = StreamUpdate.of(step[0])
+        wanted = self._filters.get(update.stream)
+        is_open = update.stream in self._widget.document.tree.calls()
+        if wanted is None or not is_open or passes(wanted, update):
+            return _take(self._widget, step)
+        self._widget.advance(self._widget.clock / 1_000_000 if update.at is None else update.at)
+        return []
 
 
 def _take(widget: Widget, step: Step) -> list[Change] | str:

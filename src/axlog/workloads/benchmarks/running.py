@@ -10,6 +10,7 @@ from typing import Any
 
 from axlog.errors import WorkloadError
 from axlog.workloads.benchmarks.against_pathway import against_pathway
+from axlog.workloads.benchmarks.filters import filters
 from axlog.workloads.benchmarks.flatness import flatness
 from axlog.workloads.benchmarks.loading import loading
 from axlog.workloads.benchmarks.measuring import Result
@@ -47,6 +48,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: messages(60, 1, 1),
         quick=lambda: messages(2000, 4, 3),
         full=lambda: messages(6000, 8, 6),
+    ),
+    "filters": Benchmark(
+        tiny=lambda: filters(40, 3, 1, (2,)),
+        quick=lambda: filters(2000, 40, 2, (1, 5, 20, 100)),
+        full=lambda: filters(10_000, 60, 3),
     ),
     "flat": Benchmark(
         tiny=lambda: flatness(600, 1200, 60, 40, 1),
