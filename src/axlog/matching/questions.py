@@ -157,7 +157,7 @@ class _Writer:
         found = self._conditions(node, f"value({at})")
         begin = f"value({at}) == "
         return [
-            f"has_value({at}, {each.removeprefix(begin)})" if each.startswith(begin) else each
+            _equal(at, each.removeprefix(begin)) if each.startswith(begin) else each
             for each in found
         ]
 
@@ -194,6 +194,13 @@ class _Writer:
         if isinstance(node.test, Literal):
             return f"{node.test.text!r} in texts({at})"
         return f"texts({at})"
+
+
+def _equal(at: str, wanted: str) -> str:
+    """An element's value against a string; mostly it has nothing but one text."""
+    if wanted == "''":
+        return f"has_value({at}, '')"
+    return f"(has_value({at}, {wanted}) if len({at}) else {at}.text == {wanted})"
 
 
 def has_value(element: Element, wanted: str) -> bool:
