@@ -8,8 +8,9 @@ the tests that need it are skipped with a line saying so, except where `CI` is s
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -72,3 +73,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session on two cores, for all tests that need no process of their own."""
+    from axlog.spark import session
+
+    # Small data: compiling a plan costs more than running it.
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    started = session("local[2]", "axlog tests", quick=True, settings=settings)
+    yield started
+    started.stop()

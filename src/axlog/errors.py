@@ -155,6 +155,10 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses what is not read",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    # Spark
+    "AX861": "the widget cannot be spread",
+    "AX862": "the message needs the whole document",
+    "AX863": "the DataFrame has not the columns it should have",
     # what is kept on disk
     "AX871": "the file is damaged",
     "AX872": "this is no file of ours, or of a later version",

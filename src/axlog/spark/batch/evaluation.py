@@ -1,0 +1,301 @@
+"""`evaluate`: the rows of a view on a node table, a DataFrame in and a DataFrame out.
+
+Two plans. `joins`: the view's program as structural joins (`joins.py`), for documents too large
+for one task. `documents`: each document is put together again in one task and evaluated by the
+embedded engine, for what the joins decline (axes that do not go down, paths collected from the
+document node) and for many small documents, where it is the faster one.
+
+Law: the rows and counts are those that the embedded engine gives for each document. Ids are the
+binary ids of the node table; a collected path is an array of strings, ids in it as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from axlog.datalog.compile import Gather, Program, compile_pattern
+from axlog.datalog.rules import explain_program
+from axlog.document.ids import Id
+from axlog.document.writing import serialise
+from axlog.errors import QueryError
+from axlog.language.pattern import Kind, Output, nodes_of
+from axlog.language.query import Query, parse_query
+from axlog.reference import gather
+from axlog.spark.batch.joins import Joins, ancestors_column, safe
+from axlog.spark.batch.nodes import NodeRow, read_rows
+from axlog.widgets.document import Document
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SOURCE = {Kind.LABEL: "label", Kind.TIME: "time"}
+_ROW = "struct<id:binary,parent:binary,label:string,kind:string,value:string>"
+PLANS = ("joins", "documents")
+
+
+def evaluate(
+    nodes: DataFrame,
+    query: str | Query,
+    *,
+    plan: str | None = None,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+) -> DataFrame:
+    """The rows of a query on every document of a node table, with `document` and `count`.
+
+    A column is named as the row's output, with `_` for `.`: `x` for `$x`, `t_id` for `t.id`.
+    """
+    asked = (
+        query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
+    )
+    chosen, _ = chosen_plan(asked, plan)
+    if chosen == "documents":
+        return _by_documents(nodes, asked)
+    return _by_joins(nodes, compile_pattern(asked.pattern))
+
+
+def explain(
+    query: str | Query,
+    *,
+    plan: str | None = None,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+) -> str:
+    """How `evaluate` would go about a query."""
+    asked = (
+        query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
+    )
+    chosen, reason = chosen_plan(asked, plan)
+    lines = [f"batch plan  {chosen}: {reason}"]
+    if chosen == "joins":
+        program = compile_pattern(asked.pattern)
+        lines += [
+            f"  {relation.name}: {_joined(relation)}"
+            for relation in program.relations
+            if relation.edges or relation.choices or relation.absences
+        ]
+    lines += [
+        "program",
+        *(f"  {line}".rstrip() for line in explain_program(asked.pattern).splitlines()),
+    ]
+    return "\n".join(lines)
+
+
+def _joined(relation: Any) -> str:
+    """A relation's joins in words."""
+    ways = {
+        "child": "on the parent's id",
+        "attribute": "on the parent's id",
+        "self": "on the node's id",
+        "descendant": "on each ancestor's id, made from the id",
+        "descendant-or-self": "on the id and each ancestor's",
+    }
+    said = [f"{edge.relation.name} {ways[edge.axis.value]}" for edge in relation.edges]
+    said += ["a union of distinct rows (or)" for _ in relation.choices]
+    said += ["an anti-join (not)" for _ in relation.absences]
+    return ", ".join(said)
+
+
+def chosen_plan(query: Query, plan: str | None = None) -> tuple[str, str]:
+    """The plan for a query and the reason for it."""
+    program = compile_pattern(query.pattern)
+    reason = program.refusal
+    if reason is None and any(not _stays_below(each) for each in program.gathers):
+        reason = "a path is collected from the document node, or leaves its node"
+    if plan not in (None, *PLANS):
+        raise QueryError("AX211", f"there is no plan {plan!r}", expected=" or ".join(PLANS))
+    if plan == "joins" and reason is not None:
+        raise QueryError("AX211", f"no plan by joins: {reason}", advice="plan='documents'")
+    if plan is not None:
+        return plan, "as asked"
+    if reason is not None:
+        return "documents", reason
+    return "joins", "every step is an equality of ids"
+
+
+def _stays_below(each: Gather) -> bool:
+    return each.anchor is not None and all(node.axis.is_downward for node in nodes_of(each.node))
+
+
+# Each document in one task ----------------------------------------------------------------------
+
+
+def _by_documents(nodes: DataFrame, query: Query) -> DataFrame:
+    columns = query.pattern.outputs
+    collected = _collected(compile_pattern(query.pattern))
+    schema = ", ".join(
+        [
+            "document string",
+            *(f"`{name(o)}` {_type(o, collected)}" for o in columns),
+            "count bigint",
+        ]
+    )
+
+    def rows(table: pa.Table) -> pa.Table:
+        records = table.to_pylist()
+        given = [NodeRow(r["id"], r["parent"], r["label"], r["kind"], r["value"]) for r in records]
+        tree, keys = read_rows(given)
+        view = Document(tree).watch(query)
+        ids = {tree.id(node).key: key for node, key in keys.items()}
+        found = [
+            {
+                "document": records[0]["document"],
+                **{
+                    name(o): _shown(value, ids, o, collected)
+                    for o, value in zip(columns, row.values_, strict=True)
+                },
+                "count": row.count,
+            }
+            for row in view.rows()
+        ]
+        return pa.Table.from_pylist(found, schema=_arrow(query, collected))
+
+    return nodes.groupBy("document").applyInArrow(rows, schema)
+
+
+def _shown(value: Any, ids: dict[bytes, bytes], output: Output, collected: dict[str, int]) -> Any:
+    if output.of in collected and output.kind is not Kind.VARIABLE:
+        return [str(Id(ids[v.key])) if isinstance(v, Id) else str(v) for v in value]
+    return ids[value.key] if isinstance(value, Id) else value
+
+
+def _arrow(query: Query, collected: dict[str, int]) -> pa.Schema:
+    types = {
+        "string": pa.string(), "binary": pa.binary(), "bigint": pa.int64(),
+        "array<string>": pa.list_(pa.string()),
+    }  # fmt: skip
+    fields = [(name(o), types[_type(o, collected)]) for o in query.pattern.outputs]
+    return pa.schema([("document", pa.string()), *fields, ("count", pa.int64())])
+
+
+def name(output: Output) -> str:
+    """What an output's column is called."""
+    return output.column.replace(".", "_")
+
+
+def _type(output: Output, collected: dict[str, int]) -> str:
+    if output.kind is not Kind.VARIABLE and output.of in collected:
+        return "array<string>"
+    return {Kind.ID: "binary", Kind.TIME: "bigint"}.get(output.kind, "string")
+
+
+def _collected(program: Program) -> dict[str, int]:
+    """The names inside collected paths, with the path's number."""
+    return {
+        node.name: number
+        for number, each in enumerate(program.gathers)
+        for node in nodes_of(each.node)
+        if node.name is not None
+    }
+
+
+# By joins ---------------------------------------------------------------------------------------
+
+
+def _by_joins(nodes: DataFrame, program: Program) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    joins = Joins(nodes)
+    rows = joins.answers(program.root)
+    collected = _collected(program)
+    shown: list[Any] = [f.col("document_").alias("document")]
+    for number, output in enumerate(program.pattern.outputs):
+        fresh = f"shown{number}_"
+        if output.kind is Kind.VARIABLE:
+            column = f.col(safe(f"${output.of}"))
+        elif output.of in collected:
+            each = program.gathers[collected[output.of]]
+            at = safe(str(each.anchor))
+            rows = _join_contents(nodes, rows, at, fresh, _gathering(each, output), "array<string>")
+            column = f.col(fresh)
+        elif output.kind is Kind.VAL:
+            rows = _join_values(joins, rows, safe(f"{output.of}.node"), fresh)
+            column = f.col(fresh)
+        elif output.kind is Kind.CONT:
+            rows = _join_contents(nodes, rows, safe(f"{output.of}.node"), fresh, _content, "string")
+            column = f.col(fresh)
+        else:
+            column = f.col(safe(f"{output.of}.{_SOURCE.get(output.kind, 'node')}"))
+        shown.append(column.alias(name(output)))
+    return rows.select(*shown, f.col("n").alias("count"))
+
+
+def _join_values(joins: Joins, rows: DataFrame, at: str, fresh: str) -> DataFrame:
+    """Rows with the string values of one of their nodes."""
+    from pyspark.sql import functions as f
+
+    wanted = rows.select(f.col("document_").alias("document"), f.col(at).alias("id")).distinct()
+    valued = joins.with_values(joins.nodes.join(wanted, ["document", "id"], "left_semi"))
+    found = valued.select(
+        f.col("document").alias("document_"), f.col("id").alias(at), f.col("value").alias(fresh)
+    )
+    return rows.join(found, ["document_", at])
+
+
+def _join_contents(
+    nodes: DataFrame, rows: DataFrame, at: str, fresh: str, show: Any, result: str
+) -> DataFrame:
+    """Rows with something made of the subtree of one of their nodes."""
+    from pyspark.sql import functions as f
+
+    wanted = rows.select(f.col("document_").alias("document"), f.col(at).alias("top_")).distinct()
+    keys = f.concat(ancestors_column()(f.col("id")), f.array("id"))
+    below = nodes.withColumn("top_", f.explode(keys)).join(wanted, ["document", "top_"])
+    one = f.struct("id", "parent", "label", "kind", "value")
+    shown = f.udf(show, result, useArrow=False)
+    found = below.groupBy("document", "top_").agg(f.collect_list(one).alias("rows_"))
+    made = found.select(
+        f.col("document").alias("document_"), f.col("top_").alias(at),
+        shown(f.col("rows_").cast(f"array<{_ROW}>")).alias(fresh),
+    )  # fmt: skip
+    return rows.join(made, ["document_", at])
+
+
+def _node_rows(rows: Any) -> list[NodeRow]:
+    made = (NodeRow(bytes(r[0]), bytes(r[1]), r[2], r[3], r[4]) for r in rows)
+    return sorted(made)
+
+
+def _content(rows: Any) -> str:
+    """`cont` of the node whose subtree the rows are."""
+    ordered = _node_rows(rows)
+    if ordered[0].kind != "element":
+        return ordered[0].value or ""
+    tree, _ = read_rows(_on_top(ordered))
+    return serialise(tree, tree.root)
+
+
+def _on_top(ordered: list[NodeRow]) -> list[NodeRow]:
+    """A subtree's rows as a document's: its top has no parent."""
+    return [ordered[0]._replace(parent=b""), *ordered[1:]]
+
+
+def _gathering(each: Gather, output: Output) -> Any:
+    path, of, kind = each.node, output.of, output.kind
+
+    def gathered(rows: Any) -> list[str]:
+        ordered = _node_rows(rows)
+        if ordered[0].kind != "element":
+            return []
+        tree, keys = read_rows(_on_top(ordered))
+        found = gather(tree, path, tree.root).get(of, ())
+        return [_of_node(tree, node, kind, keys) for node in found]
+
+    return gathered
+
+
+def _of_node(tree: Any, node: int, kind: Kind, keys: dict[int, bytes]) -> str:
+    match kind:
+        case Kind.ID:
+            return str(Id(keys[node]))
+        case Kind.VAL:
+            return str(tree.string_value(node))
+        case Kind.CONT:
+            return serialise(tree, node)
+        case Kind.TIME:
+            return str(tree.time(node))
+        case _:
+            return str(tree.label(node))

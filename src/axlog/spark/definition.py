@@ -1,0 +1,107 @@
+"""What a maintained widget is, as plain data: what travels to the executors and into checkpoints.
+
+Both sides of the shuffle make their part from the same definition, so that relations have the same
+numbers on both: a matcher's bags on one side are a route's on the other. `Definition.widget` makes
+the embedded engine's widget, with all views or some.
+
+Not handled: a widget that messages have changed already. What it knows beyond its document cannot
+be written down; start from the document and replay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.errors import PipelineError
+from axlog.language.query import Query, parse_query
+from axlog.widgets.widget import Widget
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A document with calls, its views and declared facts."""
+
+    document: str
+    views: Mapping[str, tuple[str, str | None]]  # the query's text and language, by name
+    facts: tuple[str, ...] = ()
+    types: str | None = None
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    keep_whitespace: bool = False
+
+    @classmethod
+    def of(cls, widget: Widget) -> Definition:
+        """The definition of a widget that nothing has come to yet."""
+        document = widget.document
+        tree = document.tree
+        if tree.clock or tree.version or document.forgotten or widget.dead_letters:
+            raise PipelineError(
+                "AX861",
+                "the widget has been fed already",
+                advice="give maintain() a widget as it was made; sources bring the rest",
+            )
+        return cls(
+            document.xml(),
+            {name: (view.query.text, view.query.language) for name, view in widget.views.items()},
+            tuple(str(fact) for fact in tree.facts),
+            None,
+            dict(document.namespaces),
+            document.limits,
+            document.keep_whitespace,
+        )
+
+    def queries(self) -> dict[str, Query]:
+        """The views' queries."""
+        spaces = tuple(sorted(self.namespaces.items()))
+        return {
+            name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
+        }
+
+    def widget(self, views: Iterable[str] | None = None, keep: str = "all") -> Widget:
+        """A fresh widget with these views; what it cannot take goes to its dead letters."""
+        queries = self.queries()
+        chosen = queries if views is None else {name: queries[name] for name in views}
+        options: dict[str, Any] = {} if self.types is None else {"types": self.types}
+        return Widget(
+            self.document,
+            chosen,
+            limits=self.limits,
+            keep_whitespace=self.keep_whitespace,
+            namespaces=self.namespaces,
+            keep=keep,
+            facts=self.facts,
+            **options,
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """The definition for JSON; `read` reads it back."""
+        return {**asdict(self), "views": {n: list(v) for n, v in self.views.items()}}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Definition:
+        """The definition that `plain` wrote."""
+        given = dict(written)
+        given["views"] = {
+            name: (text, language) for name, (text, language) in given["views"].items()
+        }
+        given["facts"] = tuple(given["facts"])
+        given["limits"] = Limits(**given["limits"])
+        return cls(**given)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells definitions apart."""
+        written = json.dumps(self.plain(), sort_keys=True).encode()
+        return blake2b(written, digest_size=12).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
+    """Queries are parsed once for all documents of a kind."""
+    return parse_query(text, dict(namespaces), language)

@@ -1,0 +1,238 @@
+"""Left of the shuffle: messages in, what the buckets need of them out. Nothing here has state.
+
+Every message is parsed once by each unit's plan for its stream: the embedded engine's generated
+matchers, compiled on the worker from the definition. Of a message that travels as bindings only the
+bindings go on, to the buckets of their keys; with them goes a census of all messages, wanted or
+not, to every bucket: it moves the clock. A message that cannot be taken becomes a dead letter with
+its origin; the rest of its batch is not affected.
+
+What the matchers decline but the document would take (several trees, a declaration, white space
+that counts) is parsed the long way here. A message that brings calls needs the document: in a plan
+of bindings it is refused, with the way out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from axlog.connectors.paths import MessagePath
+from axlog.datalog.joins import Bag, add_all
+from axlog.document.reading import parse
+from axlog.document.tree import Tree
+from axlog.document.xml import graft, read_forest
+from axlog.errors import AxlogError, StreamError, UnknownStreamError
+from axlog.matching.plan import MessagePlan
+from axlog.spark.bucket import Refused
+from axlog.spark.definition import Definition
+from axlog.spark.ordering import Item, Lane, lane_of
+from axlog.spark.plan import ALL, SparkPlan, Unit
+
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+SOURCES_APART = 1 << 44
+"""Numbers of messages that one source can have; a number tells the source too."""
+ASIDE = "-"
+"""The bucket of what no engine takes: dead letters and counts."""
+
+
+class Message(NamedTuple):
+    """One row of a source."""
+
+    source: int
+    stream: str
+    action: str  # insert, delete, end, or refused
+    content: bytes
+    time: int | None
+    number: int
+    origin: str
+    document: str | None = None
+    error: str | None = None
+
+
+@dataclass
+class Extracted:
+    """What one partition sends: items and census by unit and bucket, and what it refused."""
+
+    items: dict[tuple[str, int], dict[str, list[Item]]] = field(default_factory=dict)
+    census: dict[str, dict[str, Lane]] = field(default_factory=dict)  # by document
+    refused: list[Refused] = field(default_factory=list)
+    messages: int = 0
+    kept: int = 0
+
+
+class Extractor:
+    """The stateless half of a plan."""
+
+    def __init__(self, definition: Definition, plan: SparkPlan, key: str | None = None) -> None:
+        self.plan = plan
+        self._streams = frozenset(plan.streams)
+        self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
+        self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
+        for unit in plan.units:
+            if unit.kind != "bindings":
+                self._plans.append((unit, {}))
+                continue
+            widget = definition.widget(unit.views, keep="needed")
+            found = {stream: widget._streaming.plan(stream) for stream in plan.streams}
+            self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
+
+    def extract(self, messages: Iterable[Message]) -> Extracted:
+        """What the messages of one partition come to."""
+        out = Extracted()
+        floors: dict[tuple[str, str], int] = {}
+        for message in messages:
+            out.messages += 1
+            try:
+                document = self._document(message)
+                self._count(message, document, out, floors)
+            except AxlogError as error:
+                out.refused.append(_refused(message, error.describe()))
+        return out
+
+    def _document(self, message: Message) -> str:
+        if message.action == "refused":
+            raise StreamError("AX407", message.error or "it could not be read")
+        if self._key is None:
+            return ""
+        if message.document is not None:
+            return message.document
+        found = self._key.value(parse(message.content).root) if message.content else None
+        if found is None:
+            raise StreamError("AX407", "the message does not say which document it is for")
+        return found
+
+    def _count(
+        self,
+        message: Message,
+        document: str,
+        out: Extracted,
+        floors: dict[tuple[str, str], int],
+    ) -> None:
+        """Note a message in the census, and send on what units need of it."""
+        lane = lane_of(message.source, message.stream)
+        floor = floors.get((document, lane))
+        number = message.source * SOURCES_APART + message.number
+        head: Item = [message.time, message.stream, number]
+        tail = [floor if message.time is not None else None, lane, message.origin]
+        sent = [self._send(unit, plans, message, document) for unit, plans in self._plans]
+        for (unit, _), parts in zip(self._plans, sent, strict=True):
+            for bucket, kind, body in parts:
+                item = [*head, kind, body, *tail]
+                out.items.setdefault((unit.name, bucket), {}).setdefault(document, []).append(item)
+        out.kept += any(sent)
+        lanes = out.census.setdefault(document, {})
+        known = lanes.get(lane, Lane(number, None, False, 0))
+        times = [time for time in (known.latest, message.time) if time is not None]
+        ended = known.ended or message.action == "end"
+        lanes[lane] = Lane(known.first, max(times, default=None), ended, known.messages + 1)
+        if message.time is not None:
+            floors[document, lane] = max(message.time, floor or message.time)
+
+    def _send(
+        self, unit: Unit, plans: dict[str, MessagePlan], message: Message, document: str
+    ) -> list[tuple[int, str, Any]]:
+        """What a unit gets of a message: buckets, the kind of item, its body."""
+        if unit.kind != "bindings":
+            bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
+            return [(bucket, message.action, message.content.decode())]
+        plan = plans.get(message.stream)
+        if plan is None:
+            raise UnknownStreamError("AX401", f"there is no stream {message.stream!r}")
+        if message.action == "end":
+            return [(bucket, "end", "") for bucket in range(unit.buckets)]
+        if message.action == "delete":
+            raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
+        bags = bags_of(plan, message.content, message.time or 0)
+        return [(b, "bindings", body) for b, body in _by_bucket(unit, message.stream, bags)]
+
+
+def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:
+    """The bindings that a message brings, whichever way it is written."""
+    bags = plan.bags(content, time)
+    if bags is not None:
+        return bags
+    forest = read_forest(content, plan.limits)
+    tree = Tree()
+    graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
+    if tree._call_at or any(
+        e.get(_SPACE) is not None for t in forest for e in t.iter(etree.Element)
+    ):
+        raise StreamError(
+            "AX862",
+            "the message brings calls, or white space that counts, and needs the document",
+            advice="run it on the embedded engine, or spread it by documents",
+        )
+    found: tuple[Bag, ...] = tuple({} for _ in (*plan.here, *plan.everywhere))
+    for root in forest:
+        if isinstance(root.tag, str):
+            for into, bag in zip(found, plan.matcher.run(root, time, b""), strict=True):
+                add_all(into, bag)
+    return found
+
+
+def _by_bucket(
+    unit: Unit, stream: str, bags: tuple[Bag, ...]
+) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Bindings by the bucket of their key; those without a key go to all."""
+    found: dict[int, list[list[Any]]] = {}
+    positions = unit.positions.get(stream) or (ALL,) * len(bags)
+    for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
+        for row, count in bag.items():
+            one = [number, row, count]
+            if at == ALL:
+                for bucket in range(unit.buckets):
+                    found.setdefault(bucket, []).append(one)
+            else:
+                found.setdefault(unit.bucket_of(row[at]), []).append(one)
+    return iter(found.items())
+
+
+def _refused(message: Message, error: str) -> Refused:
+    return Refused(
+        message.stream, message.content.decode("utf-8", "replace"), message.origin, error
+    )
+
+
+# Packets as they travel -------------------------------------------------------------------------
+
+
+def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, str]]:
+    """Unit, bucket and JSON of what goes to each; one row for each bucket of a partition."""
+    for unit in plan.units:
+        for bucket in range(unit.buckets):
+            mine = extracted.items.get((unit.name, bucket), {})
+            if unit.kind == "documents":
+                each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
+                if each:
+                    yield unit.name, bucket, _json(each)
+            elif extracted.census:
+                yield unit.name, bucket, _json(_packet(mine.get("", []), extracted.census[""]))
+    aside = {
+        "refused": [one.plain() for one in extracted.refused],
+        "messages": extracted.messages,
+        "kept": extracted.kept,
+    }
+    yield ASIDE, 0, _json(aside)
+
+
+def _packet(items: list[Item], census: dict[str, Lane]) -> dict[str, Any]:
+    return {"items": items, "census": census}
+
+
+def _json(body: Any) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+@lru_cache(maxsize=16)
+def extractor_of(definition: str, key: str | None, cores: int, buckets: int) -> Extractor:
+    """The extractor of a definition as JSON, made once in a worker."""
+    from axlog.spark.plan import make_plan
+
+    given = Definition.read(json.loads(definition))
+    plan = make_plan(given, cores, buckets, documents=key is not None)
+    return Extractor(given, plan, key)

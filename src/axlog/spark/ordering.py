@@ -1,0 +1,170 @@
+"""The order in which updates are applied: by time, stream and number (DESIGN section 3, Time).
+
+Every bucket sees only its own part of the input, but knows of all of it how far each stream has
+come: a census comes with every batch. From that alone each bucket works out the same clock, and
+which of its items may be applied now: an item waits while an open stream could still bring an
+earlier one. `hold` bounds the wait, in the document's time: 0 applies everything that a batch
+brings, None waits for the slowest stream without bound. Nothing here looks at a wall clock, so a
+batch that is replayed releases the same items.
+
+Late is judged within a lane (a stream as one source brings it), in the lane's own order: an item
+earlier than one before it. `Item.floor` is the latest time before it in its partition.
+
+Law: whatever the batching, with `hold=None` the released items of all batches, one after the other,
+are in the order of (time, stream, number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN = range(8)
+Item: TypeAlias = list[Any]
+"""[time, stream, number, kind, body, floor, lane, origin]; kind is bindings, or an action.
+
+`body` is the bindings of a message as [relation, row, count], or the content of an update.
+"""
+_ORDER = itemgetter(TIME, STREAM, NUMBER)
+Hold: TypeAlias = int | None
+
+
+class Lane(NamedTuple):
+    """How far one partition has come with one lane."""
+
+    first: int  # number of its first message
+    latest: int | None  # time of the latest; None if none has a time
+    ended: bool
+    messages: int
+
+
+class Packet(NamedTuple):
+    """What one partition sends to one bucket: its items, and the census of all its messages."""
+
+    items: list[Item]
+    census: Mapping[str, Lane]  # by lane: `source:stream`
+
+
+class Late(NamedTuple):
+    """An item that came too late to be taken, and the time it should have had at least."""
+
+    item: Item
+    clock: int
+
+
+@dataclass(slots=True)
+class Order:
+    """What has been seen, and what waits."""
+
+    streams: tuple[str, ...]  # that have a call from the start
+    late: Mapping[str, str]  # policy by stream: refuse or clock
+    hold: Hold = 0
+    lanes: dict[str, int] = field(default_factory=dict)  # latest time of each
+    ended: set[str] = field(default_factory=set)
+    pending: list[Item] = field(default_factory=list)
+    clock: int = 0
+
+    def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
+        """The items that can be applied now, in order, and those that came too late."""
+        refused: list[Late] = []
+        newest = max(self.lanes.values(), default=0)
+        for packet, floors in self._in_order(packets):
+            for item in packet.items:
+                late = self._judge(item, floors.get(item[LANE]), newest)
+                if late is not None:
+                    refused.append(late)
+        self.clock = max(self.clock, self._clock())
+        self.pending.sort(key=_ORDER)
+        count = next((n for n, i in enumerate(self.pending) if self._waits(i)), len(self.pending))
+        released, self.pending = self.pending[:count], self.pending[count:]
+        return released, refused
+
+    def _in_order(
+        self, packets: Sequence[Packet]
+    ) -> Iterable[tuple[Packet, dict[str, int | None]]]:
+        """Each packet with the latest time of its lanes before it; the lanes move on."""
+        floors: list[dict[str, int | None]] = [{} for _ in packets]
+        arrived = sorted(
+            (lane, told.first, number, told)
+            for number, packet in enumerate(packets)
+            for lane, told in packet.census.items()
+        )
+        for lane, _, number, told in arrived:
+            before = self.lanes.get(lane)
+            floors[number][lane] = before
+            if told.latest is not None:
+                self.lanes[lane] = told.latest if before is None else max(before, told.latest)
+            if told.ended:
+                self.ended.add(_stream(lane))
+        return zip(packets, floors, strict=True)
+
+    def _judge(self, item: Item, before: int | None, newest: int) -> Late | None:
+        """Put an item among those that wait, unless it is late and refused."""
+        floor = max(item[FLOOR] or 0, before or 0)
+        if item[TIME] is None:
+            item[TIME] = newest  # it has no time of its own: the clock's
+        elif item[TIME] < floor:
+            if self.late.get(item[STREAM], "refuse") == "refuse":
+                return Late(item, floor)
+            item[TIME] = floor
+        self.pending.append(item)
+        return None
+
+    def _open(self) -> dict[str, int | None]:
+        """The streams that may bring more, with their latest time."""
+        found: dict[str, int | None] = dict.fromkeys(self.streams)
+        for lane, latest in self.lanes.items():
+            stream = _stream(lane)
+            if stream in found:
+                known = found[stream]
+                found[stream] = latest if known is None else min(known, latest)
+        return {stream: latest for stream, latest in found.items() if stream not in self.ended}
+
+    def _clock(self) -> int:
+        """The document's clock: what has this time or an earlier one has come."""
+        newest = max(self.lanes.values(), default=0)
+        still_open = self._open()
+        if self.hold == 0 or not still_open:
+            return newest
+        slowest = min(latest if latest is not None else 0 for latest in still_open.values())
+        return slowest if self.hold is None else max(slowest, newest - self.hold)
+
+    def _waits(self, item: Item) -> bool:
+        """Whether an open stream could still bring something that goes before an item."""
+        if self.hold == 0:
+            return False
+        time, stream = item[TIME], item[STREAM]
+        newest = max(self.lanes.values(), default=0)
+        if self.hold is not None and time <= newest - self.hold:
+            return False
+        return any(
+            latest is None or (latest, other) < (time, stream)
+            for other, latest in self._open().items()
+            if other != stream
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What is known, for JSON."""
+        return {
+            "lanes": self.lanes,
+            "ended": sorted(self.ended),
+            "pending": self.pending,
+            "clock": self.clock,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.lanes = dict(state["lanes"])
+        self.ended = set(state["ended"])
+        self.pending = [list(item) for item in state["pending"]]
+        self.clock = state["clock"]
+
+
+def lane_of(source: int, stream: str) -> str:
+    """The name of a stream as one source brings it."""
+    return f"{source}:{stream}"
+
+
+def _stream(lane: str) -> str:
+    return lane.partition(":")[2]

@@ -1,0 +1,118 @@
+"""The stateful processor: Spark's hands around `state.Keeper`.
+
+One key is one bucket. All that a partition sends to a bucket is one row, and all that a bucket says
+is one row, so a batch costs Spark a handful of rows whatever its messages. Rows that are aside
+(dead letters, counts) pass through, so that they are delivered with their batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from axlog.spark.bucket import Instance, Outcome, plain_change
+from axlog.spark.definition import Definition
+from axlog.spark.extracting import ASIDE
+from axlog.spark.ordering import Hold
+from axlog.spark.plan import SparkPlan, make_plan
+from axlog.spark.state import Keeper, by_document
+
+OUTPUT = "bucket string, body string"
+
+
+class MapStore:
+    """A map state of texts."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, key: str) -> str | None:
+        found = self._state.getValue((key,))
+        return None if found is None else str(found[0])
+
+    def put(self, key: str, value: str) -> None:
+        self._state.updateValue((key,), (value,))
+
+    def remove(self, key: str) -> None:
+        self._state.removeKey((key,))
+
+
+class Maintaining(StatefulProcessor):
+    """Keeps the buckets of a plan."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        cores: int,
+        buckets: int | None,
+        documents: bool,
+        hold: Hold,
+        run: str,
+    ) -> None:
+        self._definition = json.dumps(definition.plain())
+        self._shape = (cores, buckets, documents)
+        self._hold = hold
+        self._run = run
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._store = MapStore(handle.getMapState("engine", "key string", "value string"))
+        self._read = Definition.read(json.loads(self._definition))
+        self._plan: SparkPlan = make_plan(self._read, *self._shape)
+
+    def handleInputRows(
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,
+    ) -> Iterator[Row]:
+        unit, number = bucket_of(key[0])
+        bodies = [row["body"] for row in rows]
+        if unit == ASIDE:
+            for body in bodies:
+                yield Row(bucket=ASIDE, body=body)
+            return
+        keeper = self._keeper(key[0], unit, number)
+        is_spread = self._plan.unit(unit).kind == "documents"
+        said: list[dict[str, Any]] = []
+        for name, packets in (by_document(bodies) if is_spread else {"": bodies}).items():
+            said.append(told(*keeper.batch(name, packets)))
+        yield Row(bucket=key[0], body=json.dumps(said, ensure_ascii=False))
+
+    def close(self) -> None:
+        """Live engines stay in the worker for the next batch."""
+
+    def _keeper(self, key: str, unit: str, number: int) -> Keeper:
+        definition, chosen, hold = self._read, self._plan.unit(unit), self._hold
+
+        def make(name: str) -> Instance:
+            return Instance(definition, chosen, number, hold, name)
+
+        return Keeper(self._store, f"{self._run} {key}", make)
+
+
+def bucket_of(key: str) -> tuple[str, int]:
+    """The unit and the number of a bucket by its key: `unit/number/salt`."""
+    unit, number, _ = key.rsplit("/", 2)
+    return unit, int(number)
+
+
+def told(outcome: Outcome, instance: Instance, size: int) -> dict[str, Any]:
+    """What one instance says of a batch."""
+    return {
+        "changes": [plain_change(change, instance.document) for change in outcome.changes],
+        "refused": [one.plain() for one in outcome.refused],
+        "rows": instance.rows,
+        "state": size,
+        "waiting": len(instance.order.pending),
+        "clock": instance.order.clock,
+    }

@@ -1,0 +1,261 @@
+"""Sources of axlog as streaming sources of Spark, by the Python Data Source API.
+
+A source is read by positions that can be read again (`connectors/protocol.py`), and that is all
+that is asked of it. The driver's side reads ahead to find where a batch ends, and notes the
+positions in between: from each of them a task can read its part again, so any source is read in
+parallel. What an offset holds is JSON: the position, how many messages came before it, and the
+cuts.
+
+A source that cannot be read is waited for: the offset stays, the wait grows up to a minute, and
+`lagging` says so in the log.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.protocol import Reading, Source
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+MESSAGES = (
+    "source int, stream string, action string, content binary, time bigint, number bigint,"
+    " origin string, document string, error string"
+)
+SCHEMA = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("stream", pa.string()),
+        ("action", pa.string()),
+        ("content", pa.binary()),
+        ("time", pa.int64()),
+        ("number", pa.int64()),
+        ("origin", pa.string()),
+        ("document", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+MOST = 50_000
+PART = 2_000
+"""Messages that one task reads at least, where a batch is cut."""
+LONGEST_WAIT = 60.0
+
+
+class SourceFormat(DataSource):
+    """The format `axlog`: a source of axlog, pickled into an option."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "axlog"
+
+    def schema(self) -> str:
+        return MESSAGES
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return SourceReader(self.options)
+
+
+class Part(InputPartition):
+    """A span of a source: from a position, so many messages."""
+
+    def __init__(self, position: str, count: int, number: int) -> None:
+        self.position, self.count, self.number = position, count, number
+
+
+class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads one source."""
+
+    def __init__(self, options: Any) -> None:
+        self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
+        self._index = int(options["index"])
+        self._limit = int(options.get("limit", MOST))
+        self._parts = int(options.get("parts", 2))
+        self._source: Source | None = None
+        self._failed, self._retry = 0, 0.0
+        self._is_done: bool | None = None  # None: there is no end to wait for
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"position": "null", "number": 0, "cuts": "[]"}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._is_done = False
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where the next batch ends, and the positions that cut it; the start if nothing is new."""
+        if self._is_done or monotonic() < self._retry:
+            return start
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
+        if isinstance(limit, ReadAllAvailable):
+            most = max(most, self._limit)
+        part = max(PART, -(-most // self._parts))
+        position, number = json.loads(start["position"]), start["number"]
+        cuts: list[list[Any]] = []
+        taken = 0
+        while taken < most:
+            reading = self._read(position, min(part, most - taken))
+            count = 0 if reading is None else len(reading.updates) + len(reading.refused)
+            if reading is None or not count:
+                break
+            cuts.append([json.dumps(position), count, number])
+            position, number, taken = reading.position, number + count, taken + count
+            if not reading.more:
+                break
+        if not taken:
+            self._is_done = None if self._is_done is None else self._failed == 0
+            return start
+        return {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        if start == end:
+            return []
+        return [Part(*cut) for cut in json.loads(end["cuts"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A part again, where the task runs."""
+        assert isinstance(partition, Part)
+        source = self._make()
+        try:
+            position, left, number = (
+                json.loads(partition.position),
+                partition.count,
+                partition.number,
+            )
+            while left > 0:
+                reading = source.read(position, left)
+                rows = list(rows_of(reading, self._index, number))
+                if not rows:
+                    raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
+                yield record_batch(rows)
+                position, left, number = reading.position, left - len(rows), number + len(rows)
+        finally:
+            source.close()
+
+    def stop(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def _read(self, position: Any, limit: int) -> Reading | None:
+        """A span, or None while the source cannot be read."""
+        try:
+            if self._source is None:
+                self._source = self._make()
+            reading = self._source.read(position, limit)
+            self._failed = 0
+            return reading
+        except (AxlogError, OSError) as error:
+            self._failed += 1
+            wait = min(LONGEST_WAIT, 0.5 * 2**self._failed)
+            self._retry = monotonic() + wait
+            log.warning("source %d is lagging, next try in %.0f s: %s", self._index, wait, error)
+            return None
+
+
+def rows_of(reading: Reading, index: int, number: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of a span: its updates, then what was refused, each with its number."""
+    for at, update in enumerate(reading.updates, number):
+        yield _row(update, index, at)
+    for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
+        content = refusal.content
+        content = content.encode() if isinstance(content, str) else content
+        stream, origin = refusal.stream, refusal.origin
+        yield (index, stream, "refused", content, None, at, origin, None, refusal.error)
+
+
+def _row(update: StreamUpdate, index: int, number: int) -> tuple[Any, ...]:
+    content = update.content
+    content = content.encode() if isinstance(content, str) else content
+    action, time, error = update.action, None, None
+    try:
+        time = None if update.at is None else microseconds(update.at)
+        if time is not None and not -(1 << 62) < time < 1 << 62:
+            raise OverflowError(f"{time} microseconds are beyond any time")
+    except (AxlogError, OverflowError) as refusal:
+        action, time, error = "refused", None, str(refusal)
+    return (index, update.stream, action, content, time, number, update.origin, None, error)
+
+
+def record_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def frame_of(
+    spark: SparkSession, source: Any, index: int, limit: int = MOST, parts: int = 2
+) -> DataFrame:
+    """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(source, DataFrame):
+        return from_frame(source, index)
+    make = source if callable(source) else (lambda: source)
+    spark.dataSource.register(SourceFormat)
+    reader = spark.readStream.format("axlog")
+    reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
+    for name, value in {"index": index, "limit": limit, "parts": parts}.items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
+def _pickled(thing: Any) -> bytes:
+    dumps: Any = cloudpickle.dumps
+    return bytes(dumps(thing))
+
+
+def from_frame(frame: DataFrame, index: int) -> DataFrame:
+    """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
+
+    A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
+    the order of Spark's partitions.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import TimestampNTZType, TimestampType
+
+    names = set(frame.columns)
+    missing = {"stream", "xml"} - names
+    if missing:
+        raise AxlogError("AX863", f"the DataFrame has no column {min(missing)!r}")
+    if "time" not in names:
+        time = f.lit(None).cast("bigint")
+    elif isinstance(frame.schema["time"].dataType, TimestampType | TimestampNTZType):
+        time = f.unix_micros(f.col("time").cast("timestamp"))
+    else:
+        time = f.round(f.col("time") * 1_000_000).cast("bigint")
+    number = f.col("number").cast("bigint") if "number" in names else f.lit(None).cast("bigint")
+    return frame.select(
+        f.lit(index).alias("source"),
+        "stream",
+        (f.col("action") if "action" in names else f.lit("insert")).alias("action"),
+        f.col("xml").cast("binary").alias("content"),
+        time.alias("time"),
+        number.alias("number"),
+        (f.col("origin") if "origin" in names else f.lit("")).alias("origin"),
+        (f.col("document") if "document" in names else f.lit(None))
+        .cast("string")
+        .alias("document"),
+        f.lit(None).cast("string").alias("error"),
+    )

@@ -1,0 +1,172 @@
+"""What a bucket keeps in Spark's state store, and the live engines that workers keep beside it.
+
+For each instance (a bucket's engine, or one document's) the store has a head, a log with the
+packets of every batch since the last snapshot, and that snapshot in chunks. A worker keeps the live
+instances; one is trusted only if its version and its mark are the store's. A mark is drawn at
+random for every version, so an engine that ran in an attempt that came to nothing is never taken
+for the one that was stored. An engine that is behind catches up by the chunks it lacks; otherwise
+it is made again from snapshot and log. So a batch costs what it brings, a restart the state once.
+
+`Store` is the little of Spark's map states that is used here; tests give dictionaries.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from axlog.spark.bucket import Instance, Outcome
+from axlog.spark.ordering import Lane, Packet
+
+MOST_LIVE = 4096
+"""Instances that a worker keeps alive; more are made again from the store when they are needed."""
+CHUNK = 256 * 1024
+SMALLEST_LOG = 64 * 1024
+LONGEST_LOG = 64
+"""A snapshot is taken when the log has more bytes than four snapshots and these, or more chunks."""
+
+
+class Store(Protocol):
+    """A map from texts to texts."""
+
+    def get(self, key: str) -> str | None: ...
+    def put(self, key: str, value: str) -> None: ...
+    def remove(self, key: str) -> None: ...
+
+
+@dataclass
+class Head:
+    """What the store says of an instance."""
+
+    version: int = 0
+    mark: str = ""
+    snapshot: int = 0  # the version that it holds
+    chunks: int = 0  # of the snapshot
+    size: int = 0  # of the snapshot, in characters
+    logged: int = 0  # characters of log since
+
+    @classmethod
+    def read(cls, text: str | None) -> Head:
+        return cls() if text is None else cls(**json.loads(text))
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass
+class _Live:
+    version: int
+    mark: str
+    instance: Instance
+
+
+_LIVE: OrderedDict[tuple[str, str], _Live] = OrderedDict()
+"""The live instances of this worker process, the longest unused first."""
+
+
+class Keeper:
+    """Carries the instances of one bucket from batch to batch."""
+
+    def __init__(self, store: Store, run: str, make: Callable[[str], Instance]) -> None:
+        self._store = store
+        self._run = run
+        self._make = make
+
+    def batch(self, name: str, written: Sequence[str]) -> tuple[Outcome, Instance, int]:
+        """Apply the packets of a batch (as they travelled) to an instance, and store that.
+
+        What the batch came to, the instance, and how much the store has of it, in characters.
+        """
+        head = Head.read(self._store.get(f"head {name}"))
+        instance = self._take(name, head)
+        outcome = instance.batch([read_packet(json.loads(one)) for one in written])
+        self._log(name, head, f"[{','.join(written)}]")
+        self._snapshot(name, head, instance)
+        self._store.put(f"head {name}", head.text())
+        self._keep(name, head, instance)
+        return outcome, instance, head.size + head.logged
+
+    # Live instances -------------------------------------------------------------------------------
+
+    def _take(self, name: str, head: Head) -> Instance:
+        """The instance at the version of the store; until it is kept again nobody has it."""
+        live = _LIVE.pop((self._run, name), None)
+        if live is not None and (live.version, live.mark) == (head.version, head.mark):
+            return live.instance
+        if live is not None and self._is_behind(name, live, head):
+            instance, start = live.instance, live.version
+        else:
+            instance, start = self._restored(name, head), head.snapshot
+        for version in range(start + 1, head.version + 1):
+            chunk = json.loads(self._store.get(f"log {name} {version}") or "{}")
+            instance.batch([read_packet(one) for one in chunk["batch"]])
+        return instance
+
+    def _is_behind(self, name: str, live: _Live, head: Head) -> bool:
+        """Whether the log leads from a live instance to the version of the store."""
+        if not head.snapshot < live.version < head.version:
+            return False
+        chunk = self._store.get(f"log {name} {live.version}")
+        return chunk is not None and json.loads(chunk)["mark"] == live.mark
+
+    def _restored(self, name: str, head: Head) -> Instance:
+        instance = self._make(name)
+        if head.chunks:
+            parts = [self._store.get(f"part {name} {n}") or "" for n in range(head.chunks)]
+            instance.restore(json.loads("".join(parts)))
+        return instance
+
+    def _keep(self, name: str, head: Head, instance: Instance) -> None:
+        _LIVE[self._run, name] = _Live(head.version, head.mark, instance)
+        while len(_LIVE) > MOST_LIVE:
+            _LIVE.popitem(last=False)
+
+    # The store ------------------------------------------------------------------------------------
+
+    def _log(self, name: str, head: Head, batch: str) -> None:
+        head.version += 1
+        head.mark = os.urandom(8).hex()
+        head.logged += len(batch)
+        self._store.put(f"log {name} {head.version}", f'{{"mark":"{head.mark}","batch":{batch}}}')
+
+    def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
+        """Put the state in the log's place, if the log has grown and there is a state to have."""
+        length = head.version - head.snapshot
+        if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= LONGEST_LOG:
+            return
+        state = instance.state()
+        if state is None:
+            return
+        text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+        parts = [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)]
+        for number, part in enumerate(parts):
+            self._store.put(f"part {name} {number}", part)
+        for number in range(len(parts), head.chunks):
+            self._store.remove(f"part {name} {number}")
+        for version in range(head.snapshot + 1, head.version + 1):
+            self._store.remove(f"log {name} {version}")
+        head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(text), 0
+
+
+def read_packet(written: Mapping[str, Any]) -> Packet:
+    """A packet from JSON."""
+    return Packet(written["items"], {lane: Lane(*told) for lane, told in written["census"].items()})
+
+
+def by_document(rows: Iterable[str]) -> dict[str, list[str]]:
+    """The packets of a bucket's rows where it has many documents, each as JSON again."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for document, packet in json.loads(row).items():
+            written = json.dumps(packet, ensure_ascii=False, separators=(",", ":"))
+            found.setdefault(document, []).append(written)
+    return found
+
+
+def forget_live() -> None:
+    """Let go of every live instance of this process."""
+    _LIVE.clear()

@@ -1,0 +1,259 @@
+"""`maintain`: a widget kept by a streaming query of Spark (P3 3.5, DESIGN section 8, law 7).
+
+    source -> [parse, filter, extract bindings] -> shuffle by bucket -> [engine] -> changes -> sinks
+
+Everything between is made from the widget's definition: what travels and by what key is decided by
+`plan.py`, the left half is `extracting.py`, the right half `bucket.py` within `state.py`. A batch's
+changes reach the sinks in one piece, with the batch's number: a batch that Spark repeats after a
+crash is the same batch, and a sink that has it does nothing.
+
+Not handled: a stream that starts only when a message brings its call, unless messages travel whole.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count as count_up
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from axlog.connectors.protocol import Refusal, Sink
+from axlog.spark.bucket import read_changes, renumbered
+from axlog.spark.checkpoint import settle
+from axlog.spark.definition import Definition
+from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
+from axlog.spark.ordering import Hold
+from axlog.spark.plan import SparkPlan, make_plan
+from axlog.spark.sources import MOST, frame_of
+from axlog.views.change import Change
+from axlog.widgets.widget import Widget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PACKETS = "bucket string, body string"
+_SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.string())])
+BATCHES_APART = 1 << 32
+"""Numbers of changes that one batch can have."""
+
+
+@dataclass
+class BatchReport:
+    """What one batch came to: for progress, and for who wants to look."""
+
+    batch: int
+    changes: list[Change] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    messages: int = 0
+    kept: int = 0
+    rows: int = 0
+    waiting: int = 0
+    state: int = 0  # characters that the state store has of the buckets
+    clock: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        never = sum(change.op == "never" for change in self.changes)
+        return {
+            "batch": self.batch, "messages": self.messages, "kept": self.kept,
+            "changes": len(self.changes), "never": never, "rows": self.rows,
+            "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
+            "clock": self.clock / 1e6,
+        }  # fmt: skip
+
+
+class Maintained:
+    """A running query: its plan, its reports, and Spark's handle on it."""
+
+    def __init__(self, query: StreamingQuery, plan: SparkPlan, run: str) -> None:
+        self.query = query
+        self.plan = plan
+        self.run = run
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        if seconds is None:
+            self.query.awaitTermination()
+            return True
+        return bool(self.query.awaitTermination(max(1, round(seconds))))
+
+    def stop(self) -> None:
+        """Stop after the batch that is under way."""
+        self.query.stop()
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.query.isActive)
+
+
+def maintain(
+    spark: SparkSession,
+    widget: Widget | Definition,
+    sources: Iterable[Any],
+    sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]] = (),
+    *,
+    checkpoint: str | None = None,
+    once: bool = False,
+    every: float = 0.0,
+    hold: float | None = 0.0,
+    documents: str | None = None,
+    buckets: int | None = None,
+    limit: int = MOST,
+    dead_letters: Callable[[int, Sequence[Refusal]], None] | None = None,
+    report: Callable[[BatchReport], None] | None = None,
+    name: str | None = None,
+) -> Maintained:
+    """Keep a widget's views over streams, and send their changes to sinks.
+
+    `sources` are sources of axlog (or functions that make one) and streaming DataFrames with the
+    columns `stream`, `xml` and perhaps `time` and `document`. `sinks` get all changes, or those of
+    the views they are given for. `once` takes what is there and ends; otherwise a batch starts
+    `every` so many seconds. `documents` is the path in a message to its document's key: then each
+    document is an instance of its own. `hold` is how long, in the document's time, a message waits
+    for a slower stream; None waits without bound.
+    """
+    definition = widget if isinstance(widget, Definition) else Definition.of(widget)
+    context: Any = spark.sparkContext
+    cores = int(context.defaultParallelism)
+    plan = make_plan(definition, cores, buckets, documents is not None)
+    place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
+    held: Hold = None if hold is None else round(hold * 1_000_000)
+    given = list(sources)
+    rest = {"sources": len(given), "documents": documents, "hold": held, "cores": cores}
+    known = settle(spark, place, definition, plan, {**rest, "buckets": buckets})
+    frames = [frame_of(spark, source, at, limit, cores) for at, source in enumerate(given)]
+    packets = _extract(frames, definition, documents, cores, buckets, known["keys"])
+    changes = _keep(packets, definition, documents, cores, buckets, held)
+    delivery = Delivery(sinks, dead_letters, report)
+    writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
+    writer = writer.option("checkpointLocation", place)
+    writer = (
+        writer.trigger(availableNow=True)
+        if once
+        else writer.trigger(processingTime=f"{every} seconds")
+    )
+    query = (writer.queryName(name) if name else writer).start()
+    return Maintained(query, plan, known["run"])
+
+
+def _extract(
+    frames: Sequence[DataFrame],
+    definition: Definition,
+    documents: str | None,
+    cores: int,
+    buckets: int | None,
+    keys: Mapping[str, str],
+) -> DataFrame:
+    """The left half: each partition of each source to one row a bucket."""
+    written = json.dumps(definition.plain(), sort_keys=True)
+    names = dict(keys)
+
+    def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        extractor = extractor_of(written, documents, cores, buckets)
+        found = list(packed(extractor.extract(messages_of(batches)), extractor.plan))
+        columns = [[names[f"{unit}/{number}"] for unit, number, _ in found], [b for *_, b in found]]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(c, pa.string()) for c in columns], schema=_SCHEMA
+        )
+
+    each = [frame.mapInArrow(extract, PACKETS) for frame in frames]
+    together = each[0]
+    for one in each[1:]:
+        together = together.union(one)
+    return together
+
+
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+    """The messages of a partition; those without a number are numbered as they come."""
+    numbers = count_up()
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            given: int | None = row[5]
+            number = next(numbers)
+            yield Message(*row[:5], number if given is None else given, *row[6:])
+
+
+def _keep(
+    packets: DataFrame,
+    definition: Definition,
+    documents: str | None,
+    cores: int,
+    buckets: int | None,
+    hold: Hold,
+) -> DataFrame:
+    """The right half: engines in their buckets."""
+    from uuid import uuid4
+
+    from axlog.spark.processor import OUTPUT, Maintaining
+
+    processor = Maintaining(
+        definition,
+        cores=cores,
+        buckets=buckets,
+        documents=documents is not None,
+        hold=hold,
+        run=uuid4().hex,  # of this process: live engines of another are not trusted
+    )
+    return packets.groupBy("bucket").transformWithState(
+        statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Update", timeMode="None"
+    )
+
+
+class Delivery:
+    """Takes each batch's rows to the sinks, on the driver."""
+
+    def __init__(
+        self,
+        sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]],
+        dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
+        report: Callable[[BatchReport], None] | None,
+    ) -> None:
+        self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
+        self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
+        self._dead_letters = dead_letters
+        self._report = report
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        told = gather_batch(batch, [(row[0], row[1]) for row in frame.collect()])
+        for sink in self._all:
+            sink.write(batch, told.changes)
+        for view, sinks in self._by_view.items():
+            mine = [change for change in told.changes if change.view == view]
+            for sink in sinks:
+                sink.write(batch, mine)
+        if self._dead_letters is not None:
+            self._dead_letters(batch, told.refused)
+        if self._report is not None:
+            self._report(told)
+
+
+def gather_batch(batch: int, rows: Iterable[tuple[str, str]]) -> BatchReport:
+    """What the buckets said of a batch, put together: the same whichever came first."""
+    told = BatchReport(batch)
+    changes: list[Change] = []
+    refused: dict[tuple[str, str, str], Refusal] = {}
+    for bucket, body in rows:
+        said = json.loads(body)
+        for one in [said] if bucket == ASIDE else said:
+            for stream, content, origin, error in one["refused"]:
+                refused.setdefault(
+                    (stream, origin, content), Refusal(stream, content, origin, error)
+                )
+            if bucket == ASIDE:
+                told.messages += one["messages"]
+                told.kept += one["kept"]
+                continue
+            changes += read_changes(one["changes"])
+            told.rows += one["rows"]
+            told.waiting += one["waiting"]
+            told.state += one["state"]
+            told.clock = max(told.clock, one["clock"])
+    told.changes = renumbered(changes, batch * BATCHES_APART)
+    told.refused = [refused[key] for key in sorted(refused)]
+    return told

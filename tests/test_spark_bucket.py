@@ -1,0 +1,361 @@
+"""Buckets without Spark: law 7 on the plain classes, and engines that are made again.
+
+The reference is a widget that is fed every update in the order of (time, stream, number).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axlog.errors import PipelineError
+from axlog.spark import state as keeping
+from axlog.spark.bucket import Instance, plain_change, read_changes
+from axlog.spark.definition import Definition
+from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
+from axlog.spark.ordering import Order, Packet, lane_of
+from axlog.spark.plan import SparkPlan, make_plan
+from axlog.spark.state import Keeper, by_document, forget_live
+from axlog.views.change import Change
+from axlog.widgets.netting import net
+from axlog.widgets.widget import Widget
+from axlog.workloads import orders
+
+CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
+SHOP = "<shop><a>{}</a><b>{}</b><static><item><k>k1</k></item></static></shop>".format(
+    CALL.format("a", ""), CALL.format("b", "")
+)
+VIEWS = {
+    "join": "match /shop[a/item/k/$x][b/item/k/$x] return $x",
+    "path": "match /shop/a/item[k]/v/$y return $y",
+    "not": "match /shop[a/item/k/$x][not(b/item/k/$x)] return $x",
+    "time": "match /shop[a/item/k/$x#s][b/item/k/$x#t] where t - s <= 5 return $x",
+    "cross": "match /shop[a/item/k/$x][b/item/v/$y] return $x, $y",
+    "some": "match /shop[a/item/k/$x][b/item/v] return $x",
+    "boolean": "match /shop[a/item/k/$x][b/item/k/$x]",
+    "content": "match /shop/a/item#i[k] return i.cont",
+    "static": "match /shop[static/item/k/$x][b/item/k/$x] return $x",
+}
+
+
+class Memory(dict[str, str]):
+    """A store of texts."""
+
+    def put(self, key: str, value: str) -> None:
+        self[key] = value
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+
+def updates(random: Random, count: int, documents: int = 1) -> list[Message]:
+    """Messages of both streams in order of time, some malformed, perhaps an end."""
+    found = []
+    time = 0
+    for number in range(count):
+        time += random.choice((0, 0, 1, 2)) * 1_000_000
+        stream = random.choice("ab")
+        key = f"<k>k{random.randrange(5)}</k>" if random.random() < 0.9 else ""
+        value = f"<v>v{random.randrange(3)}</v>" if random.random() < 0.5 else ""
+        content = f"<item>{key}{value}</item>" if random.random() < 0.95 else "<item>"
+        document = f"d{random.randrange(documents)}" if documents > 1 else None
+        found.append(
+            Message(
+                ord(stream),
+                stream,
+                "insert",
+                content.encode(),
+                time,
+                number,
+                f"m{number}",
+                document,
+            )
+        )
+    return found
+
+
+def cut(random: Random, messages: Sequence[Message], batches: int) -> Iterator[list[list[Message]]]:
+    """Batches of partitions, each partition in the order of its messages."""
+    places = sorted(random.randrange(len(messages) + 1) for _ in range(batches - 1))
+    for start, end in zip([0, *places], [*places, len(messages)], strict=True):
+        batch = list(messages[start:end])
+        middle = random.randrange(len(batch) + 1)
+        yield [part for part in (batch[:middle], batch[middle:]) if part]
+
+
+def run(
+    definition: Definition,
+    plan: SparkPlan,
+    batches: Sequence[Sequence[Sequence[Message]]],
+    hold: int | None = 0,
+    key: str | None = None,
+    forgets: Random | None = None,
+) -> tuple[list[list[Change]], list[str]]:
+    """What a plan makes of batches, without Spark."""
+    extractor = Extractor(definition, plan, key)
+    stores: dict[tuple[str, int], Memory] = {}
+    told, refused = [], []
+    for batch in batches:
+        inbox: dict[tuple[str, int], list[str]] = {}
+        for partition in batch:
+            for unit, bucket, body in packed(extractor.extract(partition), plan):
+                if unit == ASIDE:
+                    refused += [one[2] for one in json.loads(body)["refused"]]
+                else:
+                    inbox.setdefault((unit, bucket), []).append(body)
+        changes: list[Change] = []
+        for (unit, bucket), bodies in inbox.items():
+            chosen = plan.unit(unit)
+            made = partial(Instance, definition, chosen, bucket, hold)
+            keeper = Keeper(stores.setdefault((unit, bucket), Memory()), f"{unit} {bucket}", made)
+            spread = by_document(bodies) if chosen.kind == "documents" else {"": bodies}
+            for name, packets in spread.items():
+                outcome, instance, _ = keeper.batch(name, packets)
+                plain = json.loads(json.dumps([plain_change(c, name) for c in outcome.changes]))
+                changes += read_changes(plain)
+                refused += [one.origin for one in outcome.refused]
+                assert instance.document == name
+        told.append(changes)
+        if forgets is not None and forgets.random() < 0.5:
+            forget_live()
+    forget_live()
+    return told, refused
+
+
+def by_widget(definition: Definition, batches: Sequence[Sequence[Sequence[Message]]]) -> Any:
+    """What a widget says that is fed the batches one after the other, each sorted; net."""
+    widget = definition.widget()
+    widget.on_error = "dead-letter"
+    told = []
+    for batch in batches:
+        messages = sorted(
+            (m for part in batch for m in part), key=lambda m: (m.time, m.stream, m.number)
+        )
+        changes: list[Change] = []
+        for message in messages:
+            changes += widget.feed(message.stream, message.content, at=(message.time or 0) / 1e6)
+        told.append(
+            [c for view in definition.views for c in net(x for x in changes if x.view == view)]
+        )
+    return told
+
+
+def plain(changes: Sequence[Change]) -> Counter[str]:
+    return Counter(json.dumps([c.view, c.plain()], sort_keys=True) for c in changes)
+
+
+def definition_of(*views: str, document: str = SHOP, facts: tuple[str, ...] = ()) -> Definition:
+    return Definition(document, {view: (VIEWS[view], None) for view in views}, facts)
+
+
+def test_the_plan_says_what_travels_and_why() -> None:
+    plan = make_plan(definition_of(*VIEWS), cores=2)
+    said = {view: unit for unit in plan.units for view in unit.views}
+    assert [said[v].key for v in ("join", "path", "not", "time", "some")] == [
+        "$x",
+        "$y",
+        "$x",
+        "$x",
+        "$x",
+    ]
+    assert said["join"].buckets == 4
+    assert said["boolean"].buckets == said["cross"].buckets == 1
+    assert "cannot be spread" in said["cross"].reason
+    assert said["content"].kind == "messages"
+    text = str(plan)
+    assert "join: 4 buckets, key $x, bindings travel" in text
+    assert "content: one partition, whole messages travel (content shows cont of nodes)" in text
+
+
+def test_what_may_delete_or_become_nodes_travels_whole() -> None:
+    deleting = SHOP.replace('stream="b"', 'stream="b" deletes="yes"')
+    (unit,) = make_plan(definition_of("join", document=deleting)).units
+    assert (unit.kind, unit.buckets) == ("messages", 1)
+    assert "may delete" in unit.reason
+    spread = make_plan(definition_of("join", document=deleting), documents=True)
+    assert spread.units[0].kind == "documents"
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 8))
+def test_law_7_buckets_say_what_the_widget_says(seed: int, batches: int, buckets: int) -> None:
+    random = Random(seed)
+    definition = definition_of(*random.sample(list(VIEWS), 3))
+    parts = list(cut(random, updates(random, 30), batches))
+    plan = make_plan(definition, buckets=buckets)
+    told, refused = run(definition, plan, parts, forgets=random)
+    expected = by_widget(definition, parts)
+    assert [plain(one) for one in told] == [plain(one) for one in expected]
+    malformed = {
+        m.origin for batch in parts for part in batch for m in part if m.content == b"<item>"
+    }
+    assert set(refused) == malformed
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -> None:
+    random = Random(seed)
+    definition = definition_of("join", "time", "not")
+    messages = updates(random, 30)
+    random.shuffle(messages)
+    lanes = {s: sorted(m.number for m in messages if m.stream == s) for s in "ab"}
+    whole = sorted(messages, key=lambda m: m.number)
+    skewed: list[Message] = []
+    while any(lanes.values()):  # each stream in order, one far ahead of the other
+        stream = random.choice([s for s in "ab" if lanes[s]])
+        some = random.randrange(1, 8)
+        skewed += [whole[number] for number in lanes[stream][:some]]
+        del lanes[stream][:some]
+    ends = [Message(ord(s), s, "end", b"", whole[-1].time, len(whole), f"end {s}") for s in "ab"]
+    parts = list(cut(random, [*skewed, *ends], batches))
+    told, _ = run(definition, make_plan(definition), parts, hold=None, forgets=random)
+    widget = definition.widget()
+    widget.on_error = "dead-letter"
+    fed: list[Change] = []
+    for message in sorted(whole, key=lambda m: (m.time, m.stream, m.number)):
+        fed += widget.feed(message.stream, message.content, at=(message.time or 0) / 1e6)
+    expected = [c for v in definition.views for c in net(x for x in fed if x.view == v)]
+    all_told = [c for batch in told for c in batch]
+    found = [c for v in definition.views for c in net(x for x in all_told if x.view == v)]
+    assert plain(found) == plain(expected)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000))
+def test_law_7_every_document_is_its_own(seed: int) -> None:
+    random = Random(seed)
+    definition = definition_of("join", "content")
+    messages = updates(random, 40, documents=6)
+    parts = list(cut(random, messages, 3))
+    plan = make_plan(definition, documents=True)
+    told, _ = run(definition, plan, parts, key="k", forgets=random)
+    for key in {m.document for m in messages}:
+        mine = [[[m for m in p if m.document == key] for p in batch] for batch in parts]
+        expected = [plain(one) for one in by_widget(definition, mine)]
+        found = []
+        for batch in told:
+            own = [c for c in batch if c.row["document"] == key]
+            found.append(Counter(_without_document(c) for c in own))
+        assert found == expected
+
+
+def _without_document(change: Change) -> str:
+    said = change.plain()
+    said["row"].pop("document")
+    return json.dumps([change.view, said], sort_keys=True)
+
+
+def as_row(message: Any) -> tuple[str, str, bytes, int]:
+    return message["stream"], "insert", message["insert"].encode(), round(message["at"] * 1e6)
+
+
+def test_the_order_monitor_with_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "SMALLEST_LOG", 500)
+    monkeypatch.setattr(keeping, "CHUNK", 300)
+    definition = Definition(orders.DOCUMENT, {"late": (orders.LATE, None)}, orders.KEYS)
+    messages = [
+        Message(0, *as_row(m), n, f"m{n}")
+        for n, m in enumerate(orders.messages(600, seed=3, rate=0.002))
+    ]
+    random = Random(1)
+    parts = list(cut(random, messages, 12))
+    plan = make_plan(definition, buckets=3)
+    told, refused = run(definition, plan, parts, forgets=random)
+    assert [plain(one) for one in told] == [plain(one) for one in by_widget(definition, parts)]
+    assert sum(map(len, told)) > 20
+    assert not refused
+
+
+def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:
+    definition = definition_of("join")
+    plan = make_plan(definition, buckets=1)
+    store = Memory()
+    keeper = Keeper(store, "run", lambda name: Instance(definition, plan.units[0], 0))
+
+    def body(stream: str, number: int) -> str:
+        message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
+        extracted = Extractor(definition, plan).extract([message])
+        return next(b for unit, _, b in packed(extracted, plan) if unit != ASIDE)
+
+    keeper.batch("", [body("a", 1)])
+    before = Memory(store)
+    first, _, _ = keeper.batch("", [body("b", 2)])
+    store.clear()
+    store.update(before)  # the attempt came to nothing; the live engine has it
+    second, _, _ = keeper.batch("", [body("b", 2)])
+    assert plain(first.changes) == plain(second.changes) != Counter()
+    forget_live()
+
+
+def test_a_live_engine_that_is_behind_catches_up() -> None:
+    definition = definition_of("join")
+    plan = make_plan(definition, buckets=1)
+    store, made = Memory(), []
+
+    def make(name: str) -> Instance:
+        made.append(name)
+        return Instance(definition, plan.units[0], 0)
+
+    def body(stream: str, number: int) -> str:
+        message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
+        return next(packed(Extractor(definition, plan).extract([message]), plan))[2]
+
+    here, there = Keeper(store, "here", make), Keeper(store, "there", make)
+    here.batch("", [body("a", 1)])
+    there.batch("", [body("a", 2)])
+    outcome, _, _ = here.batch("", [body("b", 3)])
+    assert len(made) == 2
+    assert [change.op for change in outcome.changes] == ["insert"]
+    assert outcome.changes[0].row.count == 2
+    forget_live()
+
+
+def test_late_is_judged_within_a_lane_and_by_policy() -> None:
+    def messages(*times: int) -> list[Message]:
+        return [
+            Message(0, "a", "insert", b"<item><k>k</k></item>", t, n, f"m{n}")
+            for n, t in enumerate(times)
+        ]
+
+    definition = definition_of("path")
+    batches = [[messages(5, 9, 7)], [messages(8, 12)]]
+    _, refused = run(definition, make_plan(definition, buckets=1), batches)
+    assert refused == []  # nothing of it is wanted: it has no v
+    wanted = definition_of("join")
+    _, refused = run(wanted, make_plan(wanted, buckets=1), batches)
+    assert refused == ["m2", "m0"]
+    order = Order(("a",), {"a": "clock"})
+    item = [7, "a", 2, "bindings", [], 9, lane_of(0, "a"), "m2"]
+    released, late = order.take([Packet([item], {})])
+    assert (released[0][0], late) == (9, [])
+
+
+def test_messages_that_matchers_decline_are_read_the_long_way() -> None:
+    definition = definition_of("join")
+    plan = definition.widget(keep="needed")._streaming.plan("a")
+    assert plan is not None
+    item = b"<item><k>k1</k></item>"
+    once = bags_of(plan, item, 1)
+    assert bags_of(plan, b'<?xml version="1.0"?>' + item, 1) == once
+    twice = bags_of(plan, item + item, 1)
+    assert [list(bag.values()) for bag in twice] == [[2]]
+    extractor = Extractor(definition, make_plan(definition))
+    for content in (b"<item><k>", f"<item>{CALL.format('c', '')}</item>".encode(), b"text"):
+        out = extractor.extract([Message(0, "a", "insert", content, 1, 1, "here")])
+        assert [one.origin for one in out.refused] == ["here"]
+
+
+def test_a_widget_that_was_fed_is_refused() -> None:
+    widget = Widget(SHOP, {"join": VIEWS["join"]})
+    definition = Definition.of(widget)
+    assert Definition.read(json.loads(json.dumps(definition.plain()))) == definition
+    widget.feed("a", "<item/>", at=1)
+    with pytest.raises(PipelineError):
+        Definition.of(widget)
