@@ -90,7 +90,9 @@ def _keys(spark: SparkSession, plan: SparkPlan, partitions: int) -> dict[str, st
     buckets = [(u.name, number) for u in plan.units for number in range(u.buckets)] + [(ASIDE, 0)]
     candidates = [(f"{u}/{n}/{salt}",) for u, n in buckets for salt in range(_SALTS)]
     table = spark.createDataFrame(candidates, "key string")
-    hashed: dict[str, int] = dict(table.selectExpr("key", f"pmod(hash(key), {partitions})").collect())
+    hashed: dict[str, int] = dict(
+        table.selectExpr("key", f"pmod(hash(key), {partitions})").collect()
+    )
     return {
         f"{unit}/{number}": next(
             (

@@ -174,9 +174,9 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         for row in zip(*columns, strict=True):
-            given: int | None = row[5]
             number = next(numbers)
-            yield Message(*row[:5], number if given is None else given, *row[6:])
+            given: int | None = row[5]
+            yield Message(*row) if given is not None else Message(*row)._replace(number=number)
 
 
 def _keep(
