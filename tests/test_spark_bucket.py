@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from axlog.widgets.netting import net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from axlog.spark.ordering import Order, Packet, lane_of
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document, forget_live
 from axlog.views.change import Change
-from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads import orders
 

@@ -49,7 +49,9 @@ Json = Annotated[
 ]
 MaintainerName = Annotated[
     str | None,
-    typer.Option(help="counting, algebraic, records or reevaluate; axlog chooses without it."),
+    typer.Option(
+        help="counting, algebraic, adaptive, records, reevaluate or ivma; else axlog chooses."
+    ),
 ]
 LimitDepth = Annotated[int, typer.Option(help="Deepest nesting taken.", min=1)]
 LimitSize = Annotated[int, typer.Option(help="Most bytes of a document or message.", min=1)]

@@ -1,8 +1,9 @@
 """Which maintainer keeps a view: from the pattern's features, unless the user names one.
 
 Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where
-they stand; records keep sibling and reverse axes (P4); re-evaluation keeps the rest. `choice` says
-why.
+they stand; records keep sibling and reverse axes (P4); re-evaluation keeps the rest. Over a large
+document that no stream feeds, statements may touch thousands of nodes: there `adaptive` decides
+between counting and the algebra by the size of each pending update list. `choice` says why.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from dataclasses import dataclass
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
+from axlog.views.adaptive import Adaptive
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records
 from axlog.views.reevaluate import Reevaluate
 
+LARGE = 20_000
+"""Nodes of a document from which it matters how a statement is propagated."""
+
 MAINTAINERS: dict[str, type[Maintainer]] = {
-    kind.name: kind for kind in (Counting, Algebraic, Records, Reevaluate)
+    kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate, Ivma)
 }
 
 
@@ -33,8 +39,11 @@ class Chosen:
     reason: str
 
 
-def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
-    """The maintainer for a pattern, or an error that says why the wanted one declines."""
+def choice(pattern: Pattern, wanted: str | None = None, tree: Tree | None = None) -> Chosen:
+    """The maintainer for a pattern, or an error that says why the wanted one declines.
+
+    With the tree that the view is over, its size and streams count too.
+    """
     if wanted is not None:
         kind = MAINTAINERS.get(wanted)
         if kind is None:
@@ -50,6 +59,9 @@ def choice(pattern: Pattern, wanted: str | None = None) -> Chosen:
             )
         return Chosen(wanted, "asked for")
     refusal = Counting.refusal(pattern)
+    is_edited = tree is not None and len(tree) >= LARGE and not tree.calls()
+    if is_edited and Adaptive.refusal(pattern) is None:
+        return Chosen(Adaptive.name, "by the size of each update, as the document is large")
     if refusal is None:
         return Chosen(Counting.name, "its cost does not grow with the document")
     declined = Records.refusal(pattern)
@@ -72,8 +84,9 @@ def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintaine
     """The maintainer of this name for a view of the tree."""
     if name == Counting.name:
         return Counting(tree, pattern, engines.counting)
-    if name == Algebraic.name:
-        return Algebraic(tree, pattern, engines.algebraic)
     if name == Records.name:
         return Records(tree, pattern, engines.counting)
+    for kind in (Algebraic, Adaptive, Ivma):
+        if name == kind.name:
+            return kind(tree, pattern, engines.algebraic)
     return MAINTAINERS[name](tree, pattern)

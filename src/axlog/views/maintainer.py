@@ -49,6 +49,19 @@ class Maintainer(ABC):
     def after(self, delta: Delta) -> list[Change]:
         """The changes that an applied delta makes."""
 
+    def later(self, delta: Delta) -> list[Change]:
+        """Take an applied delta in as far as must be now; the rest waits for `catch_up`."""
+        return self.after(delta)
+
+    def catch_up(self) -> list[Change]:
+        """Do what `later` left: the changes that it makes."""
+        return []
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits for `catch_up`."""
+        return False
+
     def told(self) -> tuple[str, ...]:
         """What it did for the last update, in lines for `explain`."""
         return ()

@@ -18,6 +18,7 @@ from axlog.views.change import Change, Row
 from axlog.views.choose import Chosen
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer
+from axlog.views.netting import net
 from axlog.views.why import Derivation, derivations
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class View:
         self._lock = lock
         self._nodes = nodes
         self._listeners: list[Listener] = []
+        self._is_deferred = False
+        self._held: list[Change] = []
+        self._is_due = False  # whether updates came since the view was last read
 
     @property
     def pattern(self) -> Any:
@@ -63,6 +67,7 @@ class View:
     def rows(self) -> list[Row]:
         """The present rows: ids in document order, strings by code point."""
         with self._lock:
+            self.refresh()
             return sorted(self.maintainer.rows(), key=_by_values)
 
     def __iter__(self) -> Iterator[Row]:
@@ -70,6 +75,7 @@ class View:
 
     def __len__(self) -> int:
         with self._lock:
+            self.refresh()
             return self.maintainer.size()
 
     def holds(self) -> bool:
@@ -155,8 +161,33 @@ class View:
     def before(self, delta: Delta) -> None:
         self.maintainer.before(delta)
 
+    def defer(self, is_deferred: bool = True) -> View:
+        """From now on, follow updates when the view is read, and tell then what they came to.
+
+        What came and went between two readings is never matched, and not told.
+        """
+        with self._lock:
+            self.refresh()
+            self._is_deferred = is_deferred
+        return self
+
+    def refresh(self) -> list[Change]:
+        """Follow the updates since the last reading; the changes, net, that listeners are told."""
+        with self._lock:
+            if not self._is_due:
+                return []
+            held, self._held, self._is_due = self._held, [], False
+            changes = self.number(net([*held, *self.maintainer.catch_up()]), self._nodes().clock)
+        for error in self.tell(changes):
+            raise error
+        return changes
+
     def after(self, delta: Delta) -> list[Change]:
         """The changes of an applied delta, numbered; nobody is told yet."""
+        if self._is_deferred:
+            self._held += self.maintainer.later(delta)
+            self._is_due = True
+            return []
         return self.number(self.maintainer.after(delta), delta.time)
 
     def number(self, changes: list[Change], time: int) -> list[Change]:

@@ -31,8 +31,8 @@ from axlog.views.change import Change
 from axlog.views.choose import Engines, choice, make
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.stored import Shelf
+from axlog.views.netting import net
 from axlog.views.view import View
-from axlog.widgets.netting import net
 
 Told = list[tuple[View, list[Change]]]
 """Each view with the changes that one update made to it."""
@@ -112,8 +112,8 @@ class Document:
         name = name if name is not None else self._new_name()
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
-        chosen = choice(asked.pattern, maintainer)
         with self._lock:
+            chosen = choice(asked.pattern, maintainer, self.tree)
             self.untune()
             engines = Engines(self.engine, self.algebra)
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)

@@ -31,8 +31,8 @@ from axlog.views.choose import MAINTAINERS
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stored import Shelf
+from axlog.views.netting import net
 from axlog.views.view import View
-from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case

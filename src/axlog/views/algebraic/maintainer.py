@@ -21,7 +21,15 @@ from axlog.reference import gather
 from axlog.views.algebraic.deltas import rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
-from axlog.views.algebraic.propagation import Options, Propagation, Report, everything
+from axlog.views.algebraic.propagation import (
+    Options,
+    Propagation,
+    Report,
+    Unseen,
+    caught_up,
+    everything,
+    within_times,
+)
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import refusal, shape_of
@@ -55,6 +63,8 @@ class Algebraic(Maintainer):
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
+        self.unseen = Unseen()
+        self._is_deferring = False
         self.report = Report("loaded")
         self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
         with columns_of(tree) as columns:
@@ -66,6 +76,9 @@ class Algebraic(Maintainer):
 
     def rows(self) -> Iterable[Row]:
         return self._shown(self.relation.slots())
+
+    def size(self) -> int:
+        return len(self.relation)
 
     def told(self) -> tuple[str, ...]:
         last = report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
@@ -86,11 +99,39 @@ class Algebraic(Maintainer):
         self._before = self._values(np.unique(np.concatenate(slots))) if slots else {}
 
     def after(self, delta: Delta) -> list[Change]:
-        slots, old, new = self.propagate(delta)
+        if self.unseen:  # it was read seldom until now
+            return [*self.later(delta), *self.catch_up()]
+        return self._told(*self.propagate(delta))
+
+    def later(self, delta: Delta) -> list[Change]:
+        """Rows that go, go now, as their nodes do; what came is matched when the view is read.
+
+        So what came and went again in between is never matched (P5 5, rules O1 and O3), and what
+        came in several updates is matched together (I5).
+        """
+        self._is_deferring = True
+        try:
+            return self._told(*self.propagate(delta))
+        finally:
+            self._is_deferring = False
+
+    def catch_up(self) -> list[Change]:
+        if not self.unseen:
+            return []
+        with columns_of(self.tree) as columns:
+            come = caught_up(columns, self.selections, self.unseen, self.relation)
+        self.unseen.clear()
+        return self._told(*self.relation.add(come))
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self.unseen)
+
+    def _told(self, slots: Integers, old: Integers, new: Integers) -> list[Change]:
+        """The changes of rows whose counts moved, and of rows shown otherwise."""
         changes = self._deleted(slots[new == 0], old[new == 0])
         self.relation.release(slots[new == 0])
-        is_new = old == 0
-        changes += [Change("insert", row) for row in self._shown(slots[is_new])]
+        changes += [Change("insert", row) for row in self._shown(slots[(old == 0) & (new > 0)])]
         earlier = dict(zip(slots.tolist(), old.tolist(), strict=True))
         return changes + self._modified(earlier)
 
@@ -99,13 +140,20 @@ class Algebraic(Maintainer):
         propagation = self._propagation
         assert propagation is not None
         self._propagation = None
+        kept = None if self.unseen else self.snowcaps.find
+        unseen = self.unseen if self._is_deferring else None
         with columns_of(self.tree) as columns:
             self.engine.after(columns, delta)
-            moved = propagation.after(columns, self.relation, self.snowcaps.find)
+            moved = propagation.after(columns, self.relation, kept, unseen)
         self.report = propagation.report
         self._tables = propagation.tables
-        self.snowcaps.learn(self.report, len(self.relation))
+        self.snowcaps.learn(self.report)
         return self.relation.add(moved)
+
+    def within_times(self, table: Table) -> Table:
+        """The rows of a table whose nodes' times meet the constraints, as they are now."""
+        now = np.frombuffer(self.tree._time, dtype=np.int64)
+        return within_times(table, self.shape, now, {})
 
     # Rows -----------------------------------------------------------------------------------------
 

@@ -73,6 +73,28 @@ class Report:
                         yield one
 
 
+class Unseen:
+    """Nodes that a view that is read seldom has not been shown yet."""
+
+    def __init__(self) -> None:
+        self.nodes: Handles = NOTHING
+
+    def __bool__(self) -> bool:
+        return bool(len(self.nodes))
+
+    def clear(self) -> None:
+        self.nodes = NOTHING
+
+    def without(self, nodes: Handles) -> Handles:
+        """The nodes that have been seen."""
+        return nodes[~np.isin(nodes, self.nodes)]
+
+    def follow(self, tables: DeltaTables, restated: Handles) -> None:
+        """An update: what went is forgotten, what came or was turned is to be seen."""
+        kept = self.nodes[~np.isin(self.nodes, tables.removed.nodes)]
+        self.nodes = np.unique(np.concatenate([kept, tables.added.nodes, restated]))
+
+
 class Propagation:
     """What one view knows of one update."""
 
@@ -110,15 +132,28 @@ class Propagation:
 
     # After ----------------------------------------------------------------------------------------
 
-    def after(self, columns: Columns, rows: Relation, kept: Kept | None = None) -> Table:
-        """The rows that come and go, with signed counts."""
-        restated = self._restated(columns)
+    def after(
+        self,
+        columns: Columns,
+        rows: Relation,
+        kept: Kept | None = None,
+        unseen: Unseen | None = None,
+    ) -> Table:
+        """The rows that come and go, with signed counts.
+
+        With `unseen` what comes is only noted there: the rows that it brings wait.
+        """
+        restated = self.restated(columns)
         self.report.moved = self.tables.size + len(restated)
         if not self.report.moved:
             self.report.way = "nothing"
             return together((), self.shape.key)
         if self.options.may_recompute and self._is_much(columns):
+            if unseen is not None:
+                unseen.clear()
             return self.recomputed(columns, rows, "the update moves more than the view looks at")
+        if unseen is not None:
+            return self._only_lost(columns, rows, restated, unseen)
         old, new = self._eras(columns, restated)
         gone = self._rows_of_gone(rows, old)
         lost: list[Table] | None = []
@@ -133,6 +168,22 @@ class Propagation:
         signed = [*(table.times(-1) for table in (*gone, *lost)), *come]
         return together(signed, self.shape.key)
 
+    def _only_lost(
+        self, columns: Columns, rows: Relation, restated: Handles, unseen: Unseen
+    ) -> Table:
+        """The rows that go; the nodes that come are added to those not seen yet."""
+        old, _ = self._eras(columns, restated, unseen)
+        gone = self._rows_of_gone(rows, old)
+        lost: list[Table] | None = []
+        if self.tables.delta.removed or len(restated):
+            with rehung(columns, self.tables):
+                lost = self._evaluated(columns, old, None)
+        unseen.follow(self.tables, restated)
+        if lost is None:
+            unseen.clear()
+            return self.recomputed(columns, rows, "too many terms are left")
+        return together([table.times(-1) for table in (*gone, *lost)], self.shape.key)
+
     def recomputed(self, columns: Columns, rows: Relation, reason: str) -> Table:
         """The difference to the view as it is evaluated anew."""
         self.report.way, self.report.reason = "recomputed", reason
@@ -145,7 +196,7 @@ class Propagation:
 
     # What the update turns ------------------------------------------------------------------------
 
-    def _restated(self, columns: Columns) -> Handles:
+    def restated(self, columns: Columns) -> Handles:
         """Nodes that stay but are turned, with all below them that is not new."""
         turned: list[Handles] = []
         for number, watched in self._watched.items():
@@ -177,11 +228,15 @@ class Propagation:
             differ |= np.isin(both, list(moved))
         return both[differ]
 
-    def _eras(self, columns: Columns, restated: Handles) -> tuple[Era, Era]:
+    def _eras(
+        self, columns: Columns, restated: Handles, unseen: Unseen | None = None
+    ) -> tuple[Era, Era]:
         """Both sides: what goes and what comes, restated nodes on both."""
         is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
         for nodes in (self.tables.removed.nodes, self.tables.added.nodes, restated):
             is_moving[nodes] = True
+        if unseen is not None:
+            is_moving[unseen.nodes] = True
         again = NodeTable(restated)
 
         def known(table: NodeTable, number: int) -> Handles:
@@ -198,18 +253,18 @@ class Propagation:
         def old(number: int) -> Handles:
             gone = self._removed.get(number)
             gone = selected(self.tables.removed, number) if gone is None else gone
-            if not len(restated):
-                return gone
-            now = selected(again, number)
-            watched = self._watched.get(number, NOTHING)
-            was = np.intersect1d(self._was.get(number, NOTHING), restated)
-            return np.concatenate([gone, now[~np.isin(now, watched)], was]).astype(np.int32)
+            if len(restated):
+                now = selected(again, number)
+                watched = self._watched.get(number, NOTHING)
+                was = np.intersect1d(self._was.get(number, NOTHING), restated)
+                gone = np.concatenate([gone, now[~np.isin(now, watched)], was]).astype(np.int32)
+            return gone if unseen is None else unseen.without(gone)
 
         def new(number: int) -> Handles:
             come = selected(self.tables.added, number)
             return np.concatenate([come, selected(again, number)]) if len(restated) else come
 
-        restates = bool(len(restated))
+        restates = bool(len(restated)) or unseen is not None
         return (
             Era(-1, is_moving, lambda n: known(self.tables.removed, n), old, restates),
             Era(1, is_moving, lambda n: known(self.tables.added, n), new, restates),
@@ -296,6 +351,29 @@ class Propagation:
         now = np.frombuffer(self.tree._time, dtype=np.int64)
         changed = self.tables.delta.changed if sign < 0 else ()
         return within_times(table, self.shape, now, {c.node: c.old_time for c in changed})
+
+
+def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Relation) -> Table:
+    """The rows that nodes not seen yet bring: insertion terms with those nodes as the delta."""
+    shape = selections.shape
+    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+    is_moving[unseen.nodes] = True
+    table = NodeTable(unseen.nodes)
+
+    def members(number: int) -> Handles:
+        node = shape.nodes[number]
+        return selections.selected(columns, node, table.passing(columns, node.step))
+
+    era = Era(1, is_moving, members, members, False)
+    numbers = range(1, len(shape.nodes))
+    facts = Facts(frozenset(n for n in numbers if len(members(n))), frozenset(numbers))
+    terms = surviving(shape, 1, facts)
+    if terms is None:
+        return together([rows.table().times(-1), everything(columns, selections)], shape.key)
+    evaluation = Evaluation(columns, selections, era)
+    now = np.frombuffer(selections.tree._time, dtype=np.int64)
+    found = [within_times(evaluation.term(t), shape, now, {}) for t in terms]
+    return together(found, shape.key)
 
 
 def everything(columns: Columns, selections: Selections) -> Table:

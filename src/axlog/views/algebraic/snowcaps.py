@@ -72,7 +72,7 @@ class Snowcaps:
 
     # Choosing -------------------------------------------------------------------------------------
 
-    def learn(self, report: Report, rows: int) -> None:
+    def learn(self, report: Report) -> None:
         """Take one update into account; now and then, choose again."""
         if self.mode != "cost":
             return

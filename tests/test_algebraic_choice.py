@@ -1,0 +1,203 @@
+"""The same view kept otherwise: one node at a time, by size of the update, or only when read."""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from tests.test_algebraic_laws import Watcher, accepted, update
+
+from axlog.document import pending
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.document.updates import Delete, Insert, Where
+from axlog.document.xml import load, read_forest
+from axlog.errors import AxlogError
+from axlog.language.tree_syntax import parse_pattern
+from axlog.views import adaptive
+from axlog.views.adaptive import Adaptive, Costs
+from axlog.views.algebraic.maintainer import Algebraic
+from axlog.views.change import Change
+from axlog.views.choose import LARGE, choice
+from axlog.views.ivma import Ivma
+from axlog.views.maintainer import Maintainer
+from axlog.views.netting import net
+from axlog.views.reevaluate import Reevaluate
+from axlog.widgets.document import Document, parse
+from axlog.workloads import small_cases
+from axlog.workloads.fuzzing import replayed
+
+
+def rows(maintainer: Maintainer) -> Counter[Any]:
+    return Counter((row.values_, row.count) for row in maintainer.rows())
+
+
+def shown(maintainer: Maintainer) -> Counter[Any]:
+    return Counter(row.values_ for row in maintainer.rows())
+
+
+# One node at a time -------------------------------------------------------------------------------
+
+
+def test_differential_ivma_keeps_the_same_view() -> None:
+    for seed in range(250):
+        random = Random(f"ivma:{seed}")
+        pattern = accepted(random)
+        tree = load(small_cases.document(random, random.randint(1, 16)))
+        tested, plain = Watcher(Ivma(tree, pattern)), Watcher(Reevaluate(tree, pattern))
+        for _ in range(3):
+            update(random, tree, [tested, plain])
+            assert tested.rows() == plain.rows(), (seed, str(pattern))
+            assert tested.told() == plain.told(), (seed, str(pattern))
+
+
+# By size ------------------------------------------------------------------------------------------
+
+ITEMS = "match /r/a#x[b]/c#y return x.id, y.id"
+FRAGMENT = tuple(read_forest("<c>1</c>"))
+
+
+def wide(count: int) -> Tree:
+    return load("<r>" + "<a><b/><c/></a>" * count + "</r>")
+
+
+def insert(tree: Tree, count: int, *watchers: Any) -> None:
+    targets = list(tree.partition("a"))[:count]
+    pending.apply(tree, [Insert(Where.LAST, t, FRAGMENT) for t in targets], watchers=watchers)
+
+
+def test_small_updates_change_over_to_counting_and_large_ones_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adaptive, "COUNTING", Costs(0.0, 100.0, 1.0))
+    monkeypatch.setattr(adaptive, "ALGEBRAIC", Costs(300.0, 1.0, 1.0))
+    tree = wide(40)
+    view = Adaptive(tree, parse_pattern(ITEMS))
+    tested, plain = Watcher(view), Watcher(Reevaluate(tree, view.pattern))
+    names = []
+    for size in (40, 1, 1, 1, 1, 1, 40, 40, 40, 1, 40):
+        insert(tree, size, tested, plain)
+        names.append(view.kept_by.name)
+        assert tested.rows() == plain.rows()
+        assert tested.told() == plain.told()
+    # 201 us of regret an update, 241 nodes to set up
+    assert names[:3] == ["algebraic", "algebraic", "counting"]
+    assert names[6] == "algebraic"
+    assert view.changeovers >= 2
+    assert any("kept by algebraic now" in line for line in view.told())
+
+
+def test_regret_waits_until_the_other_is_worth_its_price() -> None:
+    tree = wide(200)
+    view = Adaptive(tree, parse_pattern(ITEMS))
+    for _ in range(3):
+        insert(tree, 1, view)
+    assert view.kept_by.name == "algebraic"
+    assert 0 < view.regret < adaptive.COUNTING.node * len(tree)
+
+
+def test_differential_adaptive_keeps_the_same_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "COUNTING", Costs(0.0, 10.0, 0.1))
+    monkeypatch.setattr(adaptive, "ALGEBRAIC", Costs(15.0, 1.0, 0.1))
+    changeovers = 0
+    for seed in range(150):
+        random = Random(f"adaptive:{seed}")
+        pattern = accepted(random)
+        if Adaptive.refusal(pattern) is not None:
+            continue
+        tree = load(small_cases.document(random, random.randint(1, 16)))
+        view = Adaptive(tree, pattern)
+        tested, plain = Watcher(view), Watcher(Reevaluate(tree, pattern))
+        for _ in range(6):
+            update(random, tree, [tested, plain])
+            assert tested.rows() == plain.rows(), (seed, str(pattern))
+            assert tested.told() == plain.told(), (seed, str(pattern))
+        changeovers += view.changeovers
+    assert changeovers > 50
+
+
+def test_the_choice_depends_on_the_document() -> None:
+    pattern = parse_pattern(ITEMS)
+    assert choice(pattern).name == "counting"
+    assert choice(pattern, tree=wide(10)).name == "counting"
+    large = wide(LARGE // 3 + 1)
+    chosen = choice(pattern, tree=large)
+    assert chosen.name == "adaptive"
+    assert "size of each update" in chosen.reason
+    join = parse_pattern("match //a[b/$x][c/$x] return $x")
+    assert choice(join, tree=large).name == "counting"
+    document = Document(large)
+    assert document.watch(ITEMS).explain().maintainer == "adaptive"
+
+
+# When read ----------------------------------------------------------------------------------------
+
+
+def test_differential_a_deferred_view_is_exact_when_read() -> None:
+    for seed in range(400):
+        random = Random(f"defer:{seed}")
+        pattern = accepted(random)
+        tree = load(small_cases.document(random, random.randint(1, 16)))
+        tested, plain = Algebraic(tree, pattern), Reevaluate(tree, pattern)
+        for _ in range(3):
+            before = shown(tested)
+            held: list[Change] = []
+            for _ in range(random.randint(1, 4)):
+                operations = small_cases.operations(random, tree, random.choice((1, 3)))
+                try:
+                    pending.apply(tree, operations, watchers=[Later(tested, held), Watcher(plain)])
+                except AxlogError:
+                    continue
+            held += tested.catch_up()
+            assert rows(tested) == rows(plain), (seed, str(pattern))
+            assert replayed(before, net(held)) == shown(tested), (seed, str(pattern))
+
+
+class Later:
+    """A maintainer that is told that its view is read seldom."""
+
+    def __init__(self, maintainer: Maintainer, held: list[Change]) -> None:
+        self.maintainer = maintainer
+        self.held = held
+
+    def before(self, delta: Delta) -> None:
+        self.maintainer.before(delta)
+
+    def after(self, delta: Delta) -> None:
+        self.held += self.maintainer.later(delta)
+
+
+@pytest.mark.parametrize("maintainer", ["algebraic", "counting", "adaptive", "reevaluate"])
+def test_a_deferred_view_tells_what_updates_came_to(maintainer: str) -> None:
+    document = parse("<r><a>1</a></r>")
+    view = document.watch("match /r/a#t return t.id, t.val", maintainer=maintainer).defer()
+    heard: list[Change] = []
+    view.listen(heard.append)
+    assert document.insert("match /r#t return t.id", "<a>2</a>") == []
+    assert document.update("delete nodes /r/a[. = '2']") == []
+    assert document.insert("match /r#t return t.id", "<a>3</a>") == []
+    assert heard == []
+    assert [row["t.val"] for row in view.rows()] == ["1", "3"]
+    assert [(change.op, change.row["t.val"]) for change in heard] == [("insert", "3")]
+    assert view.refresh() == []
+    view.defer(False)
+    (change,) = document.insert("match /r#t return t.id", "<a>4</a>")
+    assert change.sequence == 2
+    assert len(view) == 3
+
+
+def test_what_came_and_went_unread_is_never_matched() -> None:
+    tree = wide(3)
+    view = Algebraic(tree, parse_pattern(ITEMS))
+    held: list[Change] = []
+    for _ in range(5):
+        insert(tree, 3, Later(view, held))
+        newest = [n for n in tree.partition("c") if tree.string_value(n) == "1"]
+        pending.apply(tree, [Delete(n) for n in newest], watchers=[Later(view, held)])
+    behind = [view.is_behind]
+    assert held == view.catch_up() == []
+    insert(tree, 3, Later(view, held))
+    behind.append(view.is_behind)
+    insert(tree, 1, Watcher(view))  # not deferred any more: it catches up
+    assert [*behind, view.is_behind] == [False, True, False]
+    assert len(list(view.rows())) == 7
