@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from axlog.widgets.netting import net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from axlog.spark.ordering import Order, Packet, lane_of
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document, forget_live
 from axlog.views.change import Change
+from axlog.views.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads import orders
 

@@ -27,7 +27,7 @@ from axlog.spark.definition import Definition
 from axlog.spark.ordering import BODY, KIND, ORIGIN, STREAM, TIME, Hold, Item, Order, Packet
 from axlog.spark.plan import Unit
 from axlog.views.change import Change
-from axlog.widgets.netting import net
+from axlog.views.netting import net
 from axlog.widgets.widget import Widget
 
 

@@ -15,9 +15,9 @@ from axlog.errors import AxlogError
 from axlog.language.pattern import Axis, Kind, Name, Pattern, PatternNode, Wildcard
 from axlog.language.query import Query
 from axlog.views.change import Change
+from axlog.views.netting import net
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
-from axlog.widgets.netting import net
 from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import carry_out, edit_of
