@@ -196,4 +196,6 @@ def _keyed(row: Row, key: str) -> Row:
 
 
 def _timed(one: Input) -> StreamUpdate:
-    return replace(one.update, at=None if one.at is None else timedelta(microseconds=one.at))
+    update = one.update
+    at = None if one.at is None else timedelta(microseconds=one.at)
+    return StreamUpdate(update.stream, update.action, update.content, at, update.origin)

@@ -8,6 +8,7 @@ file that has become shorter is not the one that was read: that is an error, not
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import IO
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.errors import AxlogError, ConnectorError
 
 _LONGEST = 64 * 1024 * 1024
+_PIECE = 1 << 18
 
 
 class JsonLinesOptions(Options):
@@ -48,10 +50,12 @@ class JsonLinesSource:
                         advice="put the file back, or start with another checkpoint",
                     )
                 file.seek(offset)
-                while len(updates) + len(refused) < limit and (line := _line(file)):
+                for line in _lines(file):
                     offset, number = offset + len(line), number + 1
-                    if line.strip():
+                    if not line.isspace():
                         self._take(line, number, updates, refused)
+                        if len(updates) + len(refused) >= limit:
+                            break
         except OSError as error:
             raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
         return Reading(updates, [offset, number], refused, more=offset < size and bool(updates))
@@ -94,15 +98,21 @@ def _with_stream(text: str, stream: str) -> str:
     return json.dumps({"stream": stream, **written})
 
 
-def _line(file: IO[bytes]) -> bytes:
-    """The next line, or nothing if it is not whole yet."""
-    line = file.readline(_LONGEST)
-    if line.endswith(b"\n") or len(line) == _LONGEST:
-        return line
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines that are whole; a line beyond the limit comes in parts, which are no updates."""
+    rest = b""
+    while piece := file.read(_PIECE):
+        *lines, rest = (rest + piece if rest else piece).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(rest) >= _LONGEST:
+            yield rest
+            rest = b""
     try:
-        return line if isinstance(json.loads(line), dict) else b""
+        if rest and isinstance(json.loads(rest), dict):
+            yield rest
     except (ValueError, RecursionError):
-        return b""
+        return  # its end is still to come
 
 
 JSONL = SourceKind(
