@@ -310,6 +310,87 @@ def _until(holds: Any, seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
+BAG = """<r xmlns:ax="urn:axlog"><a><ax:call stream="a" deletes="yes" late="clock"/></a>
+<b><ax:call stream="b" late="clock"/></b></r>"""
+VIEWS = {
+    "join": "match /r[a/m/x/$v][b/m/x/$v] return $v",
+    "not": "match /r/a/m[not(y)]/x/$v return $v",
+    "content": "match /r/b/m#n return n.cont",
+}
+UPDATES = st.lists(
+    st.one_of(
+        st.builds(
+            lambda v, y: {"insert": f"<m><x>{v}</x>{'<y/>' if y else ''}</m>"},
+            st.integers(0, 3),
+            st.booleans(),
+        ),
+        st.builds(lambda v: {"delete": f"match /m[x/{v}]"}, st.sampled_from(['"0"', '"1"'])),
+        st.just({"insert": "<m>"}),
+        st.just({"end": True}),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(UPDATES, UPDATES, st.integers(1, 5), st.lists(st.integers(0, 3), max_size=4))
+def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[dict[str, Any]],
+    second: list[dict[str, Any]],
+    batch: int,
+    cuts: list[int],
+) -> None:
+    """Law 7: whatever the batches, and wherever the run is cut between them."""
+    directory = tmp_path_factory.mktemp("run")
+    streams = {
+        name: [{**update, "at": 2 * number} for number, update in enumerate(updates)]
+        for name, updates in (("a", first), ("b", second))
+    }
+    model = pipeline(
+        directory,
+        document=BAG,
+        sources=[],
+        streams={
+            name: {"source": {"kind": "memory", "updates": updates}}
+            for name, updates in streams.items()
+        },
+        views={name: {"query": query, "sinks": ["log"]} for name, query in VIEWS.items()},
+        sinks={"log": {"kind": "jsonl", "path": "log.jsonl"}},
+        dead_letters={"kind": "jsonl", "path": "dead.jsonl"},
+        settings={"batch": batch, "checkpoint": "state"},
+    )
+    for rounds in cuts:
+        runner = Runner(model, once=True)
+        for _ in range(rounds):
+            runner.round()
+        runner.checkpoint.close()  # as a kill would: nothing is noted
+        for sink in runner.sinks:
+            sink.sink.close()
+    run(model, once=True)
+    widget = Widget(BAG, views=VIEWS, on_error="dead-letter")
+    ordered = [
+        (update["at"], name, number, update)
+        for name, updates in streams.items()
+        for number, update in enumerate(updates)
+    ]
+    for _, name, _, update in sorted(ordered, key=lambda one: one[:3]):
+        widget.take(StreamUpdate.of({"stream": name, **update}))
+    told: Counter[Any] = Counter()
+    for line in read_log(directory / "log.jsonl"):
+        key = (line["view"], json.dumps(line["row"]))
+        told[key] += 1 if line["op"] in ("insert", "update") else -1
+        if line["op"] == "update":
+            told[line["view"], json.dumps(line["before"])] -= 1
+    expected = Counter(
+        (name, json.dumps(row.plain())) for name in VIEWS for row in widget.view(name).rows()
+    )
+    assert +told == expected
+    assert not -told
+    letters = read_log(directory / "dead.jsonl")
+    assert len(letters) == len(widget.dead_letters)
+
+
 FILE = """\
 engine: embedded
 document: document.xml

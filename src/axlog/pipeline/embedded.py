@@ -220,7 +220,7 @@ class Runner:
         most = self.model.settings.batch
         came = 0
         for feed in self._feeds:
-            if len(feed.lane.waiting) < most and feed.lane.is_open:
+            if len(feed.lane.waiting) < most:
                 number, refused = feed.read(self.model, most, now)
                 came += number
                 self._refused += refused
@@ -269,7 +269,7 @@ class Runner:
 
     def _is_done(self) -> bool:
         lanes = [feed.lane for feed in self._feeds]
-        return all(not lane.waiting and (lane.is_at_end or not lane.is_open) for lane in lanes)
+        return all(not lane.waiting and lane.is_at_end for lane in lanes)
 
     # Delivering -----------------------------------------------------------------------------------
 

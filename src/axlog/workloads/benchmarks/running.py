@@ -17,6 +17,7 @@ from axlog.workloads.benchmarks.measuring import Result
 from axlog.workloads.benchmarks.memory import memory
 from axlog.workloads.benchmarks.messages import messages
 from axlog.workloads.benchmarks.million import million
+from axlog.workloads.benchmarks.pipelines import pipelines
 from axlog.workloads.benchmarks.reevaluation import reevaluation
 from axlog.workloads.benchmarks.strategies import strategies
 
@@ -73,6 +74,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: million(400, 4),
         quick=lambda: million(50_000),
         full=lambda: million(1_000_000),
+    ),
+    "pipeline": Benchmark(
+        tiny=lambda: pipelines(50, 1),
+        quick=lambda: pipelines(10_000, 3),
+        full=lambda: pipelines(100_000, 3),
     ),
     "axlog": Benchmark(
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),
