@@ -170,3 +170,9 @@ def test_fuzzed_cases_use_the_disk():
     _, check = LAWS["1"]
     for seed in range(150):
         check(replace(make_case(random.Random(f"disk:{seed}")), memory=0))
+
+
+def test_streams_of_a_widget_without_counted_views_are_listed():
+    widget = axlog.Widget('<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>')
+    widget.watch("match /r/a", "v", maintainer="reevaluate")
+    assert widget.streams()["f"].wanted == ()

@@ -90,6 +90,7 @@ class Document:
         self._values = ValueIndex(tree)
         self._lock = RLock()
         self._held: Told | None = None
+        self.sealed: str | None = None  # why the document is not changed by its own methods
         self.forgotten = 0  # messages that no view needed and nobody kept
         self.settle: Callable[[], None] = _nothing
         """Called before the document's own nodes are needed: what was put aside becomes nodes."""
@@ -112,6 +113,7 @@ class Document:
         name = name if name is not None else self._new_name()
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
+        self._refuse_if_sealed()
         with self._lock:
             chosen = choice(asked.pattern, maintainer, self.tree)
             self.untune()
@@ -122,9 +124,14 @@ class Document:
 
     def forget(self, name: str) -> None:
         """Stop keeping a view."""
+        self._refuse_if_sealed()
         with self._lock:
             self.settle()  # the other views are set up anew from the document
             self.views.pop(name).maintainer.close()
+
+    def _refuse_if_sealed(self) -> None:
+        if self.sealed is not None:
+            raise UpdateError("AX876", self.sealed, advice="use the widget's own methods")
 
     def _parse(self, query: str | Query, language: str | None = None) -> Query:
         if isinstance(query, Query):
@@ -207,6 +214,7 @@ class Document:
 
         `origin` is the stream and the number of the message that it came from.
         """
+        self._refuse_if_sealed()
         self.settle()
         if origin is None:
             self.untune()
@@ -236,7 +244,7 @@ class Document:
     def _announce(self, each: Told) -> list[Change]:
         """Tell the listeners of every view, or keep it for the end of the batch; all changes."""
         if self._held is None:
-            _tell(each)
+            tell(each)
         else:
             self._held += each
         return [change for _, told in each for change in told]
@@ -248,15 +256,27 @@ class Document:
             if self._held is not None:  # an outer batch tells
                 yield
                 return
-            self._held = []
+            told: Told = []
             try:
-                yield
+                with self.netted() as told:
+                    yield
             finally:
-                held, self._held = self._held, None
+                tell(told)
+
+    @contextmanager
+    def netted(self) -> Iterator[Told]:
+        """What the updates inside come to, each view once; listeners are not told."""
+        with self._lock:
+            outer, self._held = self._held, []
+            told: Told = []
+            try:
+                yield told
+            finally:
+                held, self._held = self._held, outer
                 by_view: dict[View, list[Change]] = {}
-                for view, told in held:
-                    by_view.setdefault(view, []).extend(told)
-                _tell([(view, net(told)) for view, told in by_view.items()])
+                for view, changes in held:
+                    by_view.setdefault(view, []).extend(changes)
+                told += [(view, net(changes)) for view, changes in by_view.items()]
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -299,7 +319,7 @@ class Document:
         return f"Document({len(self)} nodes, {len(self.views)} views)"
 
 
-def _tell(each: Told) -> None:
+def tell(each: Told) -> None:
     """Tell the listeners of every view; what the first of them raised is raised when all know."""
     raised: list[Exception] = []
     for view, changes in each:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from axlog.analysis.keys import Key, Owner, values_in, values_seen
 from axlog.document.reading import Element
@@ -49,3 +49,12 @@ class KeyGuard:
         """Remember values whose message was applied."""
         for key, value in brought:
             self._seen[key].add(value)
+
+    def values(self) -> dict[str, list[str]]:
+        """The values seen of every enforced key, for a snapshot."""
+        return {str(key): sorted(seen) for key, seen in self._seen.items()}
+
+    def restore(self, values: Mapping[str, Iterable[str]]) -> None:
+        """Go on from the values of a snapshot."""
+        for key, seen in self._seen.items():
+            seen.update(values.get(str(key), ()))

@@ -179,6 +179,15 @@ class Widget:
                 self.document.forgotten += 1
             return made
 
+    def update(
+        self,
+        statement: str,
+        at: Time | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> list[Change]:
+        """Carry out a statement of XQuery Update, as a person would; see `Document.update`."""
+        return self.document.update(statement, at, variables)
+
     def take(self, update: StreamUpdate) -> list[Change]:
         """Take one update of a stream, whatever it is."""
         if update.action == "insert":
@@ -187,11 +196,12 @@ class Widget:
             return self.delete(update.stream, str(update.content), at=update.at)
         return self.end(update.stream, at=update.at)
 
-    def advance(self, to: Time) -> None:
+    def advance(self, to: Time) -> list[Change]:
         """Move the document's clock: nothing with an earlier time can come any more."""
         with self.document._lock:
             tree = self.document.tree
             tree.clock = checked_time(tree, microseconds(to))
+            return []
 
     def _take(
         self,

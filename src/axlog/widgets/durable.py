@@ -1,0 +1,394 @@
+"""Durable widgets: an acknowledged update survives, and a restart comes to the same views.
+
+`axlog.open(path, source, views)` makes a store in a directory, or opens the one that is there:
+
+    log-*.axlog        every update that was accepted, before it is carried out (`store/log.py`)
+    snapshot-*.axlog   the document, the engine's rows, the outboxes, up to a record
+    lock               held while a process has the store open
+
+An update is written to the log, carried out, then told. What the widget refuses is taken out of the
+log again; a crash in between leaves it there, and replay refuses it for the same reason. Listeners
+and publishers hear of an update only when it is in the log, synced as the policy says
+(`sync="always" | "batch" | "off"`, see `store/log.py`).
+
+Opening is the last good snapshot and the records behind it. Snapshots are made by a process of
+their own (`widgets/compacting.py`): it replays the log up to where it was rotated, so maintenance
+stops only for the rotation. With `retain=True` old segments stay, for `axlog replay` and for views
+that are added to a widget that keeps only what its views need.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
+from axlog.document.times import Time, microseconds
+from axlog.document.writing import serialise
+from axlog.document.xml import load
+from axlog.errors import AxlogError, StoreError
+from axlog.language.query import Query
+from axlog.store.files import DiskFiles, Files
+from axlog.store.log import POLICIES, Log
+from axlog.store.snapshots import remove_snapshots, write_snapshot
+from axlog.views.change import Change
+from axlog.views.view import View
+from axlog.widgets import records
+from axlog.widgets.document import Told, tell
+from axlog.widgets.outbox import Outbox, Taking
+from axlog.widgets.records import Record, encode, stream_record
+from axlog.widgets.restoring import Restored, restore, snapshot_parts
+from axlog.widgets.widget import Message, Widget
+
+COMPACT_AFTER = 50_000
+"""Records between two snapshots, unless told otherwise."""
+
+
+def open_store(
+    path: str | Path,
+    source: Source | None = None,
+    views: Mapping[str, str | Query] | None = None,
+    *,
+    sync: str = "always",
+    retain: bool = False,
+    compact_after: int | None = COMPACT_AFTER,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Any,
+) -> DurableWidget:
+    """Open the durable widget in a directory, or make one there over `source`.
+
+    Views that are named and not there yet are added; those that are there stay. Options of
+    `Widget` are noted when the store is made and need not be given again.
+    """
+    if sync not in POLICIES:
+        raise StoreError("AX875", f"sync={sync!r}", expected=" or ".join(POLICIES))
+    directory = Path(path)
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = _lock(directory)
+    try:
+        made = start(DiskFiles(directory), source, views or {}, sync, retain, limits, options)
+    except BaseException:
+        lock.close()
+        raise
+    made._keep_open(directory, lock, compact_after)
+    return made
+
+
+def start(
+    files: Files,
+    source: Source | None,
+    views: Mapping[str, str | Query],
+    sync: str,
+    retain: bool,
+    limits: Limits = DEFAULT_LIMITS,
+    options: Mapping[str, Any] | None = None,
+) -> DurableWidget:
+    """The widget of a directory's files; without the lock and the snapshots of `open_store`."""
+    texts = {name: _text(query) for name, query in views.items()}
+    found = restore(files, DurableWidget, texts)
+    if found is None:
+        if source is None:
+            raise StoreError("AX875", "there is no store yet", advice="give the document's source")
+        given = dict(options or {})
+        tree = load(source, limits=limits, keep_whitespace=bool(given.get("keep_whitespace")))
+        settings = records.settings_record(serialise(tree), given, limits)
+        found = Restored(_made(settings, tree), settings)
+    widget = found.widget
+    assert isinstance(widget, DurableWidget)
+    widget._attach(files, Log(files, sync), found, retain)
+    for name, text in texts.items():
+        if name not in widget.document.views:
+            widget.watch(text, name)
+    return widget
+
+
+def _made(settings: Record, tree: Any) -> DurableWidget:
+    made = records.make_widget(settings, tree, DurableWidget)
+    assert isinstance(made, DurableWidget)
+    return made
+
+
+def _text(query: str | Query) -> str:
+    return query if isinstance(query, str) else query.text
+
+
+def _lock(directory: Path) -> IO[bytes]:
+    file = (directory / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise StoreError(
+            "AX874", f"{directory} is open in another process", advice="close it there first"
+        ) from None
+    return file
+
+
+class DurableWidget(Widget):
+    """A widget whose accepted updates are in a log. Made by `open_store`."""
+
+    _log: Log | None = None
+
+    def _attach(self, files: Files, log: Log, found: Restored, retain: bool) -> None:
+        self._files, self._retain = files, retain
+        self._settings = found.settings
+        self.outboxes = found.outboxes
+        self._directory: Path | None = None
+        self._held_lock: IO[bytes] | None = None
+        self._compact_after: int | None = None
+        self._compactor: tuple[subprocess.Popen[bytes], int] | None = None
+        self._batch: list[Record] | None = None
+        self._broken: str | None = None
+        self.record = found.record  # the number of the last record
+        self._snapshot_at = found.snapshot
+        self._log = log
+        if log.next == 1:
+            log.append([encode(found.settings)])
+            self.record = 1
+        elif log.next != found.record + 1:
+            raise StoreError(
+                "AX871", f"the log goes on at record {log.next}", expected=str(found.record + 1)
+            )
+        self.document.sealed = "the document of a durable widget is changed by the widget's methods"
+
+    def _keep_open(self, directory: Path, lock: IO[bytes], compact_after: int | None) -> None:
+        self._directory, self._held_lock = directory, lock
+        self._compact_after = compact_after
+
+    # Updates --------------------------------------------------------------------------------------
+
+    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: stream_record(stream, "insert", message, at))
+
+    def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: stream_record(stream, "delete", pattern, at))
+
+    def end(self, stream: str, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: stream_record(stream, "end", "", at))
+
+    def advance(self, to: Time) -> list[Change]:
+        return self._accept(lambda: {"advance": microseconds(to)})
+
+    def update(
+        self,
+        statement: str,
+        at: Time | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> list[Change]:
+        record: Record = {"update": statement}
+        if variables:
+            record["variables"] = dict(variables)
+        if at is not None:
+            record["us"] = microseconds(at)
+        return self._accept(lambda: record)
+
+    def watch(self, query: str | Query, name: str | None = None, **options: str | None) -> View:
+        name = name if name is not None else self.document._new_name()
+        record: Record = {"watch": name, "query": _text(query)}
+        record |= {key: value for key, value in options.items() if value is not None}
+        self._accept(lambda: record)
+        return self.view(name)
+
+    def forget(self, name: str) -> None:
+        """Stop keeping a view."""
+        self._accept(lambda: {"forget": name})
+
+    def _accept(self, said: Callable[[], Record]) -> list[Change]:
+        """Log, carry out, tell; what is refused leaves the log."""
+        document = self.document
+        with document._lock:
+            log = self._usable()
+            record = said()
+            if self._batch is not None:
+                changes, _ = self._carry_out(record)
+                self._batch.append(record)
+                return changes
+            number = log.append([encode(record)])
+            try:
+                changes, held = self._carry_out(record)
+            except AxlogError:
+                log.take_back(number)
+                raise
+            except BaseException as error:
+                self._broken = f"{type(error).__name__}: {error}"
+                raise
+            self.record = number
+            self._post(number, held)
+            tell(held)
+        self._compact_if_due()
+        return changes
+
+    def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
+        """Do it with everybody's ears shut; the changes, and who is to hear them."""
+        document = self.document
+        outer, document._held = document._held, []
+        document.sealed, sealed = None, document.sealed
+        try:
+            changes = records.carry_out(self, record)
+        finally:
+            document.sealed = sealed
+            held, document._held = document._held, outer
+        if outer is not None:
+            outer += held
+        return changes, held
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """One frame of the log: all of it survives, or nothing; told at the end, net."""
+        with self.document._lock:
+            if self._batch is not None:
+                yield
+                return
+            log = self._usable()
+            self._batch = []
+            try:
+                with self.document.netted() as netted:
+                    yield
+            finally:
+                done, self._batch = self._batch, None
+                if done:
+                    self._log_batch(log, done)
+                    self._post(self.record, netted)
+                    tell(netted)
+        self._compact_if_due()
+
+    def _log_batch(self, log: Log, done: list[Record]) -> None:
+        try:
+            self.record = log.append([encode({"batch": done})])
+        except StoreError as error:
+            self._broken = str(error)  # the document is ahead of the log
+            raise
+
+    def _usable(self) -> Log:
+        if self._broken is not None or self._log is None:
+            raise StoreError(
+                "AX873",
+                f"the store takes no more updates: {self._broken or 'it is closed'}",
+                advice="open it again: everything that was acknowledged is there",
+            )
+        return self._log
+
+    # Publishers -----------------------------------------------------------------------------------
+
+    def publish(self, view: str, sink: Taking, name: str | None = None) -> Outbox:
+        """Hand the changes of a view to a sink, from now on and across restarts.
+
+        After a restart call it again with the same name: what the sink had not taken comes first.
+        """
+        box = self.outbox(view, name if name is not None else view)
+        box.start(sink, self.note_published)
+        return box
+
+    def outbox(self, view: str, name: str) -> Outbox:
+        """The outbox of a publisher, made when it is first asked for."""
+        with self.document._lock:
+            log = self._usable()
+            box = self.outboxes.get(name)
+            if box is None:
+                self.view(view)
+                self.record = log.append([encode({"publisher": name, "view": view})])
+                box = self.outboxes[name] = Outbox(name, view)
+            elif box.view != view:
+                raise StoreError("AX875", f"the publisher {name!r} takes the view {box.view!r}")
+            return box
+
+    def note_published(self, name: str, batch: int) -> None:
+        """Note how far a publisher is: if this is lost, a batch is delivered twice, no more."""
+        with self.document._lock:
+            if self._log is not None and self._broken is None and self._batch is None:
+                self.record = self._log.append([encode({"published": name, "record": batch})])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the widget still takes updates: its state is that of its log."""
+        return self._broken is None and self._log is not None
+
+    def _post(self, number: int, held: Told) -> None:
+        for box in self.outboxes.values():
+            changes = [change for view, told in held if view.name == box.view for change in told]
+            if changes:
+                box.put(number, changes)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write a snapshot here and now, and drop the log before it."""
+        with self.document._lock:
+            log = self._usable()
+            log.rotate()
+            parts = snapshot_parts(self, self._settings, self.outboxes)
+            write_snapshot(self._files, self.record, parts)
+            self._drop_old(self.record)
+
+    def _compact_if_due(self) -> None:
+        due = self._compact_after
+        if due is None or self._directory is None:
+            return
+        if self._compactor is not None:
+            self._finish_compaction(wait=False)
+        elif self.record - self._snapshot_at >= due:
+            self.compact(wait=False)
+
+    def compact(self, wait: bool = True) -> None:
+        """Let a process of its own make a snapshot from the log; then drop the log before it."""
+        if self._directory is None:
+            return self.snapshot()
+        with self.document._lock:
+            if self._compactor is None:
+                upto = self._usable().rotate() - 1
+                command = [sys.executable, "-m", "axlog.widgets.compacting"]
+                self._compactor = (
+                    subprocess.Popen([*command, str(self._directory), str(upto)]),
+                    upto,
+                )
+        return self._finish_compaction(wait)
+
+    def _finish_compaction(self, wait: bool) -> None:
+        if self._compactor is None:
+            return
+        process, upto = self._compactor
+        code = process.wait() if wait else process.poll()
+        if code is None:
+            return
+        self._compactor = None
+        # A compaction that failed is tried again after as many records; the log is all there.
+        self._snapshot_at = max(self._snapshot_at, upto)
+        if code == 0:
+            self._drop_old(upto)
+        elif wait:
+            raise StoreError("AX873", f"no snapshot could be made: the process ended with {code}")
+
+    def _drop_old(self, record: int) -> None:
+        self._snapshot_at = record
+        remove_snapshots(self._files, record)
+        if not self._retain and self._log is not None:
+            self._log.drop_before(record + 1)
+
+    # The end --------------------------------------------------------------------------------------
+
+    def close(self, flush: float = 5.0) -> None:
+        """Deliver what waits (up to `flush` seconds), sync the log, let the directory go."""
+        for box in self.outboxes.values():
+            box.close(flush)
+        with self.document._lock:
+            if self._compactor is not None:
+                self._compactor[0].terminate()
+                self._compactor[0].wait()
+                self._compactor = None
+            if self._log is not None:
+                self._log.close()
+                self._log = None
+            if self._held_lock is not None:
+                self._held_lock.close()
+                self._held_lock = None
+
+    def __enter__(self) -> DurableWidget:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

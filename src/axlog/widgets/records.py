@@ -1,0 +1,133 @@
+"""What a durable widget's log holds: one JSON object a record, and how it is carried out again.
+
+    {"open": {source, options}}                        the first record of every store
+    {"stream": s, "insert": xml | "delete": p | "end": true, "us": t}
+    {"update": statement, "variables": {...}, "us": t} | {"advance": t}
+    {"watch": name, "query": text, "language": l, "maintainer": m} | {"forget": name}
+    {"publisher": name, "view": v} | {"published": name, "record": n}
+    {"batch": [records]}                               told as one
+
+Carrying a record out is a function of the widget's state alone, so replay comes to the same state,
+the same changes and the same refusals. Times are in microseconds; bytes that are not UTF-8 go as
+base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from axlog.document.reading import Element, Limits
+from axlog.document.times import Time, microseconds
+from axlog.errors import StoreError
+from axlog.views.change import Change
+from axlog.widgets.widget import Widget
+
+Record: TypeAlias = dict[str, Any]
+
+_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts")
+
+
+def encode(record: Record) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def decode(data: bytes, number: int) -> Record:
+    """The record that bytes of the log say."""
+    try:
+        record = json.loads(data.decode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise StoreError("AX871", f"record {number} cannot be read: {error}") from None
+    if not isinstance(record, dict):
+        raise StoreError("AX871", f"record {number} is not an object")
+    return record
+
+
+def stream_record(
+    stream: str, action: str, content: str | bytes | Element, at: Time | None
+) -> Record:
+    """A stream's update as a record."""
+    record: Record = {"stream": stream}
+    if isinstance(content, etree._Element):
+        content = etree.tostring(content, encoding="unicode", with_tail=False)
+    if isinstance(content, bytes):
+        record[action], is_text = _as_text(content)
+        if not is_text:
+            record["base64"] = True
+    else:
+        record[action] = True if action == "end" else content
+    if at is not None:
+        record["us"] = microseconds(at)
+    return record
+
+
+def _as_text(content: bytes) -> tuple[str, bool]:
+    try:
+        return content.decode(), True
+    except UnicodeDecodeError:
+        return base64.b64encode(content).decode("ascii"), False
+
+
+def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> Record:
+    """How the widget was made."""
+    unknown = sorted(set(options) - set(_OPTIONS))
+    if unknown:
+        raise StoreError(
+            "AX875",
+            f"a durable widget does not take the option {unknown[0]!r}",
+            expected=", ".join(_OPTIONS),
+        )
+    said = {name: list(v) if name == "facts" else v for name, v in options.items()}
+    return {"open": {"source": source, "options": said, "limits": asdict(limits)}}
+
+
+def make_widget(settings: Record, source: Any, kind: type[Widget] = Widget) -> Widget:
+    """A widget as the first record says, over the source, or a tree that was loaded."""
+    said = settings["open"]
+    return kind(source, limits=Limits(**said["limits"]), **said["options"])
+
+
+def moment(record: Record) -> Time | None:
+    us = record.get("us")
+    return None if us is None else Fraction(us, 1_000_000)
+
+
+def carry_out(widget: Widget, record: Record) -> list[Change]:
+    """Do what a record says; an error of ours if the widget refuses it, as it did then."""
+    if "stream" in record:
+        return _stream(widget, record)
+    if "update" in record:
+        variables = record.get("variables")
+        return Widget.update(widget, record["update"], moment(record), variables)
+    if "advance" in record:
+        return Widget.advance(widget, Fraction(record["advance"], 1_000_000))
+    if "watch" in record:
+        language, maintainer = record.get("language"), record.get("maintainer")
+        Widget.watch(
+            widget, record["query"], record["watch"], language=language, maintainer=maintainer
+        )
+        return []
+    if "forget" in record:
+        widget.document.forget(record["forget"])
+        return []
+    raise StoreError("AX872", f"no record says {sorted(record)}")
+
+
+def _stream(widget: Widget, record: Record) -> list[Change]:
+    stream, at = record["stream"], moment(record)
+    if "insert" in record:
+        content: str | bytes = record["insert"]
+        if record.get("base64"):
+            content = base64.b64decode(content)
+        return Widget.feed(widget, stream, content, at)
+    if "delete" in record:
+        return Widget.delete(widget, stream, record["delete"], at)
+    return Widget.end(widget, stream, at)

@@ -1,0 +1,276 @@
+"""Opening a store: the last good snapshot, and the log records behind it carried out again.
+
+What a snapshot holds is written by `snapshot_parts` and read by `restore`: the settings, the
+document's columns, the views with their sequence numbers, the messages counted for each stream, the
+dead letters, the outboxes, and, where messages are not kept, the engine's rows. Everything is
+JSON or columns of integers: nothing in a file can run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from axlog.document.ids import Id
+from axlog.document.saving import load_tree, save_tree
+from axlog.errors import AxlogError, StoreError, StreamError
+from axlog.store.files import Files
+from axlog.store.log import read_log, segments
+from axlog.store.snapshots import read_snapshot, snapshots
+from axlog.views.change import Change, Row
+from axlog.widgets import records
+from axlog.widgets.document import Told
+from axlog.widgets.outbox import Outbox
+from axlog.widgets.records import Record, decode
+from axlog.widgets.widget import DeadLetter, Widget
+
+
+@dataclass(slots=True)
+class Restored:
+    """A widget as the store has it."""
+
+    widget: Widget
+    settings: Record
+    record: int = 0  # the last record carried out
+    snapshot: int = 0  # the record of the snapshot it started from
+    outboxes: dict[str, Outbox] = field(default_factory=dict)
+
+
+def restore(
+    files: Files,
+    kind: type[Widget],
+    views: Mapping[str, str],
+    until: int | None = None,
+    from_start: bool = False,
+) -> Restored | None:
+    """The widget of a store, up to a record if one is given; None if there is no store.
+
+    `views` are what the caller wants: one that is there with another text is refused, and one that
+    needs messages which are not kept is filled from the log, if that goes back to the start.
+    """
+    found = None if from_start else _from_snapshot(files, kind, until)
+    if found is None and not segments(files):
+        return None
+    if found is not None and _lacks(found.widget, views) and found.widget.document.forgotten:
+        found = None
+    last = [state for _, state in deque(replay(files, found, kind, until, views), maxlen=1)]
+    found = last[0] if last else found
+    if found is None:
+        return None
+    for name, text in views.items():
+        known = found.widget.document.views.get(name)
+        if known is not None and known.query.text.strip() != text.strip():
+            raise StoreError(
+                "AX875",
+                f"the store keeps another view {name!r}: {known.query.text}",
+                expected=text,
+                advice="forget it first, or give the new one another name",
+            )
+    return found
+
+
+def _lacks(widget: Widget, views: Mapping[str, str]) -> bool:
+    return any(name not in widget.document.views for name in views)
+
+
+def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Restored | None:
+    usable = [record for record in snapshots(files) if until is None or record <= until]
+    for record in reversed(usable):
+        try:
+            return _load(read_snapshot(files, record), record, kind)
+        except StoreError:
+            # An older one and a longer log do as well, if they are there.
+            if record == usable[0] and not (segments(files) and segments(files)[0] == 1):
+                raise
+    return None
+
+
+def replay(
+    files: Files,
+    found: Restored | None,
+    kind: type[Widget],
+    until: int | None = None,
+    views: Mapping[str, str] | None = None,
+) -> Iterator[tuple[int, Restored]]:
+    """Carry records out one after the other; the state after each, with nobody told."""
+    after = 0 if found is None else found.record
+    for first, batch in read_log(files, after):
+        for number, data in enumerate(batch, first):
+            if until is not None and number > until:
+                return
+            record = decode(data, number)
+            if found is None:
+                found = _begin(record, number, kind, views or {})
+            elif number != found.record + 1:
+                raise StoreError(
+                    "AX871",
+                    f"the log goes on with record {number}",
+                    expected=f"record {found.record + 1}",
+                    advice="an older snapshot or part of the log is missing",
+                )
+            else:
+                repeat(found, record, number)
+            yield number, found
+
+
+def _begin(record: Record, number: int, kind: type[Widget], views: Mapping[str, str]) -> Restored:
+    if "open" not in record or number != 1:
+        raise StoreError("AX871", f"the log starts with record {number}", expected="record 1")
+    source = record["open"]["source"]
+    found = Restored(records.make_widget(record, source, kind), record, 1)
+    if record["open"]["options"].get("keep") == "needed":
+        # What is not kept cannot be looked at later: later views are there from the start.
+        for name, text in views.items():
+            Widget.watch(found.widget, text, name)
+    return found
+
+
+def repeat(found: Restored, record: Record, number: int) -> Told:
+    """Carry a record out; who would hear what. What was refused then is refused again."""
+    found.record = number
+    document = found.widget.document
+    if "publisher" in record:
+        found.outboxes[record["publisher"]] = Outbox(record["publisher"], record["view"])
+        return []
+    if "published" in record:
+        found.outboxes[record["published"]].took(record["record"])
+        return []
+    if record.get("watch") in document.views:
+        return []  # it was there from the start
+    with document.netted() as told:
+        for one in record.get("batch", (record,)):
+            try:
+                records.carry_out(found.widget, one)
+            except AxlogError:
+                continue
+    for box in found.outboxes.values():
+        changes = [change for view, heard in told if view.name == box.view for change in heard]
+        if changes and number > box.taken:
+            box.put(number, changes)
+    return told
+
+
+# Snapshots ----------------------------------------------------------------------------------------
+
+
+def snapshot_parts(
+    widget: Widget, settings: Record, boxes: Mapping[str, Outbox]
+) -> dict[str, bytes]:
+    """Everything of a widget, as parts of a snapshot."""
+    document = widget.document
+    document.settle()
+    views = {
+        name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
+               "maintainer": v.chosen.name}
+        for name, v in document.views.items()
+    }  # fmt: skip
+    said = {
+        "settings": settings,
+        "views": views,
+        "forgotten": document.forgotten,
+        "streams": {s.stream: [s.messages, s.refused, s.last, s.unparsed]
+                    for s in widget.streams().values()},
+        "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
+                    for d in widget.dead_letters],
+        "outboxes": {name: [box.view, box.taken, [[n, [_change(c) for c in changes]]
+                                                  for n, changes in box.pending()]]
+                     for name, box in boxes.items()},
+        "keys": widget._guard.values(),
+    }  # fmt: skip
+    parts = {"widget": records.encode(said), **save_tree(document.tree)}
+    if document.forgotten:
+        parts["rows"] = records.encode({"state": widget._streaming.state()})
+    return parts
+
+
+def _load(parts: Mapping[str, bytes], record: int, kind: type[Widget]) -> Restored:
+    try:
+        said = decode(parts["widget"], record)
+        settings: Record = said["settings"]
+        widget = records.make_widget(settings, load_tree(parts), kind)
+        for name, view in said["views"].items():
+            made = Widget.watch(
+                widget, view["query"], name, language=view["language"],
+                maintainer=view["maintainer"],
+            )  # fmt: skip
+            made.sequence = view["sequence"]
+        if "rows" in parts:
+            widget._streaming.restore(_tuples(decode(parts["rows"], record)["state"]))
+        widget.document.forgotten = said["forgotten"]
+        for stream, (messages, refused, last, unparsed) in said["streams"].items():
+            status = widget._streaming.status(stream)
+            status.messages, status.refused = messages, refused
+            status.last, status.unparsed = last, unparsed
+        widget._guard.restore(said["keys"])
+        widget.dead_letters += [
+            DeadLetter(stream, number, message, StreamError(code, what))
+            for stream, number, message, code, what in said["letters"]
+        ]
+        boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, AxlogError):
+            raise
+        raise StoreError(
+            "AX871", f"the snapshot of record {record} does not fit: {error}"
+        ) from None
+    return Restored(widget, settings, record, record, boxes)
+
+
+def _outbox(name: str, view: str, taken: int, pending: list[Any]) -> Outbox:
+    box = Outbox(name, view)
+    box.restore([(n, [_read_change(c) for c in changes]) for n, changes in pending], taken)
+    return box
+
+
+def _text(message: object) -> str:
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+
+
+def _change(change: Change) -> list[Any]:
+    return [
+        change.op, _row(change.row), None if change.before is None else _row(change.before),
+        change.view, change.time, change.sequence,
+    ]  # fmt: skip
+
+
+def _row(row: Row) -> list[Any]:
+    return [list(row.columns), [_value(value) for value in row.values_], row.count]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Id):
+        return {"id": value.key.hex(), "labels": list(value.labels or ())}
+    if isinstance(value, tuple):
+        return {"values": [_value(each) for each in value]}
+    return value
+
+
+def _read_change(said: list[Any]) -> Change:
+    op, row, before, view, time, sequence = said
+    return Change(
+        op, _read_row(row), None if before is None else _read_row(before), view, time, sequence
+    )
+
+
+def _read_row(said: list[Any]) -> Row:
+    columns, values, count = said
+    return Row(tuple(columns), tuple(_read_value(value) for value in values), count)
+
+
+def _read_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "id" in value:
+            return Id(bytes.fromhex(value["id"]), tuple(value["labels"]))
+        return tuple(_read_value(each) for each in value["values"])
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples that they were."""
+    if isinstance(value, list):
+        return tuple(_tuples(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in value.items()}
+    return value
