@@ -18,6 +18,7 @@ PUBLIC = [
     "Widget",
     "__version__",
     "contains",
+    "open",
     "parse",
     "watch_file",
     "xpath",

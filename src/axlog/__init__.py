@@ -20,6 +20,7 @@ from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
 from axlog.views.view import View
 from axlog.widgets.document import Document, parse
+from axlog.widgets.durable import open_store as open
 from axlog.widgets.watching import watch_file
 from axlog.widgets.widget import Widget
 
@@ -36,6 +37,7 @@ __all__ = [
     "Widget",
     "__version__",
     "contains",
+    "open",
     "parse",
     "watch_file",
     "xpath",

@@ -26,6 +26,9 @@ VERBS = (
     "reduce",
     "generate",
     "fuzz",
+    "replay",
+    "verify",
+    "torture",
     "bench",
 )
 

@@ -249,7 +249,7 @@ def child(directory: Path, seed: int, count: int, sync: str) -> None:
     """A process that feeds its store until it is killed, or the plan is done."""
     plan = make_plan(seed, count)
     widget = open_store(
-        directory / "store", plan.document, {VIEW: plan.query}, sync=sync, compact_after=30,
+        directory / "store", plan.document, {VIEW: plan.query}, sync=sync, compact_after=60,
         **plan.options,
     )  # fmt: skip
     sink = SqliteSink(directory / "published.sqlite")

@@ -1,0 +1,32 @@
+"""`axlog replay STORE`: the changes that a store's log made, told again."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from axlog.store.files import DiskFiles
+from axlog.widgets.verifying import history
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("replay", epilog="Example: axlog replay /var/lib/orders --until 1000")(replay)
+
+
+def replay(
+    store: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Its directory.")],
+    until: Annotated[int | None, typer.Option(help="Stop after this record.")] = None,
+) -> None:
+    """Tell the changes of every update in a store's log again, one JSON object a line.
+
+    The store is only read. Updates before the last snapshot are there if it was opened with
+    retain=True.
+    """
+    for record, changes in history(DiskFiles(store), until):
+        for change in changes:
+            said = {"record": record, "view": change.view, "sequence": change.sequence}
+            typer.echo(json_text.dumps({**said, **change.plain()}, ensure_ascii=False))

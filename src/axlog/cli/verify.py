@@ -1,0 +1,44 @@
+"""`axlog verify STORE`: recompute the views of a store and compare."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from axlog.store.files import DiskFiles
+from axlog.widgets.verifying import Verified
+from axlog.widgets.verifying import verify as verified
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("verify", epilog="Example: axlog verify /var/lib/orders")(verify)
+
+
+def verify(
+    store: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Its directory.")],
+) -> None:
+    """Check a store: its files, then every view against its document.
+
+    Exit code 0 if all is right, 1 if a view is wrong or cannot be recomputed, 2 if a file is
+    damaged.
+    """
+    results = verified(DiskFiles(store))
+    for result in results:
+        typer.echo(json_text.dumps(_plain(result), ensure_ascii=False))
+    if not all(result.is_right for result in results):
+        raise typer.Exit(1)
+
+
+def _plain(result: Verified) -> dict[str, object]:
+    said: dict[str, object] = {"view": result.view, "rows": result.rows, "right": result.is_right}
+    if result.reason is not None:
+        said["reason"] = result.reason
+    for name in ("missing", "extra"):
+        rows = getattr(result, name)
+        if rows:
+            said[name] = [row.plain() for row in rows[:10]]
+    return said

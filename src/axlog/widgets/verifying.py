@@ -1,0 +1,103 @@
+"""Looking at a store without opening it: its history told again, its views recomputed.
+
+Neither takes the store's lock nor changes a byte, so both work beside a running process (and then
+see the store as it was when they started reading).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from axlog.errors import AxlogError, StoreError
+from axlog.evaluate.answers import answers
+from axlog.store.files import Files
+from axlog.store.log import read_log, segments
+from axlog.views.change import Change, Row
+from axlog.views.view import View
+from axlog.widgets.records import decode
+from axlog.widgets.restoring import Restored, repeat, restore
+from axlog.widgets.widget import Widget
+
+
+def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[Change]]]:
+    """The changes of every record that is still in the log, up to a record, oldest first."""
+    firsts = segments(files)
+    if not firsts:
+        raise StoreError("AX875", "there is no store here", expected="a directory with a log")
+    found = restore(files, Widget, {}, until=firsts[0] - 1) if firsts[0] > 1 else None
+    if found is None and firsts[0] > 1:
+        raise StoreError(
+            "AX875",
+            f"the log starts with record {firsts[0]}, and there is no snapshot before it",
+            advice="open the store with retain=True to keep its history",
+        )
+    for first, batch in read_log(files, 0 if found is None else found.record):
+        for number, data in enumerate(batch, first):
+            if until is not None and number > until:
+                return
+            if found is None:
+                found = restore(files, Widget, {}, until=1, from_start=True)
+                continue
+            told = repeat(found, decode(data, number), number)
+            changes = [change for _, heard in told for change in heard]
+            if changes:
+                yield number, changes
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of recomputing one view."""
+
+    view: str
+    rows: int
+    missing: tuple[Row, ...] = ()  # rows that the document gives and the view lacks
+    extra: tuple[Row, ...] = ()  # rows that the view has and the document does not give
+    reason: str | None = None  # why it could not be recomputed
+
+    @property
+    def is_right(self) -> bool:
+        return self.reason is None and not self.missing and not self.extra
+
+
+def verify(files: Files) -> list[Verified]:
+    """Every view of a store, recomputed from the document and compared."""
+    found = restore(files, Widget, {})
+    if found is None:
+        raise StoreError("AX875", "there is no store here", expected="a directory with a log")
+    document = found.widget.document
+    whole = found if not document.forgotten else _kept(files)
+    return [_verify(view, whole) for view in document.views.values()]
+
+
+def _kept(files: Files) -> Restored | None:
+    """The store replayed from its first record with every message kept, if the log has it all."""
+    firsts = segments(files)
+    if not firsts or firsts[0] != 1:
+        return None
+    try:
+        return restore(files, _Keeping, {}, from_start=True)
+    except StoreError:
+        return None
+
+
+class _Keeping(Widget):
+    """A widget that keeps everything, whatever its settings say."""
+
+    def __init__(self, source: object, **options: object) -> None:
+        super().__init__(source, **(options | {"keep": "all", "validate": "all"}))  # type: ignore[arg-type]
+
+
+def _verify(view: View, whole: Restored | None) -> Verified:
+    rows = {row.values_: row for row in view.rows()}
+    if whole is None:
+        reason = "messages were not kept, and the log does not go back to the first"
+        return Verified(view.name, len(rows), reason=reason)
+    try:
+        right = answers(whole.widget.document.nodes(), view.query.pattern)
+    except AxlogError as error:
+        return Verified(view.name, len(rows), reason=error.message)
+    columns = view.columns
+    missing = [Row(columns, values, n) for values, n in right.items() if values not in rows]
+    extra = [row for values, row in rows.items() if values not in right]
+    return Verified(view.name, len(rows), tuple(missing), tuple(extra))
