@@ -300,11 +300,13 @@ class Streaming:
         return tuple(sorted(set(found)))
 
     def route(self, stream: str) -> Route | None:
-        """Where a stream's rows go, tuned if it is; None if it has no call."""
+        """Where a stream's rows go, tuned if it is; None without a call, or without a program."""
         engine, tree = self._document.engine, self._document.tree
         engine.build()
         node = tree._calls.get(stream)
-        return None if node is None else Route(engine, tree.parent(node), self.wants.get(stream))
+        if node is None or tree.parent(node) not in engine.sites():
+            return None
+        return Route(engine, tree.parent(node), self.wants.get(stream))
 
     def automaton_nodes(self, stream: str) -> int:
         """The size of the automaton that a stream's messages run through; 0 without one."""
