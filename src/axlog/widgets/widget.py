@@ -115,7 +115,9 @@ class Widget:
         self.dead_letters: list[DeadLetter] = []
         self._streaming = Streaming(self.document, keep, validate)
         self._guard = KeyGuard(tree, tree.facts)
-        self.tuner = Tuner(self.document, self._streaming, Policy.of(tune))
+        policy = Policy.of(tune)
+        self._counts = policy is not None
+        self.tuner = Tuner(self.document, self._streaming, policy)
         for name, query in (views or {}).items():
             self.document.watch(query, name)
 
@@ -123,7 +125,8 @@ class Widget:
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
-        self.tuner.count()
+        if self._counts:
+            self.tuner.count()
         changes = self._streaming.feed(stream, message, at)
         return self._feed_nodes(stream, message, at) if changes is None else changes
 
