@@ -93,6 +93,20 @@ def test_example_16_p3_figure_6_nothing_is_relevant() -> None:
     assert [row["x"] for row in made.view("v").rows()] == ["a2"]
 
 
+def test_example_9_p3_figure_7_is_seen_by_a_closer_look_only() -> None:
+    made = widget("r[b[?f], d[?g]]", "match /r[//c][d/c]")
+    assert made.tune().streams["f"].wanted == ("//c",)
+    report = made.tune(exact=True)
+    assert report.unsubscribed == ("f",)
+    assert made.feed("f", "<c/>") == []
+    assert len(made.feed("g", "<c/>")) == 1
+
+
+def test_streams_that_can_replace_each_other_are_not_both_dropped() -> None:
+    made = widget("r[b[?f], b[?g], d[?h]]", "match /r[//c][d/k]")
+    assert made.tune(exact=True).unsubscribed == ()
+
+
 FIGURE_8 = ("r[a[b[?f]], ?g{deletes=only}]", "match /r/a/b/c/$x return $x")
 
 

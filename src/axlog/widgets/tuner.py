@@ -12,6 +12,7 @@ delete nothing is tuned: what does not matter now may matter to a deletion (P3 f
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock, Thread
@@ -28,6 +29,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Known, Wants
 from axlog.views.view import View
 from axlog.widgets.document import Document
+from axlog.widgets.exactness import MOST_NODES, not_relevant
 from axlog.widgets.provenance import wanted_of_streams
 from axlog.widgets.streaming import Streaming
 
@@ -145,6 +147,8 @@ class _Snapshot:
     views: tuple[_Asked, ...]
     before: dict[str, tuple[str, ...]]
     whole: dict[str, str]  # streams that must not be filtered, and why
+    tree: Tree | None = None  # a copy, to be exact
+    patterns: tuple[Pattern, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +212,12 @@ class Tuner:
 
     # Tuning ---------------------------------------------------------------------------------------
 
-    def tune(self) -> TuningReport:
+    def tune(self, exact: bool = False) -> TuningReport:
         """Work out what every stream is still wanted for, and let nothing else pass."""
         with self._one:
             started = monotonic()
             with self._document._lock:
-                snapshot = self._snapshot()
+                snapshot = self._snapshot(exact)
             found = _work_out(snapshot)
             with self._document._lock:
                 is_valid = snapshot.epoch == self._streaming.epoch
@@ -226,7 +230,7 @@ class Tuner:
             self.last = report
             return report
 
-    def _snapshot(self) -> _Snapshot:
+    def _snapshot(self, exact: bool) -> _Snapshot:
         document, streaming = self._document, self._streaming
         views = tuple(self._asked(name, view) for name, view in document.views.items())
         relations = {relation for view in views for relation in view.root.walk()}
@@ -238,7 +242,11 @@ class Tuner:
             if reason is not None:
                 whole[stream] = reason
         before = {stream: streaming.patterns(stream) for stream in open_streams}
-        return _Snapshot(streaming.epoch, facts, views, before, whole)
+        tree: Tree | None = None
+        if exact and not document.forgotten and len(document) <= MOST_NODES:
+            tree = copy.deepcopy(document.nodes())
+        patterns = tuple(view.query.pattern for view in document.views.values())
+        return _Snapshot(streaming.epoch, facts, views, before, whole, tree, patterns)
 
     def _asked(self, name: str, view: View) -> _Asked:
         maintainer = view.maintainer
@@ -330,6 +338,10 @@ def _work_out(snapshot: _Snapshot) -> _Found:
             found = dict.fromkeys(streams, Wants(everything, everything))
         for stream in streams:
             _add(wants[stream], found.get(stream) or Wants())
+    if snapshot.tree is not None:
+        open_streams = [stream for stream in streams if wants[stream]]
+        for stream in not_relevant(snapshot.tree, snapshot.patterns, open_streams):
+            wants[stream] = Wants()
     return _Found(wants, undecided)
 
 

@@ -158,12 +158,13 @@ class Widget:
         self.tuner.ended()
         return changes
 
-    def tune(self) -> TuningReport:
+    def tune(self, exact: bool = False) -> TuningReport:
         """Work out what each stream is still wanted for, and let nothing else pass from now on.
 
-        Rows and changes stay what they would be without; counts may differ.
+        Rows and changes stay what they would be without; counts may differ. `exact` takes a closer
+        look (P2's definition 7) where the document is whole and small, and costs more.
         """
-        return self.tuner.tune()
+        return self.tuner.tune(exact)
 
     def filter(self, stream: str) -> Filter | None:
         """What the source of a stream need send, from now on; None: everything.

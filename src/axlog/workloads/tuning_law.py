@@ -35,6 +35,7 @@ _CONNECTED = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), c
 _PLAIN = replace(_CONNECTED, connectives=False)
 TUNE: dict[str, Any] = {"tune": True}
 """The step at which the tested widget is tuned; the other one goes on."""
+EXACTLY: dict[str, Any] = {"tune": "exact"}
 
 
 def make_tuning_case(random: Random) -> Case:
@@ -88,7 +89,10 @@ def make_joined_case(random: Random) -> Case:
         carry_out(follower, step)
         steps.append(step)
         if random.random() < 0.3:
-            steps.append((TUNE,))
+            steps.append((random.choice((TUNE, TUNE, EXACTLY)),))
+        if random.random() < 0.1:
+            steps.append(({"advance": (follower.clock + random.choice((1, 4))) / 1_000_000},))
+            follower.advance(steps[-1][0]["advance"])
         if not follower.document.tree.calls():
             break
     keep, validate = random.choice(("all", "needed")), random.choice(("all", "wanted"))
@@ -195,7 +199,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
         plain.watch(query, name, maintainer="reevaluate")
     for step in case.steps:
         if "tune" in step[0]:
-            report = tested.tune()
+            report = tested.tune(exact=step[0]["tune"] == "exact")
             if source is not None:
                 source.install()
             if tell is not None:
@@ -233,6 +237,8 @@ class _Source:
             self._filters[stream] = None if made is None else Filter.from_json(made.to_json())
 
     def send(self, step: Step) -> list[Change] | str:
+        if "stream" not in step[0]:
+            return _take(self._widget, step)
         update = StreamUpdate.of(step[0])
         wanted = self._filters.get(update.stream)
         is_open = update.stream in self._widget.document.tree.calls()
@@ -244,6 +250,9 @@ class _Source:
 
 def _take(widget: Widget, step: Step) -> list[Change] | str:
     try:
+        if "advance" in step[0]:
+            widget.advance(step[0]["advance"])
+            return []
         return carry_out(widget, step)
     except AxlogError as error:
         return error.code
