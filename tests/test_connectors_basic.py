@@ -401,3 +401,25 @@ def test_a_database_that_refuses_is_told_without_its_address(tmp_path: Path) -> 
     with pytest.raises(ConnectorError) as raised:
         sink("sql", tmp_path, url="sqlite:////proc/none/hush.db")
     assert "hush" not in str(raised.value)
+
+
+def test_a_table_in_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    import psycopg
+    from pgserver.postgres_server import get_server
+
+    server = get_server(tmp_path / "pg", cleanup_mode="delete")
+    address = server.get_uri()
+    url = address.replace("postgresql://", "postgresql+psycopg://")
+    one = sink("sql", tmp_path, url=url)
+    for number, batch in enumerate(BATCHES):
+        one.write(number, batch)
+        one.write(number, batch)
+    one.close()
+    with psycopg.connect(address) as db:
+        rows = db.execute('select x, "t.time", axlog_copies from late').fetchall()
+    server.cleanup()
+    assert {(x, at): copies for x, at, copies in rows} == dict(
+        +difference([c for each in BATCHES for c in each])
+    )

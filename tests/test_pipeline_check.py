@@ -206,6 +206,53 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     assert "hush" not in repr(options) + options.model_dump_json()
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "part"),
+    [
+        ("facts: [keys a by b]", "AX201", "declared fact"),
+        ("documents: {key: a//b}", "AX852", "no step"),
+        ("documents: {key: 'p:a'}", "AX852", "not declared"),
+        ("types: 'orders -> |order| >='", "AX701", ""),
+        ("sources: {kind: directory, path: x}", "AX852", "which stream"),
+        ("widgets: {}", "AX852", ""),
+    ],
+)
+def test_other_parts_are_checked_too(line: str, code: str, part: str) -> None:
+    found = problems(GOOD + line + "\n")
+    assert any(one[2] == code and part in one[3] for one in found), found
+
+
+def test_a_variable_that_is_not_set_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD.replace("{kind: console}", '{kind: http, url: "http://h/${AXLOG_TEST_ABSENT}"}')
+    checked = check_text(text)
+    assert [(each.level, each.error.code) for each in checked.problems] == [("warning", "AX856")]
+    assert checked.model is not None
+    monkeypatch.setenv("AXLOG_TEST_ABSENT", "x")
+    assert check_text(text).problems == []
+
+
+def test_names_of_channels_and_views_lead_somewhere() -> None:
+    call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
+    text = f"""\
+widgets:
+  one:
+    document: '{call}'
+    streams: {{s: {{view: two.v}}}}
+    views: {{v: {{query: //a, channel: c}}}}
+  two:
+    document: '{call}'
+    streams: {{s: {{channel: c}}}}
+    views: {{v: //a}}
+channels:
+  c: {{kind: memory}}
+"""
+    assert problems(text) == []
+    assert problems(text.replace("two.v", "two.w"))[0][:3] == (4, 25, "AX854")
+    assert len(problems(text.replace("  c: {", "  d: {"))) == 2
+    both = text.replace("{view: two.v}", "{view: two.v, channel: c}")
+    assert any("not several" in message for *_, message in problems(both))
+
+
 def test_load_raises_with_everything(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(GOOD.replace("kind: console", "kind: consle").replace("clock", "x"))

@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from axlog import Widget
 from axlog.channels.updates import StreamUpdate
+from axlog.cli.application import application
 from axlog.connectors.sinks.jsonl import read_log
 from axlog.connectors.sinks.memory import MemorySink
 from axlog.connectors.sinks.tables import difference
@@ -122,6 +124,49 @@ def test_one_widget_over_many_documents(tmp_path: Path) -> None:
     assert {widget.clock for widget in runner.instances["widget"].widgets.values()} == {
         49 * SECONDS
     }
+
+
+def test_several_widgets_with_tables_by_view(tmp_path: Path) -> None:
+    call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
+
+    def widget(values: str) -> dict[str, Any]:
+        updates = [{"insert": f"<m>{value}</m>", "at": n} for n, value in enumerate(values)]
+        return {
+            "document": call,
+            "streams": {"s": {"source": {"kind": "memory", "updates": updates}}},
+            "views": {"v": {"query": "match /d/m/$x return $x", "sinks": ["table", "log"]}},
+        }
+
+    model = PipelineModel.model_validate(
+        {
+            "engine": "embedded",
+            "widgets": {"one": widget("abc"), "two": widget("xy")},
+            "sinks": {
+                "table": {"kind": "parquet", "path": "{view}.parquet"},
+                "log": {"kind": "memory"},
+            },
+        }
+    ).located(tmp_path)
+    runner = ran(model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.v.parquet", "two.v.parquet"]
+    (log,) = [sink.sink for sink in runner.sinks if isinstance(sink.sink, MemorySink)]
+    assert Counter((c.view, c.row["x"]) for c in log.changes) == Counter(
+        [*(("one.v", x) for x in "abc"), *(("two.v", x) for x in "xy")]
+    )
+
+
+def test_the_command_refuses_what_cannot_run(tmp_path: Path) -> None:
+    path = written_to(tmp_path / "p", 20)
+    runner = CliRunner()
+    assert runner.invoke(application(), ["run", "--once", str(path)]).exit_code == 0
+    path.write_text(path.read_text().replace("return $x", "return $x, t1.time"))
+    done = runner.invoke(application(), ["run", "--once", str(path)])
+    assert done.exit_code == 2
+    assert "the query of the view widget.late changed" in done.stderr
+    path.write_text(path.read_text().replace("kind: sql", "kind: sequel"))
+    done = runner.invoke(application(), ["run", "--engine", "spark", str(path)])
+    assert done.exit_code == 2
+    assert "line 11, column 14" in done.stderr
 
 
 def test_bad_messages_are_dead_letters_with_their_place(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ whose shape is wrong has been told already (`reading.py`) and is passed over her
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from axlog.analysis.keys import parse_fact
-from axlog.connectors.kinds import SinkKind, SourceKind
+from axlog.connectors.kinds import Secret, SinkKind, SourceKind
 from axlog.connectors.paths import MessagePath
 from axlog.document.reading import Element
 from axlog.document.schema_sources import read_types
@@ -136,11 +137,27 @@ class _Checks:
             return None
         written = {key: value for key, value in given.items() if key != "kind"}
         try:
-            kind.options.model_validate(written)
+            options = kind.options.model_validate(written)
         except ValidationError as error:
             for told in error.errors(include_input=False):
                 self.option(told, kind, path)
+        else:
+            self.secrets(options, path)
         return kind
+
+    def secrets(self, options: BaseModel, path: located.Path) -> None:
+        """Warn of variables that are not set here: the file may be meant for another machine."""
+        for name in type(options).model_fields:
+            value = getattr(options, name)
+            for secret in value.values() if isinstance(value, dict) else (value,):
+                for variable in secret.variables if isinstance(secret, Secret) else ():
+                    if variable not in os.environ:
+                        error = PipelineError(
+                            "AX856",
+                            f"the environment has no variable {variable}",
+                            advice=f"set it before the pipeline starts: export {variable}=...",
+                        )
+                        self.tell(error, (*path, name), "warning", shows_line=False)
 
     def option(self, told: Any, kind: SourceKind[Any] | SinkKind[Any], path: located.Path) -> None:
         loc = told["loc"]

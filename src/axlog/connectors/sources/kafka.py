@@ -19,7 +19,7 @@ from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.connectors.sources.jsonl import read_update
 from axlog.connectors.sources.times import TimeOptions, Timing
 from axlog.document.reading import parse
-from axlog.errors import AxlogError, ConnectorError, SetupError
+from axlog.errors import AxlogError, ConnectorError, PipelineError, SetupError
 
 _SLICE = 0.05
 """Seconds that a look at the broker takes where nothing is new."""
@@ -43,6 +43,12 @@ class KafkaSource:
     """The messages of a topic as updates."""
 
     def __init__(self, options: KafkaOptions, origin: Origin) -> None:
+        if origin.stream is None and options.format == "xml":
+            raise PipelineError(
+                "AX852",
+                f"XML messages of {options.topic!r} do not say which stream they are for",
+                advice="make it the source of one stream, or write updates with format: jsonl",
+            )
         try:
             import confluent_kafka
         except ImportError:
@@ -177,4 +183,5 @@ KAFKA = SourceKind(
     KafkaOptions,
     KafkaSource,
     "A topic of a broker that speaks Kafka's protocol.",
+    names_streams=True,  # with format: jsonl
 )
