@@ -89,8 +89,9 @@ def test_explain_says_which_algorithm_keeps_a_view(query: str, algorithm: str, s
 
 def test_what_records_decline_is_said_with_its_reason() -> None:
     document = parse("<a/>")
-    joined = "match //a[following-sibling::b[c/$x]]/d/$x return $x"
-    assert "bind no variables" in str(Records.refusal(document.watch(joined).pattern))
+    inside = "match //a[not(following-sibling::b[c/$x])]/d/$x return $x"
+    refusal = str(Records.refusal(document.watch(inside).pattern))
+    assert "records bind no variables, and a sibling axis stands inside" in refusal
     many = "//a" + "".join(f"[following-sibling::b{n}][preceding-sibling::c]" for n in range(13))
     with pytest.raises(QueryError, match="27 of its steps look out of a subtree"):
         document.watch(many, maintainer="records")
@@ -110,6 +111,37 @@ def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> Non
         assert view.rows() == query.rows()
     assert small.declined == "its automaton has more than 12 states"
     assert records(query).declined is None
+
+
+# Siblings and joins -------------------------------------------------------------------------------
+
+PAIRS = """
+    for $a in //item, $b in $a/following-sibling::*[1] where $a/k = $b/k
+    return <same>{id($a)}{id($b)}</same>
+"""
+
+
+def test_siblings_with_joins_are_handed_to_counting() -> None:
+    document = parse("<r><item><k>1</k></item>x<item><k>1</k></item><item><k>2</k></item></r>")
+    view = document.watch(PAIRS)
+    assert view.chosen.name == "records"
+    assert "counting keeps the joins" in view.chosen.reason
+    assert len(view) == 1
+    (gone,) = document.update("insert node <item/> before /r/item[2]")
+    assert gone.op == "delete"
+    (back,) = document.update("delete node /r/item[2]")
+    assert (back.op, back.row) == ("insert", gone.row)
+    (more,) = document.update("replace value of node /r/item[3]/k with '1'")
+    assert more.op == "insert"
+
+
+def test_what_is_joined_nowhere_else_is_not_joined_again() -> None:
+    """An update beside a join that it does not touch moves nothing in the counting engine."""
+    document = parse("<r><item><k>1</k></item><item><k>1</k></item><y/></r>")
+    document.watch(PAIRS)
+    before = document.engine.climbed
+    assert document.update("insert node <z/> into /r/y") == []
+    assert document.engine.climbed == before
 
 
 # EXAMPLES 18, by records -------------------------------------------------------------------------

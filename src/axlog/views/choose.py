@@ -20,7 +20,7 @@ from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
-from axlog.views.records.maintainer import Records
+from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
 
 LARGE = 20_000
@@ -85,7 +85,7 @@ def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintaine
     if name == Counting.name:
         return Counting(tree, pattern, engines.counting)
     if name == Records.name:
-        return Records(tree, pattern, engines.counting)
+        return keep_records(tree, pattern, engines.counting)
     for kind in (Algebraic, Adaptive, Ivma):
         if name == kind.name:
             return kind(tree, pattern, engines.algebraic)

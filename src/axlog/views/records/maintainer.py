@@ -26,6 +26,7 @@ from axlog.views.records.facts import Facts
 from axlog.views.records.forest import Forest
 from axlog.views.records.forward import Forward
 from axlog.views.records.functions import TooMany
+from axlog.views.records.ordered import Ordered
 from axlog.views.records.plan import plan
 from axlog.views.records.question import Letters, Question, facts_of, question_of
 from axlog.views.records.selection import Selection
@@ -71,16 +72,22 @@ class Records(Maintainer):
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
-        question = question_of(pattern)
-        if isinstance(question, str):
-            return question
-        return plan(question).refusal
+        """Why P4's algorithms cannot keep a pattern, and neither can counting with their order."""
+        declined = _declined(pattern)
+        if declined is None:
+            return None
+        beside = Ordered.refusal(pattern)
+        return None if beside is None else f"{declined}, and {beside}"
 
     @staticmethod
     def reason(pattern: Pattern) -> str:
         """Which of P4's algorithms keeps a pattern, and at what cost."""
+        declined = _declined(pattern)
+        if declined is not None:
+            return f"counting keeps the joins, records the order of siblings: {declined}"
         question = question_of(pattern)
-        return question if isinstance(question, str) else str(plan(question))
+        assert isinstance(question, Question), question
+        return str(plan(question))
 
     def _start(self) -> None:
         """Build what the plan wants; a downward pattern needs no order of siblings."""
@@ -228,6 +235,18 @@ class Records(Maintainer):
 
     def close(self) -> None:
         self._facts.close()
+
+
+def _declined(pattern: Pattern) -> str | None:
+    question = question_of(pattern)
+    return question if isinstance(question, str) else plan(question).refusal
+
+
+def keep_records(tree: Tree, pattern: Pattern, engine: CountingEngine) -> Maintainer:
+    """The maintainer called records for a pattern: P4's, or the one for joins."""
+    if _declined(pattern) is None:
+        return Records(tree, pattern, engine)
+    return Ordered(tree, pattern, engine)
 
 
 def _is_counted(tree: Tree, node: int) -> bool:

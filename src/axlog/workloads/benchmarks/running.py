@@ -18,6 +18,7 @@ from axlog.workloads.benchmarks.memory import memory
 from axlog.workloads.benchmarks.messages import messages
 from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.pipelines import pipelines
+from axlog.workloads.benchmarks.records import records
 from axlog.workloads.benchmarks.reevaluation import reevaluation
 from axlog.workloads.benchmarks.strategies import strategies
 
@@ -69,6 +70,19 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: against_pathway(3000, 0),
         quick=lambda: against_pathway(10_000, 1000),
         full=lambda: against_pathway(50_000, 5000),
+    ),
+    "records": Benchmark(
+        tiny=lambda: records((100, 200), (3, 6), (10, 40), (2, 4), 3),
+        quick=lambda: records(
+            (1000, 10_000, 100_000), (5, 20, 60, 200), (10, 100, 1000, 10_000), (2, 5, 10), 60
+        ),
+        full=lambda: records(
+            (1000, 10_000, 100_000, 1_000_000),
+            (5, 10, 20, 50, 100, 200),
+            (10, 100, 1000, 10_000, 100_000, 1_000_000),
+            (2, 4, 6, 8, 12, 16, 20),
+            200,
+        ),
     ),
     "million": Benchmark(
         tiny=lambda: million(400, 4),
