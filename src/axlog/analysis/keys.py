@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from axlog.datalog.compile import Column, Program, Relation
+from axlog.datalog.compile import Column, Relation
 from axlog.document.reading import Element
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import QueryError
@@ -155,12 +155,12 @@ def _read(by: Element) -> Iterator[str]:
 
 
 def keyed_relations(
-    program: Program, keys: Iterable[Key]
+    root: Relation, keys: Iterable[Key]
 ) -> dict[Relation, list[tuple[Column, Key]]]:
     """The relations that a key speaks of, each with the column that holds the key's value."""
     found: dict[Relation, list[tuple[Column, Key]]] = {}
     for key in keys:
-        for top in _below(program.root, Axis.CHILD, None):
+        for top in _below(root, Axis.CHILD, None):
             for relation in _along(top, key.path):
                 for column in _value_columns(relation, key.by):
                     found.setdefault(relation, []).append((column, key))

@@ -90,7 +90,7 @@ class Scenarios:
         self._bringable: dict[tuple[Relation, bool], Rows] = {}
         self._keeps_all = is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
-        self._keyed = keyed_relations(self.program, tree.facts)
+        self._keyed = keyed_relations(self.program.root, tree.facts)
         self._seen: dict[Key, dict[str, set[int]]] = {}
         self._keeps_all |= any(
             n > 1

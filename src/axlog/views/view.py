@@ -16,6 +16,7 @@ from axlog.language.query import Query
 from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
 from axlog.views.choose import Chosen
+from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer
 from axlog.views.netting import net
@@ -53,6 +54,8 @@ class View:
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether updates came since the view was last read
+        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        """What the joins know of the rows to come, where they do: asked before the document."""
 
     @property
     def pattern(self) -> Any:
@@ -88,12 +91,18 @@ class View:
 
         Raises `UndecidedError` where that is not decided; rows are kept all the same.
         """
+        prospects = self.prospects()
+        if prospects is not None:
+            return prospects.truth
         if self.holds():
             return Truth.TRUE
         return self._outlook().truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come: what is known of each, what it needs, until when."""
+        prospects = self.prospects()
+        if prospects is not None:
+            return prospects.possible()
         return self._outlook().possible()
 
     def status(self, row: Mapping[str, Any]) -> Truth:
@@ -220,7 +229,14 @@ def _by_values(row: Row) -> tuple[Any, ...]:
 
 
 def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
-    return _OPS[change.op], change.row.values_
+    values = change.row.values_
+    if change.op == "never":  # its unknown values come first
+        values = tuple((value is not None, value) for value in values)
+    return _OPS[change.op], values
+
+
+def _no_prospects() -> Prospects | None:
+    return None
 
 
 def _cell(value: Any) -> Any:

@@ -30,6 +30,7 @@ from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
 from axlog.views.choose import Engines, choice, make
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stored import Shelf
 from axlog.views.netting import net
 from axlog.views.view import View
@@ -97,6 +98,8 @@ class Document:
         self.untune: Callable[[], None] = _nothing
         """Called before anything but a stream changes the document, and before a view is added:
         filters hold for what streams bring and for the views that there are."""
+        self.prospects: Callable[[View], Prospects | None] = _unknown
+        """What is known of a view's rows to come without a walk over the document."""
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -120,6 +123,7 @@ class Document:
             engines = Engines(self.engine, self.algebra)
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
+            view.prospects = lambda: self.prospects(view)
         return view
 
     def forget(self, name: str) -> None:
@@ -326,6 +330,10 @@ def tell(each: Told) -> None:
         raised += view.tell(changes)
     if raised:
         raise raised[0]
+
+
+def _unknown(view: View) -> Prospects | None:
+    return None
 
 
 def _nothing() -> None:

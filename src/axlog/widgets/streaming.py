@@ -35,6 +35,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Deliver, Route, Wants
 from axlog.views.counting.saving import SavedTables, restore_tables, saved_tables
 from axlog.views.view import View
+from axlog.widgets.collecting import Collector
 from axlog.widgets.document import Document, Told
 
 _LATEST = 1 << 63
@@ -96,13 +97,14 @@ class ShortWay:
 class Streaming:
     """The short ways of a widget's streams, found when first used and again when sites change."""
 
-    def __init__(self, document: Document, keep: str, validate: str) -> None:
+    def __init__(self, document: Document, keep: str, validate: str, collector: Collector) -> None:
+        self._collector = collector
         self._document = document
         self.keeps = keep == "all"
         self._looks_first = validate == "wanted"
         self._ways: dict[str, ShortWay | None] = {}
         self._version = -1  # of the engine; -1 when views may have come or gone
-        self._found_for: tuple[int, list[View]] = (-1, [])
+        self._found_for: tuple[int, int, list[View]] = (-1, -1, [])
         self._aside: list[tuple[str, bytes, int, int]] = []  # with the number of the message
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document._lock.acquire, document._lock.release
@@ -155,16 +157,16 @@ class Streaming:
             if root is None:
                 status.unparsed += 1
                 document.forgotten += 1
-                return []
-            if self.keeps:
-                self._aside.append((stream, message, time, status.messages))
             else:
-                document.forgotten += 1
-            bags = way.match(root, time, message)
-            if any(bags):
-                return self._join(way, bags, time)
-            status.unmatched += 1
-            return []
+                if self.keeps:
+                    self._aside.append((stream, message, time, status.messages))
+                else:
+                    document.forgotten += 1
+                bags = way.match(root, time, message)
+                if any(bags):
+                    return self._join(way, bags, time)
+                status.unmatched += 1
+            return self._join(way, (), time) if self._collector.next < time else []
         finally:
             self._release()
 
@@ -217,9 +219,14 @@ class Streaming:
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Join what a message brings with what is kept, and tell the views."""
         document = self._document
-        answers = way.deliver(bags)
-        document.engine.climbed += 1
-        return document._announce(self._changes(answers, time)) if answers else []
+        told: Told = []
+        if bags:
+            answers = way.deliver(bags)
+            document.engine.climbed += 1
+            told = self._changes(answers, time) if answers else told
+        if self._collector.waitings:
+            told = self._collector.after(told, time)
+        return document._announce(told) if told else []
 
     def _changes(self, answers: Answers, time: int) -> Told:
         """Move the views' rows."""
@@ -237,9 +244,11 @@ class Streaming:
         document = self._document
         tree = document.tree
         views = list(document.views.values())
+        self._collector.refresh()
         self._version = document.engine.version
-        if self._found_for != (self._version, views):
-            self._found_for = (self._version, views)
+        found_for = (self._version, self._collector.version, views)
+        if self._found_for != found_for:
+            self._found_for = found_for
             self._ways = {}
         if stream not in tree._calls:
             return None
@@ -255,7 +264,8 @@ class Streaming:
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
-        route = Route(document.engine, tree.parent(node), self.wants.get(stream))
+        keys = self._collector.key_sinks(stream)
+        route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
         relations = (*route.here, *route.everywhere)
         is_short = has_no_nodes and all(map(can_match, relations))
         if not is_short and stream not in self.wants:
@@ -320,15 +330,17 @@ class Streaming:
         """Let only what is wanted of these streams pass; of the others, all that can match."""
         self.wants = dict(wants)
         self._is_owing = self._is_owing or bool(self.wants)
-        self._version, self._found_for = -1, (-1, [])
+        self._version, self._found_for = -1, (-1, -1, [])
 
     def untune(self) -> None:
-        """Take the filters away, and let the engine have what they dropped."""
+        """Take the filters away, and let the engine have what they and collection dropped."""
         self.epoch += 1
-        if not self._is_owing:
+        if not (self._is_owing or self._collector.has_dropped):
+            self._collector.detach()
             return
         document = self._document
         document.nodes()  # raises if something was not kept
+        self._collector.detach()
         self.install({})
         counting = [view.maintainer for view in document.views.values()]
         document.engine.reload((m.root, m.recount) for m in counting if isinstance(m, Counting))

@@ -43,6 +43,7 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
+from axlog.widgets.collecting import Collector
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
 from axlog.widgets.filtering import filter_at_source
@@ -89,6 +90,7 @@ class Widget:
         keep: str = "all",
         validate: str = "all",
         facts: Iterable[str] = (),
+        collect: str = "state",
         cache: str = "memory",
         memory: int = CACHE,
         cache_path: str | Path | None = None,
@@ -99,6 +101,7 @@ class Widget:
         _check_option("keep", keep, "all", "needed")
         _check_option("validate", validate, "all", "wanted")
         _check_option("cache", cache, "memory", "disk")
+        _check_option("collect", collect, "state", "off")
         tree = source
         if not isinstance(tree, Tree):
             tree = load(tree, limits=limits, keep_whitespace=keep_whitespace)
@@ -113,7 +116,8 @@ class Widget:
         tree.facts = tuple(parse_fact(fact) for fact in facts)
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
-        self._streaming = Streaming(self.document, keep, validate)
+        self._collector = Collector(self.document, drops=collect != "off")
+        self._streaming = Streaming(self.document, keep, validate, self._collector)
         self._guard = KeyGuard(tree, tree.facts)
         policy = Policy.of(tune)
         self._counts = policy is not None
@@ -138,6 +142,7 @@ class Widget:
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
             brought.extend(self._guard.check(stream, forest))
+            self._collector.note_forest(stream, forest)
             return insert_at_call(self.document.tree, stream, forest)
 
         return self._take(stream, message, at, operations, lambda: self._guard.note(brought))
@@ -201,11 +206,15 @@ class Widget:
         return self.end(update.stream, at=update.at)
 
     def advance(self, to: Time) -> list[Change]:
-        """Move the document's clock: nothing with an earlier time can come any more."""
+        """Move the document's clock: nothing with an earlier time can come any more.
+
+        What can no longer come because of it is a change, `never`.
+        """
         with self.document._lock:
             tree = self.document.tree
+            self._collector.refresh()
             tree.clock = checked_time(tree, microseconds(to))
-            return []
+            return self.document._announce(self._collector.after([], tree.clock))
 
     def _take(
         self,
@@ -220,6 +229,7 @@ class Widget:
             status = self._streaming.status(stream)
             status.messages += 1
             document.settle()
+            self._collector.refresh()
             try:
                 call_of(document.tree, stream)
                 time = time_of_message(
@@ -228,10 +238,12 @@ class Widget:
                 told = document._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status.refused += 1
+                self._collector.forget_message()
                 return self._refuse(stream, status.messages, message, error)
             status.last = time
             if done is not None:
                 done()
+            told = self._collector.after_nodes(told, document.tree.clock)
             # Outside of the try: what a listener raises is no fault of the message.
             return document._announce(told)
 

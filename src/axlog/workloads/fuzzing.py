@@ -173,7 +173,7 @@ def check_exact(case: Case) -> None:
             tested, plain = ([c for c in changes if c.view == name] for changes in told)
             _same(f"the changes of {name}", _changes(tested), _changes(plain))
             _same(f"what listeners to {name} heard", heard, tested)
-            numbers = [[change.sequence for change in side] for side in (tested, plain)]
+            numbers = [_numbers(side) for side in (tested, plain)]
             _same(f"the numbers of the changes of {name}", *numbers)
             after = replayed(_values(before), tested)
             _same(f"the changes of {name}, replayed", after, _values(bench.rows(name)))
@@ -282,7 +282,15 @@ def _values(rows: Told) -> Told:
 
 
 def _changes(changes: list[Change]) -> Told:
-    return Counter((c.op, _counted(c.row), _counted(c.before), c.time) for c in changes)
+    """Changes to compare; what never comes is said by some maintainers only (law 5 compares it)."""
+    told = [change for change in changes if change.op != "never"]
+    return Counter((c.op, _counted(c.row), _counted(c.before), c.time) for c in told)
+
+
+def _numbers(changes: list[Change]) -> list[int]:
+    """The numbers of changes, from the first on: what never comes is numbered too."""
+    told = [change for change in changes if change.op != "never"]
+    return [change.sequence - told[0].sequence for change in told]
 
 
 def _counted(row: Row | None) -> object:

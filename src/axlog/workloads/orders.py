@@ -2,8 +2,8 @@
 
 A web store's orders arrive in one stream, shipments in another. `LATE` asks for INRIA's computers
 that shipped 50,000 seconds or more after they were ordered, `ON_TIME` for those that shipped before
-that. Messages have some twenty elements, as in P3 section 5.4, and come in the order of their times
-across both streams.
+that; `WITHIN` also wants the order to be there first. Messages have some twenty elements, as in P3
+section 5.4, and come in the order of their times across both streams.
 
 The stream is endless in kind: orders keep coming at the given rate and each ships after its delay
 or never; `count` cuts it. Pending shipments are kept in a heap, so memory follows rate times delay,
@@ -36,6 +36,8 @@ _MATCH = (
 )
 LATE = f"{_MATCH} where t2 - t1 >= {LATE_AFTER} return $x"
 ON_TIME = f"{_MATCH} where t2 - t1 <= {LATE_AFTER} return $x"
+WITHIN = ON_TIME.replace(" return", " and t2 - t1 >= 0 return")
+"""On time and not before the order: then nothing need be remembered of orders that are past."""
 
 KEYS = ("key webstore/orders/order by oid trusted", "key shipping/orders/order by oid trusted")
 

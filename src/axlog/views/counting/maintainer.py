@@ -53,9 +53,10 @@ class Counting(Maintainer):
 
     def recount(self, whole: Bag) -> None:
         """Take the counts of the whole document, after filters let rows pass by: the rows stay."""
-        if set(whole) != set(self._counts):
+        if set(whole) != {binding for binding, _ in self._counts.items()}:
             raise AssertionError("filters have changed the rows of a view")  # law 5
-        self._counts.update(whole)
+        for binding, count in whole.items():
+            self._counts[binding] = count
 
     @property
     def gathers(self) -> bool:
@@ -65,7 +66,7 @@ class Counting(Maintainer):
     def bindings(self) -> list[Binding]:
         """The rows as the engine has them."""
         self.engine.build()
-        return list(self._counts)
+        return [binding for binding, _ in self._counts.items()]
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
@@ -111,7 +112,16 @@ class Counting(Maintainer):
     def counts(self) -> Bag:
         """The bindings of the present rows, with their counts."""
         self.engine.build()
-        return dict(self._counts)
+        return dict(self._counts.items())
+
+    def has(self, binding: Binding) -> bool:
+        """Whether the row of a binding is there."""
+        return self._counts.get(binding) is not None
+
+    @property
+    def has_rows(self) -> bool:
+        self.engine.build()
+        return next(iter(self._counts.items()), None) is not None
 
     def _enter(self, binding: Binding) -> None:
         self._values[binding] = self._show.values(binding)

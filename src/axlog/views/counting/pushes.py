@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check
 from axlog.language.pattern import TimeConstraint
 from axlog.matching.generate import Sink
 from axlog.views.counting.tables import Positions, Table
+
+if TYPE_CHECKING:
+    from axlog.views.counting.sites import State
+    from axlog.views.counting.waiting import Waiting
 
 Push: TypeAlias = Callable[[Bag, Row, list[Table]], Bag]
 MOST_PARTS = 15
@@ -107,13 +111,11 @@ def can_push(relation: Relation) -> bool:
     return sum(bool(edge.relation.columns) for edge in relation.edges) <= MOST_PARTS
 
 
-def generate_sink(
-    relation: Relation, number: int, own: Row, tables: list[Table], then: Sink
-) -> tuple[Sink, str]:
+def generate_sink(state: State, number: int, then: Sink) -> tuple[Sink, str]:
     """A sink for rows of one edge at a site, with its source; what they join to goes to `then`."""
-    writer = _Push(relation, number)
-    scope: dict[str, object] = {"then": then, "own": own}
-    source = writer.function(tables, scope)
+    writer = _Push(state.relation, number)
+    scope: dict[str, object] = {"then": then, "own": state.own}
+    source = writer.function(state.tables, state.waiting, scope)
     exec(_compiled(source), scope)
     return scope["push"], source  # type: ignore[return-value]
 
@@ -138,13 +140,19 @@ class _Push:
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
-    def function(self, tables: list[Table], scope: dict[str, object]) -> str:
+    def function(
+        self, tables: list[Table], waiting: Waiting | None, scope: dict[str, object]
+    ) -> str:
         name, number = self.relation.name, self.number + 1
         self.line(0, f"def push(row, count, answers):  # {name}, edge {number}")
         at = len(self.lines)
         self._join(tables, scope)
-        if tables:
+        keeper = None if waiting is None else waiting.keeper(self.number)
+        if tables and (keeper is None or (waiting is not None and not waiting.drops)):
             self._keep(tables[self.number], scope)
+        if waiting is not None and keeper is not None and not waiting.keeps_none(self.number):
+            scope["keep"] = keeper
+            self.line(1, "keep(row, count)")
         self.lines[at:at] = [f"    {name} = {value}" for value, name in self.keys.items()]
         return "\n".join(self.lines) + "\n"
 

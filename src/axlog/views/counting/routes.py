@@ -50,7 +50,14 @@ class Route:
     With `wants` it is only what the tuner found to be wanted still.
     """
 
-    def __init__(self, engine: CountingEngine, node: int, wants: Wants | None = None) -> None:
+    def __init__(
+        self,
+        engine: CountingEngine,
+        node: int,
+        wants: Wants | None = None,
+        keys: Iterable[tuple[Relation, Sink]] = (),
+    ) -> None:
+        """`keys` are relations of key values at the message's root, and where these go."""
         self.engine = engine
         self.node = node
         path = [node, *engine.tree.ancestors(node)]
@@ -73,6 +80,10 @@ class Route:
             self.sinks += [
                 _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
             ]
+        self._keys = [sink for _, sink in keys]
+        at = len(self.here)
+        self.here += tuple(relation for relation, _ in keys)
+        self.sinks[at:at] = self._keys
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """The joins at a node that rows of a relation feed when they rise to it."""
@@ -98,7 +109,7 @@ class Route:
                 then += self._descend(above, state.relation)
         if state.is_identity or not then:
             return then
-        push, source = generate_sink(state.relation, part, state.own, state.tables, _into_all(then))
+        push, source = generate_sink(state, part, _into_all(then))
         self.sources.append(source)
         return [push]
 
@@ -115,6 +126,10 @@ class Route:
     def _climb(self, bags: tuple[Bag, ...]) -> Answers:
         """Carry a message's bags up by the general rule."""
         at = len(self.here)
+        answers: Answers = {}
+        for bag, sink in zip(bags[at - len(self._keys) : at], self._keys, strict=True):
+            for row, count in bag.items():
+                sink(row, count, answers)
         below = Gathered(
             children=_nonempty(self.here, bags[:at]),
             descendants=_nonempty(self.everywhere, bags[at:]),

@@ -15,12 +15,16 @@ rows of that relation are joined anew; that costs what it keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from axlog.datalog.compile import Column, Relation
 from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
 from axlog.views.counting.tables import NewIndex, Table
+
+if TYPE_CHECKING:
+    from axlog.views.counting.waiting import Waiting
 
 
 class Seed:
@@ -111,6 +115,7 @@ class State:
         self.tables: list[Table] = []
         self.choice_rows: list[list[Table]] = []
         self.body_rows: list[Table] = []
+        self.waiting: Waiting | None = None  # set where rows that wait in vain are let go
         if not known.is_passing:
             self._load(below, here, seeds.new_index)
 
@@ -197,13 +202,19 @@ class State:
         else:
             result = self._join_delta(number, delta)
         if self.tables:
-            self.tables[number].update(delta)
+            self._keep(number, delta)
         return result
 
     def _settle(self, result: Bag, number: int, delta: Bag) -> None:
         if delta:
             add_all(result, self._join_delta(number, delta))
+            self._keep(number, delta)
+
+    def _keep(self, number: int, delta: Bag) -> None:
+        if self.waiting is None:
             self.tables[number].update(delta)
+        else:
+            self.waiting.keep_all(number, delta)
 
     def _join_delta(self, number: int, delta: Bag) -> Bag:
         seed = self.seeds.parts[number]

@@ -63,6 +63,16 @@ class Table:
         """Whether any row has this key."""
         return key in self.index(positions)
 
+    def count(self, row: Row) -> int:
+        """How often a row is there."""
+        positions = next(iter(self._indexes))
+        key = self._picks[0](row)
+        return next((n for each, n in self.matching(positions, key) if each == row), 0)
+
+    @property
+    def is_empty(self) -> bool:
+        return next(iter(next(iter(self._indexes.values())).values()), None) is None
+
     def update(self, delta: Bag) -> None:
         """Add a delta, signs included."""
         put = self.put

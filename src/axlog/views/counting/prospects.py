@@ -1,0 +1,275 @@
+"""What a view's joins say of the rows to come: truth, possible rows, matches that end as `never`.
+
+For a view whose rows come from one join of two parts (`waiting.py`), under an exact verdict
+(`analysis/garbage.py`). A possible row is a row that waits, with what it shows; or, while streams
+of both parts are open, the row of which nothing is known. `never` is reported for a possible row
+of which no instance holds or is possible any more:
+
+    never(u)  =  u was possible, and now no row agrees with u, no row that waits agrees with u,
+                 and none that is to come can
+
+The same rows come from `analysis/truth.py`, by a walk over the document; that is the definition and
+the check. One exception, so that nothing need be remembered for it: a row that could only have
+been completed in the very moment in which it came under way is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from axlog.analysis.truth import Possible, Wanted, column_of
+from axlog.datalog.joins import Row as Binding
+from axlog.language.pattern import Kind, Pattern
+from axlog.language.verdict import Truth
+from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.waiting import Ended, Waiting
+
+Shown = tuple[Any, ...]
+"""Values by output; None: not known yet."""
+
+
+def can_be_told(pattern: Pattern) -> bool:
+    """Whether a view shows only what rows of joins hold: strings and times."""
+    kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
+    return all(output.kind in kinds for output in pattern.outputs)
+
+
+class Prospects:
+    """The rows to come of one view."""
+
+    def __init__(self, maintainer: Counting, waiting: Waiting) -> None:
+        self.maintainer = maintainer
+        self.waiting = waiting
+        self.pattern = maintainer.pattern
+        self._columns = [column_of(output) for output in self.pattern.outputs]
+        sides = waiting.pair.sides
+        self._known = [
+            [(at, side.columns.index(c)) for at, c in enumerate(self._columns) if c in side.columns]
+            for side in sides
+        ]
+        self._positions = [tuple(sorted({i for _, i in known})) for known in self._known]
+        for part, positions in enumerate(self._positions):
+            if positions:
+                waiting.live[part].index(positions)
+        self._partial = [len(known) < len(self._columns) for known in self._known]
+        self._held: list[dict[Shown, int]] = [{}, {}]
+        for row in maintainer.rows() if any(self._partial) else ():
+            self._hold(row.values_, 1)
+        self._binding = [
+            self._columns.index(column) for column in maintainer.root.columns
+        ]  # the order of a binding's values among the outputs
+        self._could_start = self._may_start()
+        self._starts_late = waiting.pair.both_until != waiting.tree.clock
+
+    # Rows that hold -------------------------------------------------------------------------------
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Note rows that came or went, where they are known by a part of their values."""
+        if any(self._partial):
+            for change in changes:
+                if change.op in ("insert", "delete"):
+                    self._hold(change.row.values_, 1 if change.op == "insert" else -1)
+
+    def _hold(self, values: Shown, count: int) -> None:
+        for part, held in enumerate(self._held):
+            if self._partial[part]:
+                shown = {at for at, _ in self._known[part]}
+                key = tuple(value if at in shown else None for at, value in enumerate(values))
+                held[key] = held.get(key, 0) + count
+                if not held[key]:
+                    del held[key]
+
+    def _holds(self, part: int, shown: Shown) -> bool:
+        if self._partial[part]:
+            return shown in self._held[part]
+        return self.maintainer.has(tuple(shown[at] for at in self._binding))
+
+    # Verdicts -------------------------------------------------------------------------------------
+
+    @property
+    def truth(self) -> Truth:
+        """Of the view: some row holds, may come, or never comes."""
+        if self.maintainer.has_rows:
+            return Truth.TRUE
+        waits = not all(table.is_empty for table in self.waiting.live)
+        return Truth.POSSIBLE if waits or self._may_start() else Truth.NEVER
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every key's values that rule rows out are remembered (`Pair.remembers`).
+
+        Else a row that a key rules out already may be taken to wait until its deadline.
+        """
+        sides, seen = self.waiting.pair.sides, self.waiting.seen
+        return all(s.key is None or seen[part] is not None for part, s in enumerate(sides))
+
+    @property
+    def until(self) -> int | None:
+        """The latest clock at which rows of both parts may still come; None: no limit."""
+        return self.waiting.pair.both_until if self._could_start else None
+
+    def possible(self) -> list[Possible]:
+        """The rows that may still come, as `Outlook.possible` lists them."""
+        found: dict[tuple[Shown, tuple[Wanted, ...]], int | None] = {}
+        for part, side in enumerate(self.waiting.pair.sides):
+            deadline = side.deadline()
+            for row in self.waiting.live[part].rows():
+                shown = self._shown(part, row)
+                if self._is_answered(part, row, shown):
+                    continue
+                for wanted in self._wanted(1 - part):
+                    _put(found, (shown, (wanted,)), deadline(row))
+        if self._may_start() and not self._is_less_needed():
+            nothing = tuple(None for _ in self._columns)
+            for one in self._wanted(0):
+                for other in self._wanted(1):
+                    needs = tuple(sorted({one, other}, key=_by_stream))
+                    _put(found, (nothing, needs), self.waiting.pair.both_until)
+        columns = self.pattern.columns
+        listed = [
+            Possible(dict(zip(columns, shown, strict=True)), needs, until)
+            for (shown, needs), until in found.items()
+        ]
+        return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
+
+    def _is_less_needed(self) -> bool:
+        """Whether the row of which nothing is known holds, or is there with fewer needs."""
+        if not self._columns and self.maintainer.has_rows:
+            return True
+        return not self.waiting.pair.relation.tests and any(
+            not positions and not table.is_empty
+            for positions, table in zip(self._positions, self.waiting.live, strict=True)
+        )
+
+    def _is_answered(self, part: int, row: Binding, shown: Shown) -> bool:
+        """Whether the row holds already, so that nothing more is needed for it."""
+        return not self._partial[part] and self._holds(part, shown)
+
+    def _wanted(self, part: int) -> list[Wanted]:
+        side = self.waiting.pair.sides[part]
+        streams = self.waiting.open[part]
+        return [Wanted(f.stream, str(f.relation.node)) for f in side.feeders if f.stream in streams]
+
+    def _may_start(self) -> bool:
+        """Whether rows of both parts may still come and meet."""
+        until = self.waiting.pair.both_until
+        return all(self.waiting.open) and (until is None or until >= self.waiting.tree.clock)
+
+    def _shown(self, part: int, row: Binding) -> Shown:
+        shown: list[Any] = [None] * len(self._columns)
+        for at, position in self._known[part]:
+            shown[at] = row[position]
+        return tuple(shown)
+
+    # Never ----------------------------------------------------------------------------------------
+
+    def never(self, ended: Iterable[Ended]) -> list[Change]:
+        """The matches under way that can no longer be completed, given the rows that left."""
+        found: dict[Shown, None] = {}
+        for each in ended:
+            shown = self._shown(each.part, each.row)
+            if shown not in found and not self._may_hold(each, shown):
+                found[shown] = None
+        could_start, self._could_start = self._could_start, self._may_start()
+        if could_start and not self._could_start and self._starts_late:
+            nothing = tuple(None for _ in self._columns)
+            if self.truth is Truth.NEVER:
+                found[nothing] = None
+        columns = self.pattern.columns
+        return [Change("never", Row(columns, shown)) for shown in found]
+
+    def _may_hold(self, ended: Ended, shown: Shown) -> bool:
+        """Whether a row that agrees with these values holds, or may come."""
+        part, row = ended.part, ended.row
+        live = self.waiting.live
+        if self._holds(part, shown):
+            return True
+        positions = self._positions[part]
+        if positions:
+            if live[part].has(positions, tuple(row[i] for i in positions)):
+                return True
+        elif not live[part].is_empty:
+            return True
+        return self._may_come_again(part, row) and (
+            self._meets_waiting(part, row) or self._meets_new(ended)
+        )
+
+    def _may_come_again(self, part: int, row: Binding) -> bool:
+        """Whether another row of the part that shows the same can come."""
+        waiting, side = self.waiting, self.waiting.pair.sides[part]
+        if not waiting.open[part]:
+            return False
+        shown = self._positions[part]
+        if side.key is not None and side.key[0] in shown:
+            return False  # its node is the only one of its value
+        times = [row[i] for i in shown if i in side.time_positions]
+        return all(int(time) >= waiting.tree.clock for time in times)
+
+    def _meets_waiting(self, part: int, row: Binding) -> bool:
+        """Whether such a row could complete one of the other part that waits."""
+        sides, other = self.waiting.pair.sides, 1 - part
+        table = self.waiting.live[other]
+        columns = [sides[part].columns[i] for i in self._positions[part]]
+        shared = [c for c in columns if c in sides[other].columns]
+        if shared:
+            positions = tuple(sorted(sides[other].columns.index(c) for c in shared))
+            at = {sides[other].columns.index(c): row[sides[part].columns.index(c)] for c in shared}
+            candidates: Iterator[Binding] = (
+                r for r, _ in table.matching(positions, tuple(at[i] for i in positions))
+            )
+        else:
+            candidates = iter(table.rows())
+        fixed = [i for i in self._positions[part] if i in sides[part].time_positions]
+        if not fixed:
+            return next(iter(candidates), None) is not None
+        clock = self.waiting.tree.clock
+        return any(
+            all(
+                all(low.at(each) <= clock for low in window.lows)
+                and all(clock <= high.at(each) for high in window.highs)
+                for window in sides[other].windows
+            )
+            for each in candidates
+        )
+
+    def _meets_new(self, ended: Ended) -> bool:
+        """Whether such a row and a new one of the other part can come."""
+        waiting, part, row = self.waiting, ended.part, ended.row
+        other = 1 - part
+        if not waiting.open[other]:
+            return False
+        key = waiting.pair.sides[other].key
+        if key is not None:
+            column = waiting.pair.sides[other].columns[key[0]]
+            if column in self._columns:  # its value is shown, so the same again
+                value = row[waiting.pair.sides[part].columns.index(column)]
+                if ended.reason == "key" or waiting.has_seen(other, str(value)):
+                    return False
+        clock = waiting.tree.clock
+        if any(i in waiting.pair.sides[part].time_positions for i in self._positions[part]):
+            limit = waiting.pair.sides[part].deadline()(row)
+            return limit is None or limit >= clock
+        until = waiting.pair.both_until
+        return until is None or until >= clock
+
+
+def _put(
+    found: dict[tuple[Shown, tuple[Wanted, ...]], int | None],
+    key: tuple[Shown, tuple[Wanted, ...]],
+    until: int | None,
+) -> None:
+    """The latest deadline over all ways to a row."""
+    if key in found:
+        known = found[key]
+        until = None if known is None or until is None else max(known, until)
+    found[key] = until
+
+
+def _by_stream(wanted: Wanted) -> tuple[str, str]:
+    return wanted.stream, wanted.pattern
+
+
+def _sorting(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value if value is not None else "")

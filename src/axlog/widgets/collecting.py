@@ -1,0 +1,296 @@
+"""Collection: a widget's joins let go of what waits in vain, and views are told what never comes.
+
+The verdicts are `analysis/garbage.py`'s; here they are kept up to date as messages, ends of streams
+and the clock come. Nothing is dropped where a stream may delete, and nothing that an exact answer
+could still need: with and without collection a widget makes the same changes (law 5).
+
+An update that no stream brings (a statement, a new view) may need what was let go. It is brought
+back from the document; where that is not whole (`keep="needed"`) the update is refused by code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from axlog.analysis.garbage import Feeder, Pair, pair_of
+from axlog.analysis.keys import Key, keyed_relations, values_in, values_seen
+from axlog.analysis.scenarios import may_bring
+from axlog.datalog.compile import Column, Relation, compile_pattern
+from axlog.document.reading import Element
+from axlog.document.tree import DOCUMENT_NODE
+from axlog.matching.generate import Answers, Sink
+from axlog.views.counting.feeding import Feeding, feeding, joins_of_two, roots_above
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.prospects import Prospects, can_be_told
+from axlog.views.counting.sites import State
+from axlog.views.counting.waiting import Waiting
+from axlog.views.view import View
+from axlog.widgets.document import Document, Told
+
+Seen = tuple[Waiting, int, str]
+"""A key's value that came: at which join, of which part."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is kept of a widget's joins, for one set of sites, views and calls."""
+
+    waitings: list[Waiting] = field(default_factory=list)
+    prospects: dict[View, Prospects] = field(default_factory=dict)
+
+
+class Collector:
+    """Keeps the joins of one widget free of what waits in vain."""
+
+    def __init__(self, document: Document, drops: bool) -> None:
+        self._document = document
+        self._drops = drops
+        self._found_for: tuple[int, list[View], list[str]] | None = None
+        self._watched = _Watched()
+        self._came: list[Seen] = []  # key values of the message under way
+        self.version = 0  # moves when generated joins are out of date
+        self.next: float = inf  # the clock after which something may have to go
+        document.prospects = self.prospects
+
+    @property
+    def waitings(self) -> list[Waiting]:
+        return self._watched.waitings
+
+    def prospects(self, view: View) -> Prospects | None:
+        """What is known of a view's rows to come without looking at the document; None: nothing.
+
+        What is not certain is said only where there is no document to look at.
+        """
+        with self._document._lock:
+            self.refresh()
+            found = self._watched.prospects.get(view)
+            if found is None or found.is_certain or self._document.forgotten:
+                return found
+            return None
+
+    # Setting up -----------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Look at the joins again if sites, views or calls have changed."""
+        document = self._document
+        views = list(document.views.values())
+        found_for = (document.engine.version, views, sorted(document.tree._calls))
+        if self._found_for == found_for:
+            return
+        self._found_for = found_for
+        old = {waiting.state: waiting for waiting in self.waitings}
+        self._watched = _Watched()
+        if document.engine.sites() and not self._may_delete():  # without views there are none
+            self._watch(old)
+        for state, waiting in old.items():
+            if waiting not in self.waitings and state.waiting is waiting:
+                state.waiting = None
+        self.version += 1
+        self._look_ahead()
+
+    def _may_delete(self) -> bool:
+        tree = self._document.tree
+        return any(tree.call(node).deletes != "no" for node in tree.calls().values())
+
+    def _watch(self, old: dict[State, Waiting]) -> None:
+        document, tree = self._document, self._document.tree
+        engine = document.engine
+        bringing = {s: n for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
+        places = {stream: tree.parent(node) for stream, node in bringing.items()}
+        fed = feeding(engine, places)
+        keyed = self._keyed()
+        found: dict[State, int] = {}
+        for node, state in joins_of_two(engine):
+            feeders = (fed.of(state, 0), fed.of(state, 1))
+            streams = {feeder.stream for each in feeders for feeder in each}
+            if state in fed.entangled or not (streams or state in old):
+                continue
+            if any(engine.is_value_sensitive(places[stream]) for stream in streams):
+                continue
+            self.waitings.append(self._waiting(state, feeders, keyed, old))
+            found[state] = node
+        for view in document.views.values():
+            self._prospect(view, fed, found)
+
+    def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
+        document = self._document
+        found: dict[Relation, list[tuple[Column, Key]]] = {}
+        for view in document.views.values():
+            if isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(
+                    view.maintainer.root, document.tree.facts
+                ).items():
+                    found.setdefault(relation, []).extend(pairs)
+        return found
+
+    def _waiting(
+        self,
+        state: State,
+        feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
+        keyed: dict[Relation, list[tuple[Column, Key]]],
+        old: dict[State, Waiting],
+    ) -> Waiting:
+        pair = pair_of(state.relation, feeders, keyed)
+        known = old.get(state)
+        if known is not None and known.is_for(pair):
+            return known
+        made = Waiting(state, pair, self._document.tree, self._seen(pair, old), drops=self._drops)
+        if known is not None:
+            made.dropped += known.dropped
+        return made
+
+    def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
+        """The key values that are there already, of each part."""
+        document = self._document
+        if document.forgotten:  # only what was remembered is known
+            for waiting in old.values():
+                if waiting.pair.relation is pair.relation:
+                    return waiting.seen[0] or set(), waiting.seen[1] or set()
+            return set(), set()
+        keys = [side.key for side in pair.sides]
+        if any(keys):
+            document.settle()
+        one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
+        return one, other
+
+    def _prospect(self, view: View, fed: Feeding, found: dict[State, int]) -> None:
+        """A view whose rows all come from one join of two, under an exact verdict."""
+        maintainer = view.maintainer
+        if not isinstance(maintainer, Counting) or not can_be_told(maintainer.pattern):
+            return
+        engine, tree = self._document.engine, self._document.tree
+        mine = set(maintainer.root.walk())
+        joining = [
+            state
+            for node in engine.sites()
+            for state in engine.states_at(node)
+            if state.relation in mine and _joins(state.relation) and not state.is_dead
+        ]
+        waiting = joining[0].waiting if len(joining) == 1 else None
+        if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
+            return
+        roots = roots_above(engine, found[waiting.state], waiting.state)
+        streams = {stream for each in waiting.open for stream in each}
+        calls = [tree.call(tree.calls()[stream]) for stream in streams]
+        if (
+            roots is not None
+            and maintainer.root in roots
+            and tree.types is None
+            and waiting.state.relation not in fed.brought
+            and all(call.mode == "stream" and call.most is None for call in calls)
+        ):
+            self._watched.prospects[view] = Prospects(maintainer, waiting)
+
+    # What messages must say -----------------------------------------------------------------------
+
+    def key_sinks(self, stream: str) -> list[tuple[Relation, Sink]]:
+        """The relations of key values that a stream's messages must be matched with too."""
+        tree = self._document.tree
+        place = tree.parent(tree.calls()[stream])
+        path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
+        found: list[tuple[Relation, Sink]] = []
+        for waiting, part, key in self._keys_of(stream):
+            for pattern in key.patterns:
+                values = replace(pattern, outputs=pattern.outputs[:1])  # not the nodes
+                relation = compile_pattern(values).root
+                for _ in path:  # down to what stands just below the place
+                    relation = relation.edges[0].relation
+                found.append((relation.edges[0].relation, self._noting(waiting, part)))
+        return found
+
+    def _noting(self, waiting: Waiting, part: int) -> Sink:
+        came = self._came
+
+        def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
+            came.append((waiting, part, str(row[0])))
+
+        return sink
+
+    def _keys_of(self, stream: str) -> Iterator[tuple[Waiting, int, Key]]:
+        for waiting in self.waitings:
+            for part, side in enumerate(waiting.pair.sides):
+                if side.key is not None and stream in waiting.open[part]:
+                    yield waiting, part, side.key[1]
+
+    def note_forest(self, stream: str, forest: list[Element]) -> None:
+        """The key values of a message that becomes nodes."""
+        tree = self._document.tree
+        place = tree.parent(tree.calls()[stream])
+        for waiting, part, key in self._keys_of(stream):
+            for root in forest:
+                if isinstance(root.tag, str):
+                    for _, value in values_in(key, tree, place, root):
+                        self._came.append((waiting, part, value))
+
+    def forget_message(self) -> None:
+        """The message was refused: nothing of it came."""
+        self._came.clear()
+
+    # After an update ------------------------------------------------------------------------------
+
+    def after(self, told: Told, time: int) -> Told:
+        """What an update has made of it: rows that wait in vain go, views are told `never`."""
+        for waiting, part, value in dict.fromkeys(self._came):
+            waiting.see(part, value)
+        self._came.clear()
+        if self.next < self._document.tree.clock:
+            for waiting in self.waitings:
+                waiting.expire()
+        return self._report(told, time)
+
+    def after_nodes(self, told: Told, time: int) -> Told:
+        """The same after an update that may have ended streams, or brought new ones."""
+        tree = self._document.tree
+        for waiting in self.waitings:
+            for stream in {s for streams in waiting.open for s in streams}:
+                node = tree._calls.get(stream)
+                if node is None or not may_bring(tree, tree.call(node)):
+                    waiting.close(stream)
+                    self.version += 1
+        told = self.after(told, time)
+        self.refresh()
+        return told
+
+    def _report(self, told: Told, time: int) -> Told:
+        ended = {waiting: waiting.take_ended() for waiting in self.waitings}
+        for view, prospects in self._watched.prospects.items():
+            changes = next((each for known, each in told if known is view), None)
+            if changes is not None:
+                prospects.take(changes)
+            never = view.number(prospects.never(ended[prospects.waiting]), time)
+            if changes is not None:
+                changes += never
+            elif never:
+                told.append((view, never))
+        self._look_ahead()
+        return told
+
+    def _look_ahead(self) -> None:
+        limits = [waiting.next_deadline for waiting in self.waitings]
+        limits += [prospects.until for prospects in self._watched.prospects.values()]
+        self.next = min((limit for limit in limits if limit is not None), default=inf)
+
+    # Giving up --------------------------------------------------------------------------------
+
+    @property
+    def has_dropped(self) -> bool:
+        return self._drops and any(waiting.dropped for waiting in self.waitings)
+
+    def detach(self) -> None:
+        """Leave the joins alone: something that no stream brings is about to change.
+
+        Whoever asks for it brings back what was let go, from the document.
+        """
+        for waiting in self.waitings:
+            waiting.state.waiting = None
+        self._watched = _Watched()
+        self._found_for = None
+        self.version += 1
+        self.next = inf
+
+
+def _joins(relation: Relation) -> bool:
+    """Whether a relation brings several things together at its node."""
+    return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)
