@@ -80,8 +80,8 @@ class KeyedNode(NamedTuple):
     where: str | int  # the stream that brings it, or the node
 
 
-def parse_fact(text: str) -> Key:
-    """A declared fact from its text."""
+def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
+    """A declared fact from its text; prefixes are those of `namespaces`."""
     matched = _FACT.fullmatch(text.strip())
     if matched is None:
         raise QueryError(
@@ -90,7 +90,28 @@ def parse_fact(text: str) -> Key:
             expected="`key PATH by PATH trusted` or `key PATH by PATH enforced`",
         )
     path, by = matched[1].strip("/").split("/"), matched[2].split("/")
-    return Key(tuple(path), tuple(by), matched[3] == "enforced")
+    spaces = namespaces or {}
+    return Key(
+        tuple(_expanded(step, spaces) for step in path),
+        tuple(_expanded(step, spaces) for step in by),
+        matched[3] == "enforced",
+    )
+
+
+def _expanded(step: str, namespaces: Mapping[str, str]) -> str:
+    """A step with its prefix, if it has one, replaced by the namespace."""
+    mark = "@" if step.startswith("@") else ""
+    prefix, colon, local = step.removeprefix("@").rpartition(":")
+    if not colon or "{" in prefix:
+        return step
+    if prefix not in namespaces:
+        raise QueryError(
+            "AX206",
+            f"the prefix {prefix!r} of the key's step {step!r} is not declared",
+            expected=", ".join(sorted(namespaces)) or "no prefix",
+            advice="give namespaces={...}",
+        )
+    return f"{mark}{{{namespaces[prefix]}}}{local}"
 
 
 def _axis(step: str) -> Axis:

@@ -113,7 +113,7 @@ class Widget:
             shelf=Shelf(KeyValueStore(cache_path), memory) if cache == "disk" else None,
             types=types,
         )
-        tree.facts = tuple(parse_fact(fact) for fact in facts)
+        tree.facts = tuple(parse_fact(fact, namespaces) for fact in facts)
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
         self._collector = Collector(self.document, drops=collect != "off")
