@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from axlog import __version__
+from axlog.cli import doctor
 from axlog.cli.application import VERBS, application
 from axlog.cli.statements import statements
 from axlog.views.change import Change
@@ -480,3 +481,11 @@ def test_query_without_a_constructor_cannot_be_written_as_xml() -> None:
     done = run("query", "<a><b/></a>", "//b", "--xml")
     assert done.exit_code == 2
     assert "AX211" in done.stderr
+
+
+def test_doctor_names_what_is_missing_and_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor.PARTS, "imaginary", ("no_such_module.inside",))
+    found = {finding.what: finding for finding in doctor.examine()}
+    assert found["python"].state == found["disk"].state == "ok"
+    assert found["imaginary"].state == "missing"
+    assert found["imaginary"].advice == "pip install 'axlog[imaginary]'"

@@ -29,6 +29,7 @@ VERBS = (
     "replay",
     "verify",
     "torture",
+    "doctor",
     "bench",
 )
 
