@@ -18,7 +18,7 @@ from axlog.document.writing import serialise
 from axlog.evaluate.columns import columns_of
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.reference import gather
-from axlog.views.algebraic.deltas import rehung
+from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
 from axlog.views.algebraic.propagation import (
@@ -90,13 +90,18 @@ class Algebraic(Maintainer):
     # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
+        tables = self.look_at(delta)
+        touched = tables.touched.astype(np.int64)
+        slots = [self.relation.with_value(column, touched) for column in self._read]
+        self._before = self._values(np.unique(np.concatenate(slots))) if slots else {}
+
+    def look_at(self, delta: Delta) -> DeltaTables:
+        """What of `before` the rows need; the rest reads the values that changes will show."""
         with columns_of(self.tree) as columns:
             tables = self.engine.before(columns, delta)
             self._propagation = Propagation(self.selections, tables, self.options)
             self._propagation.before(columns)
-        touched = tables.touched.astype(np.int64)
-        slots = [self.relation.with_value(column, touched) for column in self._read]
-        self._before = self._values(np.unique(np.concatenate(slots))) if slots else {}
+        return tables
 
     def after(self, delta: Delta) -> list[Change]:
         if self.unseen:  # it was read seldom until now

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class Report:
     reason: str = ""
     evaluated: list[Term] = field(default_factory=list)
     facts: dict[int, Facts] = field(default_factory=dict)
+    expression: float = 0.0  # seconds it took to know which terms are left
     moved: int = 0  # nodes on one side of the update only
     scanned: int = 0  # nodes that stay and were looked at
     costs: list[tuple[frozenset[int], int, bool]] = field(default_factory=list)
@@ -292,9 +294,11 @@ class Propagation:
 
     def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
         """The terms of one side that are left."""
+        start = perf_counter()
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
         terms = self._terms(era.sign, facts)
+        self.report.expression += perf_counter() - start
         if terms is None:
             return None
         past = self._past if era.sign < 0 else None

@@ -41,6 +41,7 @@ class Result:
     ratios: list[Ratio] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    pairs: list[dict[str, Any]] = field(default_factory=list)  # rows of a table, for JSON
     skipped: str | None = None  # why it could not run
 
     def compare(

@@ -21,6 +21,8 @@ from axlog.workloads.benchmarks.pipelines import pipelines
 from axlog.workloads.benchmarks.records import records
 from axlog.workloads.benchmarks.reevaluation import reevaluation
 from axlog.workloads.benchmarks.strategies import strategies
+from axlog.workloads.benchmarks.tods import tods
+from axlog.workloads.benchmarks.tods_parts import by_size
 
 Run = Callable[[], Result]
 
@@ -98,6 +100,16 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),
         quick=lambda: strategies(3, 5000, (10, 50, 100), (0.1, 0.5, 0.9), (10,), 50),
         full=strategies,
+    ),
+    "tods": Benchmark(
+        tiny=lambda: tods((0.02,), ("X1_L", "X3_A", "B5_L"), times=1),
+        quick=lambda: tods((0.1, 1.0, 10.0)),
+        full=lambda: tods((0.1, 1.0, 10.0, 50.0, 100.0)),
+    ),
+    "choice": Benchmark(
+        tiny=lambda: by_size(0.02, (1, 3), 1),
+        quick=lambda: by_size(10.0, (1, 3, 10, 30, 100), 3),
+        full=lambda: by_size(10.0, (1, 3, 10, 30, 100, 300, 1000), 5),
     ),
 }
 SIZES = ("tiny", "quick", "full")
