@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from axlog.document import pending
 from axlog.document.delta import Delta
-from axlog.document.tree import Tree
+from axlog.document.tree import ELEMENT, Tree
+from axlog.document.updates import Insert, Operation, Where
 from axlog.document.xml import load
 from axlog.errors import AxlogError
 from axlog.language.pattern import Pattern
@@ -86,8 +87,19 @@ def options(random: Random, law: str) -> Options:
     )
 
 
+def everywhere(random: Random, tree: Tree) -> list[Operation]:
+    """One fragment put into most elements, as statements do."""
+    content = small_cases.content(random, attributes=False)
+    elements = [node for node in tree.subtree(0) if tree._kind[node] == ELEMENT]
+    return [Insert(Where.LAST, node, content) for node in elements if random.random() < 0.8]
+
+
 def update(random: Random, tree: Tree, watchers: list[Watcher]) -> None:
-    operations = small_cases.operations(random, tree, random.choice((1, 3, 6)))
+    operations = (
+        everywhere(random, tree)
+        if len(tree) < 60 and random.random() < 0.3
+        else small_cases.operations(random, tree, random.choice((1, 3, 6)))
+    )
     try:
         pending.apply(tree, operations, tree.clock + random.choice((0, 1)), watchers)
     except AxlogError:  # a refused update must change nothing, which the rows show

@@ -96,6 +96,16 @@ def test_snowcaps_follow_insertions_deletions_and_renames() -> None:
     assert watch.views[0].report.costs[0][2]
 
 
+def test_a_snowcap_grows_by_a_branch_beside_its_last_node() -> None:
+    """What stays below a row that another branch makes new: ΔT' ⋈ R_c of proposition 3.13."""
+    watch = Watch(load("<r>1<a/></r>"), ("match /r[a/b]/text(), //c", LEVELS))
+    watch.insert("/r/a", "<b/>")
+    watch.insert("/r", "<c/>")
+    (row,) = watch.views[0].rows()
+    assert row.count == 1
+    assert watch.views[0].report.costs[0][2]
+
+
 def test_an_update_that_turns_a_compared_value_leaves_the_snowcap_behind() -> None:
     query = 'match /r/a#x[b = "1"][c]/d#y return x.id, y.id'
     watch = Watch(load("<r>" + "<a><b>1</b><c/><d/></a>" * 3 + "</r>"), (query, LEVELS))

@@ -43,6 +43,9 @@ class Delta:
     changed: list[Changed] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    copies: dict[int, list[int]] = field(default_factory=dict)
+    """Roots built from the same element, by its identity: subtrees that are alike. Some may not
+    have been added."""
 
     def __bool__(self) -> bool:
         return bool(self.removed or self.added or self.changed)

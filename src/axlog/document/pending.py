@@ -264,8 +264,7 @@ class Plan:
 
     def _build(self, content: Content, parent: int) -> tuple[list[int], list[int]]:
         """Nodes for content, hanging nowhere: attributes, and the rest."""
-        attributes: list[int] = []
-        nodes: list[int] = []
+        attributes, nodes = list[int](), list[int]()
         above = -1
         for item in content:
             if isinstance(item, Attribute):
@@ -284,6 +283,7 @@ class Plan:
                 )  # fmt: skip
                 nodes += built
                 self._new += built
+                self.delta.copies.setdefault(id(item), []).extend(built)
         return attributes, nodes
 
     def _build_attribute(self, item: Attribute) -> int:

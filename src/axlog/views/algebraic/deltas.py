@@ -14,7 +14,7 @@ terms of what went are evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -26,25 +26,39 @@ from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.structural import ancestors, passing, subtrees
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
 
+FEWEST_COPIES = 4
+"""With fewer copies of a fragment, walking each is as quick."""
+
 
 class NodeTable:
-    """Nodes that come or go together, split by label as views ask for them."""
+    """Nodes that come or go together, split by label as views ask for them.
 
-    def __init__(self, nodes: Handles) -> None:
+    With `copies` the nodes are those of fragments brought to many places: each a matrix with a row
+    for every copy. What is asked of the nodes is asked of the first row alone.
+    """
+
+    def __init__(self, nodes: Handles, copies: Sequence[Handles] = ()) -> None:
         self.nodes = nodes
+        self.copies = copies
         self._kinds: Handles | None = None
         self._labels: Handles = NOTHING
         self._by_label: dict[tuple[int, int], Handles] = {}
 
-    def passing(self, columns: Columns, step: PatternNode) -> Handles:
-        """The nodes that pass a pattern node's test."""
-        found = self.candidates(columns, step)
-        if isinstance(step.test, Literal):
-            found = found[passing(columns, found, step)]
-        return found
+    def members(
+        self, columns: Columns, step: PatternNode, select: Callable[[Handles], Handles]
+    ) -> Handles:
+        """The nodes that pass a pattern node's test and a selection of what is below them."""
+        if not self.copies:
+            return select(_passing(columns, self.candidates(columns, step), step))
+        found = []
+        for matrix in self.copies:
+            first = matrix[0]
+            own = select(_passing(columns, first[_is_candidate(columns, first, step)], step))
+            found.append(matrix[:, np.isin(first, own)].ravel())
+        return np.concatenate(found)
 
     def candidates(self, columns: Columns, step: PatternNode) -> Handles:
-        """The same, but for a text any text; worked out once for each label."""
+        """The nodes that pass a test, but for a text any text; once for each label."""
         match step.test:
             case Name(label=label):
                 is_attribute = step.axis is Axis.ATTRIBUTE
@@ -57,13 +71,39 @@ class NodeTable:
     def _labelled(self, columns: Columns, kind: int, label: int) -> Handles:
         known = self._by_label.get((kind, label))
         if known is None:
-            if self._kinds is None:
-                self._kinds, self._labels = columns.kind[self.nodes], columns.label[self.nodes]
-            is_wanted = self._kinds == kind
-            if kind != TEXT:
-                is_wanted &= self._labels == label
-            known = self._by_label[kind, label] = self.nodes[is_wanted]
+            known = self._by_label[kind, label] = self._split(columns, kind, label)
         return known
+
+    def _split(self, columns: Columns, kind: int, label: int) -> Handles:
+        if self.copies:
+            parts = []
+            for matrix in self.copies:
+                is_wanted = columns.kind[matrix[0]] == kind
+                if kind != TEXT:
+                    is_wanted &= columns.label[matrix[0]] == label
+                parts.append(matrix[:, is_wanted].ravel())
+            return np.concatenate(parts)
+        if self._kinds is None:
+            self._kinds, self._labels = columns.kind[self.nodes], columns.label[self.nodes]
+        is_wanted = self._kinds == kind
+        if kind != TEXT:
+            is_wanted &= self._labels == label
+        found: Handles = self.nodes[is_wanted]
+        return found
+
+
+def _is_candidate(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
+    if isinstance(step.test, Literal):
+        is_text: Mask = columns.kind[nodes] == TEXT
+        return is_text
+    return passing(columns, nodes, step)
+
+
+def _passing(columns: Columns, nodes: Handles, step: PatternNode) -> Handles:
+    """Of candidates, those that pass the test: for a text, those with its string."""
+    if isinstance(step.test, Literal):
+        return nodes[passing(columns, nodes, step)]
+    return nodes
 
 
 @dataclass(slots=True)
@@ -97,8 +137,51 @@ def before(columns: Columns, delta: Delta) -> DeltaTables:
 
 def after(tree: Tree, tables: DeltaTables) -> None:
     """CD+: what has come."""
-    if tables.delta.added:
-        tables.added = NodeTable(subtrees(tree, tables.delta.added))
+    delta = tables.delta
+    if not delta.added:
+        return
+    copies = copies_of(tree, delta)
+    if copies:
+        tables.added = NodeTable(np.concatenate([m.ravel() for m in copies]), copies)
+    else:
+        tables.added = NodeTable(subtrees(tree, delta.added))
+
+
+def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
+    """All that was added as copies of fragments: for each a row for every copy; or nothing.
+
+    The nodes of a copy are alike and mostly stand in the columns as those of the first do; that
+    the links between them are the same too proves it.
+    """
+    known = set(delta.added)
+    groups = [handles([r for r in roots if r in known]) for roots in delta.copies.values()]
+    if sum(map(len, groups)) != len(known) or max(map(len, groups)) < FEWEST_COPIES:
+        return []
+    found = []
+    for roots in groups:
+        first = handles(list(tree.subtree(int(roots[0])))) if len(roots) else NOTHING
+        matrix = roots[:, None] + (first - first[:1])[None, :]
+        if len(roots) and not _are_alike(tree, matrix):
+            return []
+        if len(roots):
+            found.append(matrix)
+    return found
+
+
+def _are_alike(tree: Tree, matrix: Handles) -> bool:
+    """Whether the links inside every row are those inside the first."""
+    if matrix.max() >= len(tree._kind) or matrix.min() < 0:
+        return False
+    order = np.argsort(matrix[0])
+    for column, start in ((tree._first, 0), (tree._next, 1)):
+        links = np.frombuffer(column, dtype=np.int32)[matrix[:, start:]]
+        is_none = links[0] == NONE
+        places = order[np.searchsorted(matrix[0][order], links[0][~is_none])]
+        if not (links[:, is_none] == NONE).all():
+            return False
+        if not (links[:, ~is_none] == matrix[:, places]).all():
+            return False
+    return True
 
 
 @contextmanager
@@ -126,10 +209,12 @@ class Era:
         candidates: Callable[[int], Handles],
         members: Callable[[int], Handles],
         restates: bool,
+        copies: Sequence[Handles] = (),
     ) -> None:
         self.sign = sign
         self.is_moving = is_moving
         self.restates = restates  # whether some node is on both sides
+        self.copies = () if restates else copies  # all nodes of this side, as rows alike
         self.candidates = candidates
         self._members: dict[int, Handles] = {}
         self._work_out = members

@@ -27,7 +27,7 @@ from axlog.views.algebraic.deltas import Era
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
-from axlog.views.algebraic.tables import Integers, Table, joined, node_column
+from axlog.views.algebraic.tables import Column, Integers, Table, joined, node_column, stacked
 from axlog.views.algebraic.terms import Term
 
 Past = Mapping[tuple[int, int], int]
@@ -55,6 +55,7 @@ class Evaluation:
         self._past = past
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
+        self._matched: list[Evaluation] | None = None
         self.scanned = 0  # nodes that stay and were looked at below the nodes reached
         self.work = 0  # the same for the last term
         self.served = False  # whether a kept snowcap served the last term
@@ -65,8 +66,29 @@ class Evaluation:
         """A whole subpattern with every node bound in the delta."""
         known = self._inside.get(number)
         if known is None:
-            known = self._inside[number] = self._evaluated_inside(self.shape.nodes[number])
+            node = self.shape.nodes[number]
+            made = self._instantiated(node) if self.era.copies else self._evaluated_inside(node)
+            known = self._inside[number] = made
         return known
+
+    def _instantiated(self, node: ShapeNode) -> Table:
+        """The same where fragments came to many places: each is matched once, then put everywhere.
+
+        Right because what is inside a fragment is the same in every copy, and nothing in one copy
+        is above or below another.
+        """
+        if self._matched is None:
+            self._matched = [self._on_first_copy(matrix[0]) for matrix in self.era.copies]
+        matched = [evaluation.inside(node.number) for evaluation in self._matched]
+        pairs = zip(matched, self.era.copies, strict=True)
+        return stacked([_in_every_copy(table, matrix) for table, matrix in pairs])
+
+    def _on_first_copy(self, nodes: Handles) -> Evaluation:
+        def members(number: int) -> Handles:
+            return self.selections.members(self.columns, self.shape.nodes[number], nodes)
+
+        era = Era(1, self._is_moving, members, members, False)
+        return Evaluation(self.columns, self.selections, era)
 
     def _evaluated_inside(self, node: ShapeNode) -> Table:
         if not node.below:
@@ -308,3 +330,17 @@ class Evaluation:
         for below in node.below:
             table = joined(table, self._lifted(self._whole(below, term), below), own)
         return table
+
+
+def _in_every_copy(table: Table, matrix: Handles) -> Table:
+    """What was matched in the first copy of a fragment, in all of them."""
+    first = matrix[0]
+    order = np.argsort(first)
+    columns: dict[Column, Integers] = {}
+    for name, values in table.columns.items():
+        if name.kind == "node":
+            places = order[np.searchsorted(first[order], values)]
+            columns[name] = matrix[:, places].ravel().astype(np.int64)
+        else:
+            columns[name] = np.tile(values, len(matrix))
+    return Table(columns, np.tile(table.counts, len(matrix)))

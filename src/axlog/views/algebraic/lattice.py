@@ -3,10 +3,11 @@
 P5 3.5: the part of a term that stays is a snowcap (definition 3.11, proposition 3.12). A snowcap is
 kept from a smaller one and a leaf (proposition 3.13): with c the node that T has and T' has not,
 
-    ΔT = T' ⋈ Δ_c  +  ΔT' ⋈ Δ_c                      (what stays has no new node above it)
+    ΔT = T' ⋈ Δ_c  +  ΔT' ⋈ Δ_c  +  ΔT' ⋈ R_c
 
-so kept snowcaps come in chains, one for each level. Of T only the columns are kept that a term can
-join on or a row can show; what else T has is in the counts.
+(the last where c's parent stays, in rows of ΔT' that are new by another branch), so kept snowcaps
+come in chains, one for each level. Of T only the columns are kept that a term can join on or a row
+can show; what else T has is in the counts.
 
 The leaves are the document's own partitions and cost nothing. Snowcaps are the engine's, not the
 view's: views whose patterns begin alike share them. An update takes from each what goes and works
@@ -20,6 +21,7 @@ Not kept: snowcaps with `or`, `not` or shown values in them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -215,7 +217,7 @@ class Lattice:
 
         def members(number: int) -> Handles:
             node = snowcap.shape.nodes[number]
-            return selections.selected(columns, node, table.passing(columns, node.step))
+            return table.members(columns, node.step, partial(selections.selected, columns, node))
 
         def candidates(number: int) -> Handles:
             return table.candidates(columns, snowcap.shape.nodes[number].step)
@@ -226,31 +228,37 @@ class Lattice:
         return Selections(columns.tree, snowcap.shape, self._codes)
 
     def _difference(self, columns: Columns, snowcap: Snowcap, era: Era) -> Table:
-        """T' ⋈ Δ_c + ΔT' ⋈ Δ_c."""
-        node = snowcap.last
+        """T' ⋈ Δ_c + ΔT' ⋈ Δ_c + ΔT' ⋈ R_c."""
+        node, key = snowcap.last, snowcap.shape.key
+        above = node_column(node.above)
         evaluation = Evaluation(columns, self._selections(columns, snowcap), era)
         leaf = evaluation.leaf_below_its_parent(node.number)
-        if not len(leaf):
-            return nothing(snowcap.shape.key)
-        above = node_column(node.above)
         smaller = snowcap.smaller
-        if smaller is None or node.above == ROOT:
-            parts = [leaf] if smaller is None else self._beside_root(smaller, leaf, era)
-        else:
-            moved = smaller.gone if era.sign < 0 else smaller.come
-            parts = [looked_up(smaller.relation, leaf, above)]
+        if smaller is None:
+            return together([leaf.keeping(key)], key)
+        moved = self._with_parent(smaller.gone if era.sign < 0 else smaller.come, above)
+        parts: list[Table] = []
+        if len(leaf):
+            stays = above in smaller.relation.names
+            parts.append(
+                looked_up(smaller.relation, leaf, above)
+                if stays
+                else joined(leaf, self._with_parent(smaller.relation.table(), above), above)
+            )
             if len(moved):
                 parts.append(joined(leaf, moved, above))
-        return together([part.keeping(snowcap.shape.key) for part in parts], snowcap.shape.key)
+        if len(moved):
+            contexts = np.unique(moved.columns[above]).astype(np.int32)
+            contexts = contexts[~era.is_moving[contexts]]
+            parts.append(joined(evaluation.cold(node.number, contexts), moved, above))
+        return together([part.keeping(key) for part in parts], key)
 
     @staticmethod
-    def _beside_root(smaller: Snowcap, leaf: Table, era: Era) -> list[Table]:
-        """The same where the node hangs on the document, which is in every row."""
-        moved = smaller.gone if era.sign < 0 else smaller.come
-        root = node_column(ROOT)
-        tables = [smaller.relation.table(), *([moved] if len(moved) else [])]
-        rooted = [Table({**t.columns, root: np.zeros(len(t), np.int64)}, t.counts) for t in tables]
-        return [joined(leaf, table, root) for table in rooted]
+    def _with_parent(table: Table, above: Column) -> Table:
+        """With the node that the last one hangs on; the document node is in no column."""
+        if above in table.columns:
+            return table
+        return Table({**table.columns, above: np.zeros(len(table), np.int64)}, table.counts)
 
     def _moved(self, snowcap: Snowcap, table: Table) -> None:
         if len(table):

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from time import perf_counter
+from functools import partial
+from time import thread_time
 
 import numpy as np
 
@@ -119,8 +120,8 @@ class Propagation:
         """Note the nodes that go, and those that may be turned."""
         for node in self.shape.nodes[1:]:
             if node.conditions:  # others can be asked when the nodes are out
-                going = self.tables.removed.passing(columns, node.step)
-                self._removed[node.number] = self.selections.selected(columns, node, going)
+                select = partial(self.selections.selected, columns, node)
+                self._removed[node.number] = self.tables.removed.members(columns, node.step, select)
             watched = self.tables.touched if node.reads_below else self.tables.changed
             if len(watched):
                 was = self.selections.members(columns, node, watched)
@@ -250,7 +251,8 @@ class Propagation:
 
         def selected(table: NodeTable, number: int) -> Handles:
             node = self.shape.nodes[number]
-            return self.selections.selected(columns, node, table.passing(columns, node.step))
+            select = partial(self.selections.selected, columns, node)
+            return table.members(columns, node.step, select)
 
         def old(number: int) -> Handles:
             gone = self._removed.get(number)
@@ -269,7 +271,14 @@ class Propagation:
         restates = bool(len(restated)) or unseen is not None
         return (
             Era(-1, is_moving, lambda n: known(self.tables.removed, n), old, restates),
-            Era(1, is_moving, lambda n: known(self.tables.added, n), new, restates),
+            Era(
+                1,
+                is_moving,
+                lambda n: known(self.tables.added, n),
+                new,
+                restates,
+                self.tables.added.copies,
+            ),
         )
 
     # Rows -----------------------------------------------------------------------------------------
@@ -294,11 +303,11 @@ class Propagation:
 
     def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
         """The terms of one side that are left."""
-        start = perf_counter()
+        start = thread_time()
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
         terms = self._terms(era.sign, facts)
-        self.report.expression += perf_counter() - start
+        self.report.expression += thread_time() - start
         if terms is None:
             return None
         past = self._past if era.sign < 0 else None
@@ -366,7 +375,7 @@ def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Re
 
     def members(number: int) -> Handles:
         node = shape.nodes[number]
-        return selections.selected(columns, node, table.passing(columns, node.step))
+        return table.members(columns, node.step, partial(selections.selected, columns, node))
 
     era = Era(1, is_moving, members, members, False)
     numbers = range(1, len(shape.nodes))

@@ -122,6 +122,16 @@ def sorted_by(columns: Sequence[Integers]) -> Integers:
     return np.lexsort(columns[::-1])
 
 
+def stacked(tables: Sequence[Table]) -> Table:
+    """The rows of several tables of the same columns, as they are."""
+    if len(tables) == 1:
+        return tables[0]
+    return Table(
+        {name: np.concatenate([t.columns[name] for t in tables]) for name in tables[0].columns},
+        np.concatenate([t.counts for t in tables]),
+    )
+
+
 def together(tables: Sequence[Table], columns: Iterable[Column]) -> Table:
     """The rows of several tables, distinct, those whose counts come to nothing left out."""
     wanted = tuple(columns)
