@@ -146,7 +146,7 @@ def test_a_view_feeds_another_widget_through_a_channel(
         '<b><ax:call xmlns:ax="urn:axlog" stream="rows" deletes="yes"/></b>',
         views={"again": "match /b/row/x/$y return $y"},
     )
-    sink, source = ChannelSink(channel), ChannelSource(channel, "rows", "second")
+    sink, source = ChannelSink(channel, "rows", "first"), ChannelSource(channel, "rows", "second")
     source.read(None, 1)
     for batch, changes in enumerate(
         [

@@ -28,14 +28,20 @@ SOURCES = {
     "table": "axlog.connectors.alerters.tables:TABLE",
 }
 SINKS = {
+    "cloudevents": "axlog.connectors.publishers.webhooks:CLOUDEVENTS",
     "console": "axlog.connectors.sinks.console:CONSOLE",
     "delta": "axlog.connectors.sinks.delta:DELTA",
+    "feed": "axlog.connectors.publishers.feeds:FEED",
     "http": "axlog.connectors.sinks.http:HTTP",
     "jsonl": "axlog.connectors.sinks.jsonl:JSONL",
+    "mail": "axlog.connectors.publishers.mail:MAIL",
     "memory": "axlog.connectors.sinks.memory:MEMORY",
+    "page": "axlog.connectors.publishers.pages:PAGE",
     "parquet": "axlog.connectors.sinks.parquet:PARQUET",
     "parquet-log": "axlog.connectors.sinks.parquet_log:PARQUET_LOG",
     "sql": "axlog.connectors.sinks.sql:SQL",
+    "webhook": "axlog.connectors.publishers.webhooks:WEBHOOK",
+    "xml": "axlog.connectors.publishers.pages:XML",
 }
 CHANNELS = {
     "http": "axlog.connectors.channels.http:HTTP",

@@ -3,7 +3,7 @@
 As a source, a position is a sequence number. What the channel's filter dropped moves the position,
 not the document's clock: a source has updates only, so a filter goes with a source only where the
 runner is told times in another way. As a sink, a change becomes updates (`channels/rows.py`) with
-the view's own numbers, so that a batch that is written again publishes nothing twice.
+the batch's numbers, so that a batch that is written again publishes nothing twice.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Position, Reading
 from axlog.matching.filters import Filter
 from axlog.views.change import Change
+
+_MOST_IN_BATCH = 1 << 24  # Redis counts in floating point
 
 
 class ChannelSource:
@@ -62,16 +64,16 @@ class ChannelSink:
 
     exactly_once = True
 
-    def __init__(self, channel: Channel, run: str = "") -> None:
+    def __init__(self, channel: Channel, stream: str, producer: str) -> None:
         self.channel = channel
-        self.run = run
+        self.stream = stream
+        self.producer = producer
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Publish the changes of a batch."""
-        for change in changes:
-            view = change.view or "view"
-            for at, update in enumerate(updates_of(change, view)):
-                self.channel.publish(update, (f"{self.run}/{view}", 2 * change.sequence + at))
+        """Publish the changes of a batch; numbered by the batch, so that none comes twice."""
+        updates = [update for change in changes for update in updates_of(change, self.stream)]
+        for at, update in enumerate(updates):
+            self.channel.publish(update, (self.producer, batch * _MOST_IN_BATCH + at))
 
     def close(self) -> None:
         self.channel.close()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from axlog.connectors.kinds import Options, Origin, SinkKind
+from axlog.connectors.publishers.envelopes import ENVELOPES
 from axlog.connectors.sinks.files import read_state, replace_file, unwritable
 from axlog.views.change import Change
 
@@ -24,6 +25,9 @@ class JsonLinesOptions(Options):
     """Options of the sink `jsonl`."""
 
     path: str = Field(description="The file; {view} in it makes one for each view.")
+    envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] | None = Field(
+        default=None, description="The form of other systems; axlog's own log without it."
+    )
 
 
 class JsonLinesSink:
@@ -35,6 +39,7 @@ class JsonLinesSink:
         self.path = origin.path(options.path)
         self.state = self.path.with_name(self.path.name + ".state")
         self.run = origin.run
+        self.envelope = options.envelope
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             last = read_state(self.state)
@@ -53,7 +58,7 @@ class JsonLinesSink:
         """Append a batch, unless it is there."""
         if batch <= self._batch:
             return
-        lines = [json.dumps(logged(batch, change), ensure_ascii=False) for change in changes]
+        lines = [json.dumps(one, ensure_ascii=False) for one in self._written(batch, changes)]
         try:
             if lines:
                 self._file.write(("\n".join(lines) + "\n").encode())
@@ -64,6 +69,11 @@ class JsonLinesSink:
         except OSError as error:
             raise unwritable(self.path, error) from error
         self._batch = batch
+
+    def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
+        if self.envelope is None:
+            return (logged(batch, change) for change in changes)
+        return ENVELOPES[self.envelope](self.run, batch, changes)
 
     def close(self) -> None:
         """Close the file."""

@@ -1,0 +1,113 @@
+"""Changes in the forms that other systems read.
+
+    native       {"op": "insert", "row": {...}, "view": "late", "batch": 3, ...}
+    debezium     {"before": null, "after": {...}, "op": "c", "ts_ms": ..., "source": {...}}
+    feldera      {"insert": {...}} or {"delete": {...}}; a modified row is both
+    subscribe    {"mz_timestamp": 3, "mz_progressed": false, "mz_diff": 1, ...row}, and after each
+                 batch {"mz_timestamp": 4, "mz_progressed": true}: nothing before 4 will come
+    cloudevents  {"specversion": "1.0", "id": ..., "type": "axlog.change.insert", "data": native}
+
+Every change has an id made of the run, the batch and its place in the batch, the same whenever the
+batch is written again: receivers drop what they have by it. `never` changes no table, so only
+`native` and `cloudevents` tell it. Timestamps of `subscribe` are batch numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from axlog.views.change import Change, Row
+
+Written = dict[str, Any]
+Envelope = Callable[[str, int, Sequence[Change]], Iterator[Written]]
+_OPS = {"insert": "c", "update": "u", "delete": "d"}
+
+
+def change_id(run: str, batch: int, at: int) -> str:
+    """The id of a change: its place in a run."""
+    return f"{run or 'run'}-{batch}-{at}"
+
+
+def native(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+    for at, change in enumerate(changes):
+        yield {
+            "id": change_id(run, batch, at),
+            "batch": batch,
+            "view": change.view,
+            **change.plain(),
+            "time": change.time,
+            "sequence": change.sequence,
+        }
+
+
+def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+    for at, change in enumerate(changes):
+        if change.op == "never":
+            continue
+        lost, gained = lost_and_gained(change)
+        milliseconds = change.time // 1000
+        yield {
+            "before": None if lost is None else lost.plain(),
+            "after": None if gained is None else gained.plain(),
+            "op": _OPS[change.op],
+            "ts_ms": milliseconds,
+            "source": {
+                "connector": "axlog",
+                "name": run,
+                "table": change.view,
+                "ts_ms": milliseconds,
+                "sequence": change_id(run, batch, at),
+            },
+        }
+
+
+def feldera(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+    for change in changes:
+        lost, gained = lost_and_gained(change)
+        if lost is not None:
+            yield {"delete": lost.plain()}
+        if gained is not None:
+            yield {"insert": gained.plain()}
+
+
+def subscribe(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+    for change in changes:
+        for row, diff in zip(lost_and_gained(change), (-1, 1), strict=True):
+            if row is not None:
+                marks = {"mz_timestamp": batch, "mz_progressed": False, "mz_diff": diff}
+                yield {**marks, **row.plain()}
+    yield {"mz_timestamp": batch + 1, "mz_progressed": True}
+
+
+def cloudevents(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+    for at, written in enumerate(native(run, batch, changes)):
+        yield {
+            "specversion": "1.0",
+            "id": change_id(run, batch, at),
+            "source": f"urn:axlog:{run or 'run'}",
+            "type": f"axlog.change.{written['op']}",
+            "subject": written["view"],
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "datacontenttype": "application/json",
+            "data": written,
+        }
+
+
+ENVELOPES: dict[str, Envelope] = {
+    "native": native,
+    "debezium": debezium,
+    "feldera": feldera,
+    "subscribe": subscribe,
+    "cloudevents": cloudevents,
+}
+
+
+def lost_and_gained(change: Change) -> tuple[Row | None, Row | None]:
+    """The row that a change takes away and the one it brings."""
+    if change.op == "update":
+        return change.before, change.row
+    if change.op == "delete":
+        return change.row, None
+    return None, change.row if change.op == "insert" else None
