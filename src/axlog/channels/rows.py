@@ -30,9 +30,9 @@ def key_of(row: Row) -> str:
     return blake2b(written.encode(), digest_size=16).hexdigest()
 
 
-def row_xml(row: Row) -> str:
-    """A row as a tree."""
-    top = etree.Element(ROW, key=key_of(row))
+def row_xml(row: Row, *, is_keyed: bool = True) -> str:
+    """A row as a tree; without a key where nothing is ever deleted."""
+    top = etree.Element(ROW, {"key": key_of(row)} if is_keyed else {})
     for column, value in row.plain().items():
         cell = etree.SubElement(top, _name(column))
         if column.endswith(".cont") and isinstance(value, str):
@@ -56,8 +56,11 @@ def _name(column: str) -> str:
     return kept if kept[:1].isalpha() or kept[:1] == "_" else f"_{kept}"
 
 
-def updates_of(change: Change, stream: str) -> list[StreamUpdate]:
-    """What a change of a view brings to a stream that the view feeds."""
+def updates_of(change: Change, stream: str, *, is_keyed: bool = True) -> list[StreamUpdate]:
+    """What a change of a view brings to a stream that the view feeds.
+
+    A key is a value like any other: where rows go round in a cycle, they have none.
+    """
     at = seconds(change.time) if change.time else None
     found = []
     lost = change.before if change.op == "update" else change.row if change.op == "delete" else None
@@ -65,7 +68,7 @@ def updates_of(change: Change, stream: str) -> list[StreamUpdate]:
         pattern = f'match /{ROW}[@key = "{key_of(lost)}"]'
         found.append(StreamUpdate(stream, "delete", pattern, at))
     if change.op in ("insert", "update"):
-        found.append(StreamUpdate(stream, "insert", row_xml(change.row), at))
+        found.append(StreamUpdate(stream, "insert", row_xml(change.row, is_keyed=is_keyed), at))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from axlog.analysis.keys import parse_fact
-from axlog.connectors.kinds import Secret, SinkKind, SourceKind
+from axlog.connectors.kinds import ChannelKind, Secret, SinkKind, SourceKind
 from axlog.connectors.paths import MessagePath
 from axlog.document.reading import Element
 from axlog.document.schema_sources import read_types
@@ -27,6 +27,7 @@ from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, t
 from axlog.pipeline.model import StreamModel, ViewModel, WidgetModel
 from axlog.views.choose import choice
 
+AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -88,6 +89,9 @@ class _Checks:
     def run(self) -> list[Problem]:
         for name, sink in mapping(self.content.get("sinks")).items():
             self.connector(sink, ("sinks", name), kinds.sink_kind)
+        for name, channel in mapping(self.content.get("channels")).items():
+            self.connector(channel, ("channels", name), kinds.channel_kind)
+            self.remembered(name, mapping(channel))
         if self.content.get("dead_letters") is not None:
             self.connector(self.content["dead_letters"], ("dead_letters",), kinds.sink_kind)
         for name, widget in mapping(self.content.get("widgets")).items():
@@ -125,8 +129,8 @@ class _Checks:
         self,
         given: Any,
         path: located.Path,
-        find: Callable[[str], SourceKind[Any] | SinkKind[Any]],
-    ) -> SourceKind[Any] | SinkKind[Any] | None:
+        find: Callable[[str], AnyKind],
+    ) -> AnyKind | None:
         """Check the kind and the options of a source or sink; lines with options are not shown."""
         if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
             return None
@@ -159,7 +163,18 @@ class _Checks:
                         )
                         self.tell(error, (*path, name), "warning", shows_line=False)
 
-    def option(self, told: Any, kind: SourceKind[Any] | SinkKind[Any], path: located.Path) -> None:
+    def remembered(self, name: str, channel: dict[str, Any]) -> None:
+        """A run that can be taken up again needs channels that are there then."""
+        has_checkpoint = mapping(self.content.get("settings")).get("checkpoint") is not None
+        if has_checkpoint and channel.get("kind") == "memory" and not channel.get("journal"):
+            error = PipelineError(
+                "AX852",
+                f"the channel {name!r} is gone when the process ends, and there is a checkpoint",
+                advice="give it a journal: {kind: memory, journal: orders.channel}",
+            )
+            self.tell(error, ("channels", name))
+
+    def option(self, told: Any, kind: AnyKind, path: located.Path) -> None:
         loc = told["loc"]
         last = loc[-1] if loc else ""
         who = f"the {kind.role} {kind.name!r}"

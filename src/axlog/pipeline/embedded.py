@@ -7,8 +7,8 @@ anywhere is taken up where it was: widgets are fed again from the checkpoint, th
 have been delivered is delivered again, and sinks leave alone what they have (law 7).
 
 A source or sink that cannot be reached is tried again with longer and longer pauses, and shown as
-lagging; `once` gives up after a few tries. Streams that other widgets' views or channels feed are
-the work of systems, not of this runner alone.
+lagging; `once` gives up after a few tries. Views feed other widgets' streams within the batch
+(`systems.py`); channels are sources and sinks like others (`opening.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from axlog.connectors.protocol import Position, Refusal, Source
@@ -24,14 +25,23 @@ from axlog.pipeline.checkpoint import Checkpoint, Input
 from axlog.pipeline.fitting import fingerprint, fit
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
-from axlog.pipeline.opening import OpenSink, SourcePlan, as_changes, open_sinks, source_plans
+from axlog.pipeline.opening import (
+    OpenSink,
+    SourcePlan,
+    as_changes,
+    open_channels,
+    open_sinks,
+    source_plans,
+)
 from axlog.pipeline.ordering import Lane, Lanes
 from axlog.pipeline.progress import Lagging, Outlooks, Progress, kept, state
+from axlog.pipeline.systems import System
 from axlog.views.change import Change
 
 _TRIES = 5
 _SHORTEST, _LONGEST = 0.2, 30.0
 """Pauses between tries, in seconds."""
+_COMMIT_EVERY = 20
 _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
 
@@ -100,8 +110,8 @@ class Runner:
         once: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        refuse_systems(model)
         self.model = model
+        self.system = System(model)
         self.once = once
         self.progress = Progress()
         self._on_progress = on_progress
@@ -127,8 +137,10 @@ class Runner:
         fitted = None if then is None else fit(then, now)
         self.instances = {name: Instances(model, name) for name in model.widgets}
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
-        self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes)
-        plans = list(source_plans(model))
+        channels = open_channels(model)
+        self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
+        self._needed = {view for sink in self.sinks for view in sink.views}
+        plans = list(source_plans(model, channels))
         self._widget_of = {plan.name: plan.widget for plan in plans}
         self._lanes = {
             name: Lanes([p.name for p in plans if p.widget == name], model.settings.hold)
@@ -141,6 +153,7 @@ class Runner:
         ]
         self._refused: list[Refusal] = []
         self.batch = 0
+        self.system.begin(self.instances)
         initial = self._all_rows()
         self.progress.count(initial)
         if fitted is None:
@@ -208,6 +221,7 @@ class Runner:
     def close(self) -> None:
         """Let go of everything; what was delivered is noted."""
         self.checkpoint.deliver(self.batch)  # one that was decided after it comes again
+        self._commit()
         for feed in self._feeds:
             feed.close()
         for sink in self.sinks:
@@ -251,16 +265,23 @@ class Runner:
             )  # fmt: skip
         self._deliver(number, [*changes, *as_changes(told)])
         self.batch = number
+        if number % _COMMIT_EVERY == 0:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Tell sources what the checkpoint has, so that they need not keep it."""
+        for feed in self._feeds:
+            committed = getattr(feed.source, "committed", None)
+            if committed is not None and self.model.settings.checkpoint is not None:
+                with suppress(AxlogError):  # it is no more than housekeeping
+                    committed(self.checkpoint.positions().get(feed.plan.name))
 
     def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
-        changes: list[Change] = []
-        refused: list[Refusal] = []
-        for name, one in self.instances.items():
-            mine = [each for each in inputs if self._widget_of[each.source] == name]
-            if mine:
-                made, odd = one.feed(mine)
-                changes += made
-                refused += odd
+        mine: dict[str, list[Input]] = {}
+        for each in inputs:
+            mine.setdefault(self._widget_of[each.source], []).append(each)
+        changes, refused = self.system.feed(self.instances, mine)
+        self.system.let_go(self.instances, self._needed)
         for feed in self._feeds:
             stream = feed.plan.stream
             if stream is not None:
@@ -322,18 +343,6 @@ class Runner:
         if self._on_progress is not None:
             progress.possible = self._outlooks.count(instances)
             self._on_progress(progress)
-
-
-def refuse_systems(model: PipelineModel) -> None:
-    """Streams fed by views or channels are wired by systems; this runner would leave them dry."""
-    for name, widget in model.widgets.items():
-        for stream, written in widget.streams.items():
-            if written.view is not None or written.channel is not None:
-                raise PipelineError(
-                    "AX852",
-                    f"the stream {stream!r} of {name} is fed by a view or a channel",
-                    advice="such pipelines are run as systems",
-                )
 
 
 def run(

@@ -24,7 +24,9 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
     """What a pipeline is, as far as its state depends on it; nothing secret is in it."""
     return {
         "namespaces": dict(model.namespaces),
-        "sources": {plan.name: plan.written.kind for plan in source_plans(model)},
+        "sources": {
+            plan.name: plan.written.kind for plan in source_plans(model) if plan.written is not None
+        },
         "widgets": {
             name: {
                 "document": _hash(serialise(load(document_of(widget, model.directory)))),

@@ -85,6 +85,17 @@ class Instances:
         tree = self._widgets[""].document.tree
         return stream not in tree.ended
 
+    def forget(self, full: str) -> bool:
+        """Keep a view no more, and tune what feeds it; whether it was kept."""
+        view = next((view for view, name in self.full.items() if name == full), None)
+        if view is None or view not in self.queries:
+            return False
+        del self.queries[view]
+        for widget in self._widgets.values():
+            widget.document.forget(view)
+            widget.tune()
+        return True
+
     # Feeding --------------------------------------------------------------------------------------
 
     def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:

@@ -7,9 +7,11 @@ for each of its views, any other once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from axlog.channels.protocol import Channel
+from axlog.connectors.channels.streams import ChannelSink, ChannelSource
 from axlog.connectors.kinds import Column, Origin, SinkKind, ViewShape
 from axlog.connectors.protocol import Refusal, Sink, Source
 from axlog.errors import PipelineError
@@ -30,22 +32,43 @@ class SourcePlan:
     name: str
     widget: str
     stream: str | None  # None where its messages say it
-    written: SourceModel
+    written: SourceModel | None = None
+    channel: Channel | None = None
 
     def open(self, model: PipelineModel) -> Source:
         """Make the source; what it needs from outside may not be there."""
+        if self.channel is not None and self.stream is not None:
+            reader = f"{model.name or 'axlog'}.{self.widget}.{self.stream}"
+            return ChannelSource(self.channel, self.stream, reader)
+        if self.written is None:
+            raise PipelineError("AX852", f"{self.name} has no source")
         kind = kinds.source_kind(self.written.kind)
         origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
         return kind.make(kind.options.model_validate(self.written.written), origin)
 
 
-def source_plans(model: PipelineModel) -> Iterator[SourcePlan]:
+def open_channels(model: PipelineModel) -> dict[str, Channel]:
+    """The channels of a pipeline, opened; views and streams of one name share one."""
+    opened = {}
+    for name, written in model.channels.items():
+        kind = kinds.channel_kind(written.kind)
+        origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
+        opened[name] = kind.make(kind.options.model_validate(written.written), origin)
+    return opened
+
+
+def source_plans(
+    model: PipelineModel, channels: Mapping[str, Channel] | None = None
+) -> Iterator[SourcePlan]:
     """Every source of a pipeline, in the order of the file."""
     for widget, written in model.widgets.items():
         for stream, one in written.streams.items():
             if one.source is not None:
                 name = f"{widget}/streams/{stream}"
                 yield SourcePlan(name, widget, stream, one.source)
+            elif one.channel is not None and channels is not None:
+                name = f"{widget}/streams/{stream}"
+                yield SourcePlan(name, widget, stream, channel=channels[one.channel])
         for at, source in enumerate(written.sources):
             yield SourcePlan(f"{widget}/sources/{at}", widget, None, source)
 
@@ -114,10 +137,21 @@ def sink_plans(model: PipelineModel) -> list[SinkPlan]:
     return list(plans.values())
 
 
-def open_sinks(model: PipelineModel, run: str, shapes: Iterable[ViewShape]) -> list[OpenSink]:
-    """All sinks of a pipeline, opened for a run."""
+def open_sinks(
+    model: PipelineModel,
+    run: str,
+    shapes: Iterable[ViewShape],
+    channels: Mapping[str, Channel] | None = None,
+) -> list[OpenSink]:
+    """All sinks of a pipeline, opened for a run; a view's channel is one of them."""
     known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
-    return [opened for plan in sink_plans(model) for opened in plan.open(model, run, known)]
+    opened = [opened for plan in sink_plans(model) for opened in plan.open(model, run, known)]
+    for widget, view, full in model.view_names():
+        name = model.widgets[widget].views[view].channel
+        if name is not None and channels is not None:
+            sink = ChannelSink(channels[name], view, f"{run}/{full}")
+            opened.append(OpenSink(f"{full}/channel", sink, frozenset({full})))
+    return opened
 
 
 def as_changes(refused: Iterable[Refusal], first: int = 0) -> list[Change]:
