@@ -30,7 +30,7 @@ from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.views.change import Change
-from axlog.widgets.netting import net
+from axlog.views.netting import net
 
 Waiting = dict[str, list[Input]]
 _FINITE = (Kind.VARIABLE, Kind.LABEL)
