@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axlog.widgets import tuner
+from axlog.widgets import provenance, tuner
 from axlog.workloads.fixtures import fixture_of, write_fixture
 from axlog.workloads.fuzzing import run_case
 from axlog.workloads.tuning_law import check_tuning, make_tuning_case
 
 CHUNK = 200
-CASES = 1000
+CASES = 800
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
@@ -33,6 +33,14 @@ def _fixture(failures: list[Any]) -> str:
 @given(data=st.data())
 def test_differential_law_5_holds_for_hypothesis(data: st.DataObject) -> None:
     check_tuning(make_tuning_case(data.draw(st.randoms(use_true_random=False))))
+
+
+def test_differential_law_5_holds_where_ways_are_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provenance, "MOST_WAYS", 2)
+    failures = [f for seed in range(5000, 5150) if (f := run_case(seed, "5")) is not None]
+    assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
 
 
 def test_a_tuner_that_drops_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,6 +219,16 @@ def test_contents_of_nodes_above_a_call_need_all_that_comes() -> None:
     assert [change.op for change in made.feed("g", "<z/>")] == ["update"]
 
 
+@pytest.mark.parametrize("is_tuned", [False, True])
+def test_collected_paths_are_read_from_all_that_came(is_tuned: bool) -> None:
+    made = widget("c[b, ?f]", "match //b#t1, /*[collect(//b#t3)] return t3.label")
+    if is_tuned:
+        assert "collects" in made.tune().streams["f"].reason
+    changes = made.feed("f", "<b><b/></b>")
+    assert [change.op for change in changes] == ["update"]
+    assert [row["t3.label"] for row in made.view("v").rows()] == [("b", "b", "b")]
+
+
 def test_not_is_left_alone() -> None:
     made = widget("r[?f, a[?g]]", "match /r[not(b)]/a/c/$x return $x")
     report = made.tune()

@@ -8,7 +8,7 @@ is complete, it stands in a table or in the view, or it needs something of strea
     a part's incomplete rows = those that rise from below, and what the calls there may bring
 
 Complete rows dominate all incomplete ones with their values; among incomplete ones the needs decide
-(`add_need`). Join variables stay in a row after they are projected away: dominance compares them
+(`add_way`). Join variables stay in a row after they are projected away: dominance compares them
 (P2 6). What is left at the root says what each stream is wanted for, and for which values.
 
 Law: rows that streams bring for what is not wanted change no row of the view, in any future; so
@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.bringing import bringable
-from axlog.analysis.generalised import NOTHING, Rows, Values, add_need, choose, meet, project
+from axlog.analysis.generalised import NOTHING, Need, Rows, Values, add_need, choose, meet, project
 from axlog.analysis.scenarios import can_be_met
 from axlog.datalog.compile import Edge, Relation
 from axlog.datalog.joins import Row
@@ -36,6 +36,11 @@ from axlog.views.counting.routes import Wants
 
 Sums = dict[Relation, Rows]
 _ROOT, _INSIDE = "root of ", "inside "
+MOST_WAYS = 32
+"""Ways to one row that are told apart; further ones are put together, and none dominates them."""
+_TOGETHER = (Relation("together", None), "")
+"""Marks what several ways ask for: not a way of its own, so none that asks for part of it is
+better."""
 MOST_VALUES = 10_000
 """Values of one column up to which a filter asks for them."""
 
@@ -53,7 +58,7 @@ def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -
         known = dict(zip(shown, values, strict=True))
         for need in needs:
             if can_be_met(facts.clock, shown, values, need):
-                for relation, place in need.brought:
+                for relation, place in need.brought - {_TOGETHER}:
                     _note(found.setdefault((place, relation), {}), relation.columns, known)
     wanted: dict[str, Wants] = {}
     for (place, relation), seen in found.items():
@@ -169,7 +174,7 @@ class _Provenance:
             joining.choose(parts)
         shown = self.shown(relation)
         layout, rows = joining.padded(shown)
-        return project(rows, layout, relation.tests, shown, add_need)
+        return project(rows, layout, relation.tests, shown, add_way)
 
     def _part(self, node: int, edge: Edge, below: _Risen, here: Sums) -> Rows:
         """The incomplete rows that an edge sees."""
@@ -182,14 +187,14 @@ class _Provenance:
             streams = self.facts.calls.get(node, ()) if at_root else ()
         elif axis is not Axis.SELF:
             _add(found, below.descendants.get(relation, {}))
-            streams = self.facts.streams_below(node)
+            streams = self.facts.below.get(node, ())
         if axis in (Axis.SELF, Axis.DESCENDANT_OR_SELF):
             _add(found, here.get(relation, {}))
         for stream in streams:
             brought = frozenset({(relation, f"{_ROOT if at_root else _INSIDE}{stream}")})
             for values, needs in self._can_bring(relation, at_root).items():
                 for need in needs:
-                    add_need(found, values, replace(need, brought=brought))
+                    add_way(found, values, replace(need, brought=brought))
         return found
 
     def _can_bring(self, relation: Relation, at_root: bool) -> Rows:
@@ -216,26 +221,26 @@ class _Joining:
     def meet(self, complete: Rows, incomplete: Rows, columns: tuple[str, ...]) -> None:
         """Join with the rows of one more part."""
         layout = self.layout
-        some, wide = meet(self.complete, layout, incomplete, columns)
+        some, wide = meet(self.complete, layout, incomplete, columns, add_way)
         every = {**complete}
         _add(every, incomplete)
-        more, _ = meet(self.incomplete, layout, every, columns)
-        self.complete, _ = meet(self.complete, layout, complete, columns)
+        more, _ = meet(self.incomplete, layout, every, columns, add_way)
+        self.complete, _ = meet(self.complete, layout, complete, columns, add_way)
         _add(some, more)
         self.incomplete, self.layout = some, wide
 
     def choose(self, parts: list[tuple[Rows, Rows, tuple[str, ...]]]) -> None:
         """Join with the rows of one of several alternatives."""
         layout = self.layout
-        some, wide = choose(self.complete, layout, [(i, c) for _, i, c in parts], add_need)
+        some, wide = choose(self.complete, layout, [(i, c) for _, i, c in parts], add_way)
         both: list[tuple[Rows, tuple[str, ...]]] = []
         for complete, incomplete, columns in parts:
             every = {**complete}
             _add(every, incomplete)
             both.append((every, columns))
-        more, _ = choose(self.incomplete, layout, both, add_need)
+        more, _ = choose(self.incomplete, layout, both, add_way)
         stored = [(complete, columns) for complete, _, columns in parts]
-        self.complete, _ = choose(self.complete, layout, stored, add_need)
+        self.complete, _ = choose(self.complete, layout, stored, add_way)
         _add(some, more)
         self.incomplete, self.layout = some, wide
 
@@ -273,7 +278,36 @@ def _without(rows: Rows, complete: Collection[Row], width: int) -> Rows:
 def _add(rows: Rows, more: Rows) -> None:
     for values, needs in more.items():
         for need in needs:
-            add_need(rows, values, need)
+            add_way(rows, values, need)
+
+
+def add_way(rows: Rows, values: Values, need: Need) -> None:
+    """Add a way to a row unless one that asks no more is there (P2's dominance).
+
+    Beyond `MOST_WAYS` ways what they ask for is put together: all of it is wanted then.
+    """
+    known = rows.get(values)
+    if known is None or not need.brought:
+        rows[values] = [need]
+        return
+    if not known[0].brought:
+        return
+    if len(known) >= MOST_WAYS:
+        _put_together(known, need)
+    elif _TOGETHER in need.brought or not any(one.asks_no_more_than(need) for one in known):
+        better = [o for o in known if _TOGETHER in o.brought or not need.asks_no_more_than(o)]
+        rows[values] = [*better, need]
+
+
+def _put_together(known: list[Need], need: Need) -> None:
+    def asked(one: Need) -> tuple[object, ...]:
+        return one.times, one.unknown_times, one.values, one.new
+
+    for at, one in enumerate(known):
+        if asked(one) == asked(need):
+            known[at] = replace(one, brought=one.brought | need.brought | {_TOGETHER})
+            return
+    known.append(need)
 
 
 def _merge(into: Sums, more: Sums) -> None:

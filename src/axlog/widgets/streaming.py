@@ -383,7 +383,7 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
 
 def needs_no_nodes(view: View) -> bool:
     """Whether a view can be kept from strings and times alone."""
-    if not isinstance(view.maintainer, Counting):
+    if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in view.query.pattern.outputs)

@@ -253,8 +253,7 @@ class Tuner:
         if not isinstance(maintainer, Counting):
             nothing = Relation("q", None)
             return _Asked(name, nothing, (), f"it is kept by {maintainer.name}")
-        reason = "it collects a path" if maintainer.gathers else None
-        return _Asked(name, maintainer.root, tuple(maintainer.bindings()), reason)
+        return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
 
     def must_pass(self, stream: str) -> str | None:
         """Why everything that a stream brings must pass; None if it can be filtered."""
@@ -267,6 +266,8 @@ class Tuner:
                 return (
                     f"the view {name!r} is kept by {view.maintainer.name}, from all that is there"
                 )
+            if view.maintainer.gathers:
+                return f"the view {name!r} collects a path from all that is there"
             if not self._streaming.keeps and _shows_ids(view.query.pattern):
                 return f"the view {name!r} shows ids, which count what is not kept too"
             if _reads_above(view, document.engine.states_at, tree, stream):

@@ -39,17 +39,7 @@ class Facts:
     kept: dict[int, tuple[Kept, ...]]
     calls: dict[int, tuple[str, ...]]  # the streams that may still bring trees, by parent
     size: int  # rows copied
-
-    def streams_below(self, node: int) -> list[str]:
-        """The streams of calls at any depth below a node."""
-        found: list[str] = []
-        for parent, streams in self.calls.items():
-            above = parent
-            while above != node and above != DOCUMENT_NODE:
-                above = self.parents[above]
-            if above == node:
-                found += streams
-        return found
+    below: dict[int, tuple[str, ...]]  # the same at any depth below
 
 
 def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
@@ -57,6 +47,7 @@ def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
     engine.build()
     tree = engine.tree
     calls: dict[int, list[str]] = {}
+    below: dict[int, list[str]] = {}
     parents: dict[int, int] = {}
     depths: dict[int, int] = {}
     for stream, call in sorted(tree.calls().items()):
@@ -66,6 +57,7 @@ def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
         calls.setdefault(parent, []).append(stream)
         path = [parent, *tree.ancestors(parent)]
         for depth, node in enumerate(reversed(path)):
+            below.setdefault(node, []).append(stream)
             depths[node] = depth
             parents[node] = tree.parent(node) if node != DOCUMENT_NODE else DOCUMENT_NODE
     nodes = sorted(depths, key=lambda node: -depths[node])
@@ -78,8 +70,10 @@ def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
         )
         for node in nodes
     }
-    streams = {node: tuple(each) for node, each in calls.items()}
-    return Facts(tree.clock, tuple(nodes), parents, kept, streams, copying.size)
+    streams, deeper = (
+        {node: tuple(each) for node, each in found.items()} for found in (calls, below)
+    )
+    return Facts(tree.clock, tuple(nodes), parents, kept, streams, copying.size, deeper)
 
 
 class _Copying:
