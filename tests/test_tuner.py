@@ -229,6 +229,21 @@ def test_collected_paths_are_read_from_all_that_came(is_tuned: bool) -> None:
     assert [row["t3.label"] for row in made.view("v").rows()] == [("b", "b", "b")]
 
 
+def test_values_of_nodes_above_a_call_need_all_that_comes() -> None:
+    made = widget('r[c[?f], "2"]', "match /r[c = 1]", keep="needed", validate="wanted")
+    assert "compares the value" in made.tune().streams["f"].reason
+    assert not made.streams()["f"].is_unsubscribed
+    assert made.filter("f") is None
+    assert len(made.feed("f", "<z>1</z>")) == 1
+
+
+def test_a_widget_without_views_wants_nothing() -> None:
+    made = Widget(xml("r[?f]"))
+    assert made.tune().unsubscribed == ("f",)
+    made.feed("f", "<a/>")
+    assert len(made.watch("match /r/a").rows()) == 1
+
+
 def test_not_is_left_alone() -> None:
     made = widget("r[?f, a[?g]]", "match /r[not(b)]/a/c/$x return $x")
     report = made.tune()

@@ -261,6 +261,9 @@ class Tuner:
         tree = document.tree
         if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
             return "some stream may delete: what does not matter now may matter to a deletion"
+        document.engine.build()
+        if document.engine.is_value_sensitive(tree.parent(tree._calls[stream])):
+            return "a view compares the value of a node that the call is in"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
                 return (

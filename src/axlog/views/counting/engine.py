@@ -75,8 +75,8 @@ class CountingEngine:
 
     def is_value_sensitive(self, node: int) -> bool:
         """Whether a change below a node can change what holds at the node or above it."""
-        path = [n for n in (node, *self.tree.ancestors(node)) if n != DOCUMENT_NODE]
-        return any(self._sites[n].is_value_sensitive for n in path)
+        path = (self._sites.get(each) for each in (node, *self.tree.ancestors(node)))
+        return any(site is not None and site.is_value_sensitive for site in path)
 
     # Programs -------------------------------------------------------------------------------------
 
