@@ -16,6 +16,7 @@ from axlog.errors import AxlogError, QueryError
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from axlog.widgets.document import Document, parse
+from axlog.workloads.benchmarks.records import document_of, pattern_of
 from axlog.workloads.fuzzing import run_case
 from axlog.workloads.small_cases import operations
 
@@ -29,6 +30,15 @@ def records(view: View) -> Records:
 def test_differential_records_are_exact(start: int) -> None:
     failures = [f for seed in range(start, start + 100) if (f := run_case(seed, "records"))]
     assert not failures, "\n".join(map(str, failures))
+
+
+def test_the_next_sibling_is_an_element_never_a_text() -> None:
+    """Found by `axlog fuzz --law records`, seed 93667."""
+    document = parse("<a><b/>text<b/></a>")
+    for test, count in (("text()", 0), ('"text"', 0), ("node()", 1), ("b", 1)):
+        pattern = f"match //b[next-sibling::{test}#t] return t.id"
+        for name in ("records", "reevaluate"):
+            assert len(document.watch(pattern, maintainer=name)) == count, (test, name)
 
 
 # Against lxml -------------------------------------------------------------------------------------
@@ -223,3 +233,40 @@ def test_changes_cost_what_they_tell() -> None:
     changes = document.apply([Delete(document.tree.partition("c")[0])])
     assert len(changes) == 2
     assert kept.steps - before < 150
+
+
+@pytest.mark.parametrize("query", [BOOLEAN, SELECTING])
+def test_what_no_step_notices_is_not_climbed_for(query: str) -> None:
+    """Law 8: a subtree of other labels costs its own nodes and its place in one row."""
+    document = deep_and_wide(60, 5)
+    kept = records(document.watch(query, maintainer="records"))
+    before = kept.steps
+    forest = tuple(read_forest("<z><y/><y/></z>"))
+    assert document.apply([Insert(Where.LAST, document.tree.partition("a")[0], forest)]) == []
+    assert document.apply([Delete(document.tree.partition("z")[0])]) == []
+    assert kept.steps - before < 40
+
+
+@pytest.mark.parametrize("nodes", [2, 5, 8])
+def test_oracle_the_benchmark_asks_lxml_the_same(nodes: int) -> None:
+    text, query = document_of(2, 12, 60), pattern_of(nodes)
+    document = parse(text)
+    view = document.watch(query, maintainer="records")
+    root = etree.fromstring(text)
+    held = set()
+    for at, node in enumerate(list(document.tree.partition("x"))):
+        document.apply([Rename(node, "a")])
+        element = root.findall(".//x")[at]
+        element.tag = "a"
+        assert view.holds() == root.xpath(query)
+        held.add(view.holds())
+        element.tag = "x"
+        document.apply([Rename(node, "x")])
+    assert held == {True, False} or nodes == 2
+
+
+def test_a_hostile_query_is_refused_or_kept_not_a_crash() -> None:
+    document = parse("<a/>")
+    for query in ("//a" + "/following-sibling::a" * 900, "//a" + "/parent::a" * 900):
+        with suppress(AxlogError):
+            assert document.watch(query).chosen.name != "records"

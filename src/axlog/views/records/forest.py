@@ -6,7 +6,8 @@ An update changes letters, or takes and gives subtrees; then every node on the w
 node has its own value and the path in its parent's balanced tree worked out again (P4 theorem 6.1,
 theorem 3.2). A new subtree is one bulk step: its summaries are made bottom-up in a single pass.
 Where a value comes out as it was, nothing further up changes and the climb ends; with `is_seen` it
-goes on, so that whoever reads the totals from the top finds the way to what changed.
+goes on, so that whoever reads the totals from the top finds the way to what changed. A tree that no
+step of the pattern can notice is put into its parent's row and nothing above is touched (law 8).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, NodeKin
 from axlog.views.records.sequences import Sequences
 
 Letter = Callable[[int], int]
+NEUTRAL = 0
+"""A tree with the summary of no tree: beside and above it nobody can tell that it is there."""
 _PARENTS = (ELEMENT, int(NodeKind.DOCUMENT))
 
 
@@ -91,7 +94,8 @@ class Forest:
         gone = [(root, parent) for root, parent in removed if tree._kind[root] != ATTRIBUTE]
         for root, parent in gone:
             sequences.remove(parent, root)
-            dirty.add(parent)
+            if sequences.own[root] != NEUTRAL:
+                dirty.add(parent)
         for root, _ in gone:
             for dead in tree.subtree(root):
                 sequences.top.pop(dead, None)
@@ -100,23 +104,28 @@ class Forest:
         for node in new:
             self._load(node)
         while new:
-            dirty.add(self._hang(next(iter(new)), new))
+            dirty |= self._hang(next(iter(new)), new)
         self._settle(dirty)
 
-    def _hang(self, node: int, new: set[int]) -> int:
-        """Put new siblings that stand in a row into their parent's tree, the first one first."""
+    def _hang(self, node: int, new: set[int]) -> set[int]:
+        """Put new siblings that stand in a row into their parent's tree, the first one first.
+
+        The parent, if one of them can make a difference to it.
+        """
+        is_noticed = False
         tree = self.tree
         while tree.previous(node) in new:
             node = tree.previous(node)
         parent = tree.parent(node)
         while node in new:
             new.discard(node)
+            is_noticed = is_noticed or self.sequences.own[node] != NEUTRAL
             before = tree.previous(node)
             if before != NONE and tree._kind[before] == ATTRIBUTE:
                 before = NONE
             self.sequences.insert(parent, before, node)
             node = tree.next(node)
-        return parent
+        return {parent} if is_noticed else set()
 
     def _settle(self, dirty: Iterable[int]) -> None:
         """Climb from everything that changed, the deepest first."""
@@ -126,7 +135,9 @@ class Forest:
         queued = {node for _, node in waiting}
         while waiting:
             depth, node = heappop(waiting)
-            changed = self._make(node) or self._climbs_always
+            changed = self._make(node)
+            if self._climbs_always and self.sequences.own[node] != NEUTRAL:
+                changed = True  # who is selected inside may be others than before
             if node != DOCUMENT_NODE and changed and self.sequences.climb(node):
                 parent = tree.parent(node)
                 if parent not in queued:

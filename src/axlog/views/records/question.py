@@ -286,8 +286,13 @@ def _inverse(node: PatternNode, source: PatternNode | None) -> Way:
 
 
 def _among_elements(test: Test) -> Test:
-    """The test where only elements are reached; a text's is one that none passes."""
+    """The test where only elements are reached: a text is none of them."""
+    if isinstance(test, AnyText | Literal):
+        return _NOTHING
     return Wildcard() if isinstance(test, AnyNode) else test
+
+
+_NOTHING = Name("")  # no element is called so
 
 
 def _has_values(branch: Branch) -> bool:
