@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from axlog.analysis.constraints import Inequality, inequalities
 from axlog.analysis.keys import KeyedNode
@@ -21,6 +22,7 @@ from axlog.errors import UndecidedError
 from axlog.language.pattern import TimeConstraint
 
 Values = tuple[str | int | None, ...]
+Brought = frozenset[tuple[Relation, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,59 @@ def add_need(rows: Rows, values: Values, need: Need) -> None:
     if known is None:
         rows[values] = [need]
         return
+    if len(known) >= _MANY:
+        if not isinstance(known, _Indexed):
+            rows[values] = known = _Indexed(known)
+        known.add(need)
+        return
     if any(one.asks_no_more_than(need) for one in known):
         return
     rows[values] = [one for one in known if not need.asks_no_more_than(one)] + [need]
+
+
+_MANY = 8
+MOST_WAYS = 10_000
+"""Ways to one row that are told apart: their number grows with the product of the calls."""
+
+
+class _Indexed(list[Need]):
+    """Many ways to one row, found by what they ask for: a need has few parts, and few subsets."""
+
+    def __init__(self, needs: Iterable[Need]) -> None:
+        super().__init__()
+        self._by_brought: dict[Brought, list[Need]] = {}
+        self._with: dict[tuple[Relation, str], dict[Brought, None]] = {}
+        for need in needs:
+            self._keep(need)
+
+    def _keep(self, need: Need) -> None:
+        self.append(need)
+        self._by_brought.setdefault(need.brought, []).append(need)
+        for part in need.brought:
+            self._with.setdefault(part, {})[need.brought] = None
+
+    def add(self, need: Need) -> None:
+        """As `add_need` does."""
+        brought = tuple(need.brought)
+        for size in range(len(brought) + 1):
+            for part in combinations(brought, size):
+                for one in self._by_brought.get(frozenset(part), ()):
+                    if one.asks_no_more_than(need):
+                        return
+        self._drop(need)
+        if len(self) >= MOST_WAYS:
+            raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS:,} ways")
+        self._keep(need)
+
+    def _drop(self, need: Need) -> None:
+        """Forget the ways that ask for more."""
+        rarest = min((self._with.get(p, {}) for p in need.brought), key=len, default=None)
+        candidates = list(self._by_brought if rarest is None else rarest)
+        for brought in candidates:
+            if need.brought <= brought:
+                for one in [n for n in self._by_brought[brought] if need.asks_no_more_than(n)]:
+                    self._by_brought[brought].remove(one)
+                    self.remove(one)
 
 
 def gather_need(rows: Rows, values: Values, need: Need) -> None:
@@ -77,6 +129,17 @@ def gather_need(rows: Rows, values: Values, need: Need) -> None:
     known.append(need)
 
 
+def alike_need(rows: Rows, values: Values, need: Need) -> None:
+    """Add a way to a row, unless there is one under the same constraints; nothing needed wins."""
+    known = rows.setdefault(values, [])
+    for at, one in enumerate(known):
+        if (one.times, one.values, one.new) == (need.times, need.values, need.new):
+            if one.brought and not need.brought:
+                known[at] = need
+            return
+    known.append(need)
+
+
 def keep_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a way to a row, whatever others ask for."""
     known = rows.setdefault(values, [])
@@ -85,8 +148,6 @@ def keep_need(rows: Rows, values: Values, need: Need) -> None:
     if len(known) > MOST_WAYS:
         raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS} ways")
 
-
-MOST_WAYS = 2000
 
 Add = Callable[[Rows, Values, Need], None]
 

@@ -52,8 +52,6 @@ class Times:
             if len(times) > 50 * MOST_TIMES:
                 break
         found = sorted(time for time in times if time >= tree.clock)
-        if len(found) > MOST_TIMES:
-            self.reason = "there are too many times at which a constraint may turn"
         self._known[trees] = found[:MOST_TIMES]
         return self._known[trees]
 
@@ -67,6 +65,8 @@ class Times:
             for number, (stream, _) in enumerate(groups)
         ]
         turning = self._turns(len(slots))
+        if len(turning) >= MOST_TIMES:
+            self.reason = "there are too many times at which a constraint may turn"
         last = max([self.tree.clock, *turning])
         choices = [[*turning, last + 1 + number] for number in range(len(slots))]
         for tried, chosen in enumerate(product(*choices)):

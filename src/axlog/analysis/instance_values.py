@@ -9,6 +9,7 @@ document and as each other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, pairwise, product
@@ -16,10 +17,13 @@ from itertools import islice, pairwise, product
 from axlog.analysis.generalised import Need
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.language.pattern import (
+    Axis,
     Branch,
     Comparison,
     Constant,
+    Literal,
     Moment,
+    Name,
     Or,
     Pattern,
     PatternNode,
@@ -77,6 +81,8 @@ class Strings:
         self._are_related = any(isinstance(c.right, Variable) for c in where) or any(
             c.operator != "=" and isinstance(c.operand, Variable) for c in compared
         )
+        self._where = {c.left.name for c in where}
+        self._where |= {c.right.name for c in where if isinstance(c.right, Variable)}
         self.prefix = self._prefix(pattern)
 
     def _prefix(self, pattern: Pattern) -> str:
@@ -95,24 +101,25 @@ class Strings:
 
     def assignments(
         self,
-        nodes: list[PatternNode],
+        trees: list[tuple[PatternNode, ...]],
         known: Mapping[str, str],
         compared: list[Compared],
         need: Need,
     ) -> Iterator[dict[str, str]]:
-        """Values for all variables of the nodes that meet what is asked of them."""
-        operands = [
-            operand
-            for node in nodes
-            for each in nodes_of(node)
-            for operand in (each.test, *(c.operand for c in each.comparisons))
-        ]
-        names = dict.fromkeys(each.name for each in operands if isinstance(each, Variable))
-        names.update((c.operand.name, None) for _, c in compared if isinstance(c.operand, Variable))
-        unknown = [name for name in names if name not in known]
+        """Values for the variables of trees to come that meet what is asked of them.
+
+        A variable of one tree alone that nothing compares is left to that tree.
+        """
+        used = Counter(name for nodes in trees for name in set(_variables(nodes)))
+        asked = {name for name, _ in compared}
+        asked |= {c.operand.name for _, c in compared if isinstance(c.operand, Variable)}
+        asked |= {column[1:] for column in _columns(need) if column.startswith("$")} | self._where
+        unknown = sorted(name for name in {*used, *asked} if name not in known)
+        unknown = [name for name in unknown if used[name] > 1 or name in asked]
         fixed = {c[1:]: str(v.operand) for c, v in need.values.compared if v.operator == "="}
+        labels = sorted(_own_labels(node for nodes in trees for node in nodes))
         choices = [
-            [fixed[name]] if name in fixed else self._choices(number, len(unknown))
+            [fixed[name]] if name in fixed else [*self._choices(number, len(unknown)), *labels]
             for number, name in enumerate(unknown)
         ]
         for tried, chosen in enumerate(product(*choices)):
@@ -134,6 +141,32 @@ class Strings:
                 self.reason = "the document has too many strings to try"
             found += [*present, *(f"{self.prefix}-v{other}" for other in range(number))]
         return list(dict.fromkeys(found))
+
+
+def _variables(nodes: Iterable[PatternNode]) -> Iterator[str]:
+    for node in nodes:
+        for each in nodes_of(node):
+            for operand in (each.test, *(c.operand for c in each.comparisons)):
+                if isinstance(operand, Variable):
+                    yield operand.name
+
+
+def _own_labels(nodes: Iterable[PatternNode]) -> set[str]:
+    """What `self` steps say of labels: an unknown may have to be one of them."""
+    every = [each for node in nodes for each in nodes_of(node) if each.axis not in _DOWN]
+    names = {each.test.label for each in every if isinstance(each.test, Name)}
+    return names | {each.test.text for each in every if isinstance(each.test, Literal)}
+
+
+_DOWN = (Axis.CHILD, Axis.DESCENDANT, Axis.ATTRIBUTE)
+
+
+def _columns(need: Need) -> Iterator[str]:
+    values = need.values
+    yield from (column for column, _ in values.compared)
+    yield from values.names
+    for left, right in (*values.different, *values.same):
+        yield from (left, right)
 
 
 def _around(constants: Iterable[Constant], own: str, number: int, count: int) -> list[str]:

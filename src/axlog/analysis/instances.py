@@ -84,6 +84,11 @@ class Instances:
             for value in ("", self._strings.prefix)
         )
 
+    def start(self) -> None:
+        """Another question: whether everything was tried is asked anew."""
+        self.is_complete, self.reason = True, ""
+        self._strings.reason = self._times.reason = ""
+
     def of(self, columns: Sequence[str], values: Values, need: Need) -> Iterator[list[Sent]]:
         """What streams bring in the most general futures of a scenario."""
         known = {
@@ -97,9 +102,7 @@ class Instances:
                 (stream, tuple(opened(_at_top(r), compared) for r in relations))
                 for stream, relations in groups
             ]
-            found = self._strings.assignments(
-                [node for _, nodes in trees for node in nodes], known, compared, need
-            )
+            found = self._strings.assignments([nodes for _, nodes in trees], known, compared, need)
             for assigned in found:
                 self._note(self._strings)
                 for sketches in self._sketches(trees, assigned):

@@ -16,6 +16,7 @@ streams bring below it. Queries with `not` are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from axlog.analysis.capacity import fits
@@ -66,7 +67,12 @@ def relevance(
     lazy = lazily_wanted(tree, pattern, together=together)
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
         return _where_streams_delete(tree, pattern, lazy)
-    scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
+    try:
+        scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
+    except UndecidedError as error:
+        if error.code != "AX502":
+            raise
+        return _within_the_limit(tree, lazy, error.message)
     types = typed_scenarios(tree, pattern)
     met = [
         (values, need)
@@ -76,11 +82,12 @@ def relevance(
         and (types is None or types.allow(scenarios.columns, values, need))
     ]
     changing = _below_shown(tree, pattern, scenarios.columns, met)
+    exact = _Exact(tree, pattern, scenarios.columns, limit, together)
     found: dict[str, Relevance] = {}
     for stream in sorted(tree.calls()):
         mine = [(v, n) for v, n in met if any(s == stream for _, s in n.brought)]
         asked = {str(r.node) for _, n in mine for r, s in n.brought if s == stream}
-        relevant, reason = _exact(tree, pattern, scenarios.columns, mine, stream, limit, together)
+        relevant, reason = exact.of(stream, mine)
         if stream in changing:
             asked.add(ANYTHING)
             relevant, reason = True, None
@@ -91,6 +98,20 @@ def relevance(
             stream, is_lazy, bool(mine) or stream in changing, relevant, tuple(sorted(asked)),
             reason, whole=stream in changing,
         )  # fmt: skip
+    return found
+
+
+def _within_the_limit(
+    tree: Tree, lazy: set[tuple[Relation, str]], reason: str
+) -> dict[str, Relevance]:
+    """What is known where scenarios are too many to tell apart: lazy relevance."""
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        asked = {str(r.node) for r, s in lazy if s == stream}
+        undecided = (None, f"undecided within the limit: {reason}") if asked else (False, None)
+        found[stream] = Relevance(
+            stream, bool(asked), bool(asked), undecided[0], tuple(sorted(asked)), undecided[1]
+        )
     return found
 
 
@@ -156,49 +177,53 @@ Ways = list[tuple[Values, Need]]
 # Exact relevance ----------------------------------------------------------------------------------
 
 
-def _exact(
-    tree: Tree,
-    pattern: Pattern,
-    columns: tuple[str, ...],
-    ways: Ways,
-    stream: str,
-    limit: int,
-    together: bool,
-) -> tuple[bool | None, str | None]:
-    if not ways:
-        return False, None  # what is relevant is axlog relevant
-    if tree.types is not None:
-        return _typed(tree, pattern, columns, ways, stream)
-    try:
-        return _shown_by_a_future(tree, pattern, columns, ways, stream, limit, together)
-    except (UndecidedError, UnsupportedError) as error:
-        return None, error.message
+@dataclass
+class _Exact:
+    """Exact relevance of the streams of one document; what is tried is tried on one copy of it."""
 
+    tree: Tree
+    pattern: Pattern
+    columns: tuple[str, ...]
+    limit: int
+    together: bool
 
-def _shown_by_a_future(
-    tree: Tree,
-    pattern: Pattern,
-    columns: tuple[str, ...],
-    ways: Ways,
-    stream: str,
-    limit: int,
-    together: bool,
-) -> tuple[bool | None, str | None]:
-    """Try the most general futures of every scenario, with and without the stream."""
-    instances, scratch = Instances(tree, pattern, together), Scratch(tree)
-    tried, forbidden = 0, False
-    for values, need in sorted(ways, key=lambda way: len(way[1].brought)):
-        for sent in instances.of(columns, values, need):
-            tried += 1
-            if tried > limit:
-                return None, f"undecided within {limit} instances"
-            loses = scratch.loses(pattern, sent, stream)
-            if loses:
-                return True, None
-            forbidden |= loses is None
-    if forbidden:
-        return None, "a key forbids the simplest futures, and others are not tried"
-    return (False, None) if instances.is_complete else (None, instances.reason)
+    @cached_property
+    def _instances(self) -> Instances:
+        return Instances(self.tree, self.pattern, self.together)
+
+    @cached_property
+    def _scratch(self) -> Scratch:
+        return Scratch(self.tree)
+
+    def of(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
+        """Whether a stream is relevant, by scenarios that ask it for something; or why not said."""
+        if not ways:
+            return False, None  # what is relevant is axlog relevant
+        if self.tree.types is not None:
+            return _typed(self.tree, self.pattern, self.columns, ways, stream)
+        try:
+            return self._by_futures(stream, ways)
+        except (UndecidedError, UnsupportedError) as error:
+            return None, error.message
+
+    def _by_futures(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
+        """Try the most general futures of every scenario, with and without the stream."""
+        self._instances.start()
+        tried, forbidden = 0, False
+        for values, need in sorted(ways, key=lambda way: len(way[1].brought)):
+            for sent in self._instances.of(self.columns, values, need):
+                tried += 1
+                if tried > self.limit:
+                    return None, f"undecided within {self.limit} instances"
+                loses = self._scratch.loses(self.pattern, sent, stream)
+                if loses:
+                    return True, None
+                forbidden |= loses is None
+        if forbidden:
+            return None, "a key forbids the simplest futures, and others are not tried"
+        if not self._instances.is_complete:
+            return None, self._instances.reason
+        return False, None
 
 
 def _typed(

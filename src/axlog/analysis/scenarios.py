@@ -25,10 +25,12 @@ from axlog.analysis.bringing import bringable, deep_columns
 from axlog.analysis.constraints import Inequality, TimeSystem, at_or_after, not_before
 from axlog.analysis.generalised import (
     NOTHING,
+    Add,
     Need,
     Rows,
     Values,
     add_need,
+    alike_need,
     choose,
     gather_need,
     keep_need,
@@ -53,6 +55,10 @@ from axlog.language.pattern import (
 )
 
 Sums = dict[Relation, Rows]
+
+_PRUNING: dict[str, Add] = {
+    "dominated": add_need, "gathered": gather_need, "alike": alike_need, "none": keep_need,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -80,10 +86,11 @@ class Scenarios:
 
         `prune`: of the needs of one row, those that others dominate are left out. With "gathered",
         the needs of equal rows and constraints are put together instead: what each asks for is
-        asked for by some scenario, dominated or not. With "none", all are kept.
+        asked for by some scenario, dominated or not. With "alike", one of those under the same
+        constraints is kept, the one that needs nothing if there is one. With "none", all are.
         """
         self.tree = tree
-        self._add = {"dominated": add_need, "gathered": gather_need, "none": keep_need}[prune]
+        self._add = _PRUNING[prune]
         self.program = _program(pattern)
         self._interpreter = Interpreter(self.program.relations)
         self._together = together

@@ -24,6 +24,7 @@ class Scratch:
     def __init__(self, tree: Tree) -> None:
         self._tree = copy.deepcopy(tree)
         self._clock = tree.clock
+        self._present: dict[Pattern, set[tuple[str | int, ...]]] = {}
 
     def loses(self, pattern: Pattern, sent: Sequence[Sent], stream: str) -> bool | None:
         """Whether a row of this future goes if one stream is left out (P2 definition 7).
@@ -38,10 +39,16 @@ class Scratch:
             with_all = set(answers(tree, pattern))
             self._take_away([node for name, node in added if name == stream])
             added = [(name, node) for name, node in added if name != stream]
-            return bool(with_all - set(answers(tree, pattern)))
+            return bool(with_all - (set(answers(tree, pattern)) if added else self._now(pattern)))
         finally:
             self._take_away([node for _, node in added])
             tree.clock = self._clock
+
+    def _now(self, pattern: Pattern) -> set[tuple[str | int, ...]]:
+        """The rows of the document as it is, worked out once."""
+        if pattern not in self._present:
+            self._present[pattern] = set(answers(self._tree, pattern))
+        return self._present[pattern]
 
     def _bring(self, each: Sent) -> tuple[str, int]:
         call = self._tree.calls()[each.stream]

@@ -19,7 +19,7 @@ from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
 from axlog.analysis.negation import Negation, pins_of
 from axlog.analysis.profiles import has_not
-from axlog.analysis.scenarios import Scenarios
+from axlog.analysis.scenarios import Scenarios, is_limited
 from axlog.analysis.typed_scenarios import may_hold_calls, typed_scenarios
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
@@ -70,17 +70,33 @@ class Outlook:
         if self._negation is not None:
             self._truth = self._negation.truth
             return
-        self._truth = Truth.NEVER
-        if any(not need.brought for _, need in self._open):
-            self._truth = Truth.TRUE
-        elif self._open:
-            self._truth = Truth.POSSIBLE
+        self._truth = self._decided()
+
+    def _decided(self) -> Truth:
+        verdict = Truth.NEVER
+        for values, needs in self._deciding.rows.items():
+            for need in needs:
+                if verdict is Truth.POSSIBLE and need.brought:
+                    continue  # no better than what is known
+                if self._can_be_met(values, need):
+                    if not need.brought:
+                        return Truth.TRUE
+                    verdict = Truth.POSSIBLE
+        return verdict
 
     @cached_property
     def _scenarios(self) -> Scenarios:
         if self._negation is not None:
             return self._negation.scenarios(together=self._together)
         return Scenarios(self.tree, self.pattern, together=self._together)
+
+    @cached_property
+    def _deciding(self) -> Scenarios:
+        """Scenarios enough for verdicts: where calls are free, it does not matter who brings."""
+        tree = self.tree
+        if self._negation is not None or is_limited(tree) or tree.facts or tree.types is not None:
+            return self._scenarios
+        return Scenarios(tree, self.pattern, together=self._together, prune="alike")
 
     @cached_property
     def _open(self) -> list[tuple[Values, Need]]:
@@ -96,9 +112,9 @@ class Outlook:
         )
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
-        columns = self._scenarios.columns
+        columns = self._deciding.columns
         return (
-            not self._scenarios.is_repeated(columns, values, need)
+            not self._deciding.is_repeated(columns, values, need)
             and fits(self.tree, columns, values, need, self._together)
             and (self._types is None or self._types.allow(columns, values, need))
         )
@@ -135,8 +151,8 @@ class Outlook:
         if self._negation is not None:
             return self._status_with_not(row, wanted)
         verdict = Truth.NEVER
-        for values, needs in self._scenarios.rows.items():
-            pinned = _pin(self._scenarios.columns, values, wanted)
+        for values, needs in self._deciding.rows.items():
+            pinned = _pin(self._deciding.columns, values, wanted)
             if pinned is None:
                 continue
             for need in needs:
@@ -166,7 +182,7 @@ class Outlook:
         for output in self.pattern.outputs:
             if output.column in row:
                 found[column_of(output)] = _as_value(self.tree, output, row[output.column])
-        return [found.get(column) for column in self._scenarios.columns]
+        return [found.get(column) for column in self._deciding.columns]
 
     def _row(self, values: Values) -> dict[str, Any]:
         columns = self._scenarios.columns
@@ -193,7 +209,7 @@ class Outlook:
         for output in self.pattern.outputs:
             if output.kind not in (Kind.VAL, Kind.CONT) or row.get(output.column) is None:
                 continue
-            node = values[self._scenarios.columns.index(column_of(output))]
+            node = values[self._deciding.columns.index(column_of(output))]
             read = None if node is None else self._read(output, int(node))
             if read is None:
                 raise UndecidedError(

@@ -36,8 +36,8 @@ from axlog.views.view import View
 from axlog.widgets.widget import Widget
 from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step, make_case, make_deaf_case
-from axlog.workloads.outlook_cases import make_outlook_case, smaller_cases
-from axlog.workloads.outlook_law import check_outlook
+from axlog.workloads.outlook_cases import smaller_cases
+from axlog.workloads.outlook_law import check_outlook, make_small_case
 from axlog.workloads.records_law import check_records, make_records_case
 from axlog.workloads.tuning_law import check_tuning, make_tuning_case
 
@@ -250,7 +250,7 @@ _READ = (Kind.VAL, Kind.CONT)
 LAWS: dict[str, tuple[Callable[[Random], Case], Callable[[Case], object]]] = {
     "1": (make_case, check_exact),
     "2": (make_case, check_batches),
-    "4": (make_outlook_case, check_outlook),
+    "4": (make_small_case, check_outlook),
     "5": (make_tuning_case, check_tuning),
     "8": (make_deaf_case, check_idle),
     "records": (make_records_case, check_records),

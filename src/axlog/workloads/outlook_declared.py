@@ -135,8 +135,10 @@ def declared_bound(tree: Tree, pattern: Pattern) -> Bound:
     leaves = [element("b", text(value)) for value in strings_of(tree, pattern)]
     named = {n.test.label for n in pattern.nodes() if isinstance(n.test, Name)}
     leaves += [element(label) for label in sorted(named & {"c", "d"})]
+    # where several must share a tree, an element may need two values
+    values = 2 if any(tree.call(c).most is not None for c in tree.calls().values()) else 1
     labels = sorted(named & {"a", "d"}) if tree.types is None else ["a", "d"]
-    roots = [element(label, *below) for label in labels for below in _some(leaves)]
+    roots = [element(label, *below) for label in labels for below in _some(leaves, values)]
     pools: dict[str, tuple[Fragment, ...]] = {}
     for stream, call in tree.calls().items():
         is_top = tree.parent(call) == tree.root
@@ -150,11 +152,11 @@ def declared_bound(tree: Tree, pattern: Pattern) -> Bound:
     return replace(bound, ordered=False, pools=pools, deletions=False, allows=_is_allowed)
 
 
-def _some(leaves: list[Fragment]) -> Iterator[tuple[Fragment, ...]]:
-    """What an element may hold: some leaves, at most one of them a value."""
+def _some(leaves: list[Fragment], values: int) -> Iterator[tuple[Fragment, ...]]:
+    """What an element may hold: some leaves, at most so many of them values."""
     for size in range(4):
         for chosen in combinations(leaves, size):
-            if sum(bool(each.below) for each in chosen) <= 1:
+            if sum(bool(each.below) for each in chosen) <= values:
                 yield chosen
 
 

@@ -20,6 +20,7 @@ from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.pipelines import pipelines
 from axlog.workloads.benchmarks.records import records
 from axlog.workloads.benchmarks.reevaluation import reevaluation
+from axlog.workloads.benchmarks.relevance import relevance
 from axlog.workloads.benchmarks.strategies import strategies
 from axlog.workloads.benchmarks.tods import tods
 from axlog.workloads.benchmarks.tods_parts import by_size
@@ -110,6 +111,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: by_size(0.02, (1, 3), 1),
         quick=lambda: by_size(10.0, (1, 3, 10, 30, 100), 3),
         full=lambda: by_size(10.0, (1, 3, 10, 30, 100, 300, 1000), 5),
+    "relevance": Benchmark(
+        tiny=lambda: relevance(300, 1, (300,)),
+        quick=lambda: relevance(5000, 3, (1000, 10_000)),
+        full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
     ),
 }
 SIZES = ("tiny", "quick", "full")
