@@ -112,7 +112,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         quick=lambda: by_size(10.0, (1, 3, 10, 30, 100), 3),
         full=lambda: by_size(10.0, (1, 3, 10, 30, 100, 300, 1000), 5),
     "relevance": Benchmark(
-        tiny=lambda: relevance(300, 1, (300,)),
+        tiny=lambda: relevance(1500, 1, (600,)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
         full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
     ),
