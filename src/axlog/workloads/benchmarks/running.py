@@ -111,6 +111,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: by_size(0.02, (1, 3), 1),
         quick=lambda: by_size(10.0, (1, 3, 10, 30, 100), 3),
         full=lambda: by_size(10.0, (1, 3, 10, 30, 100, 300, 1000), 5),
+    ),
     "relevance": Benchmark(
         tiny=lambda: relevance(1500, 1, (600,)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
