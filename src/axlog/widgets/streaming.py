@@ -260,7 +260,7 @@ class Streaming:
         if (
             not views
             or not self.is_plain(stream)
-            or not (has_no_nodes or stream in self.wants)
+            or not (has_no_nodes or (stream in self.wants and not tree.facts))
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
@@ -268,7 +268,7 @@ class Streaming:
         route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
         relations = (*route.here, *route.everywhere)
         is_short = has_no_nodes and all(map(can_match, relations))
-        if not is_short and stream not in self.wants:
+        if not is_short and (stream not in self.wants or tree.facts):
             return None
         wanted = names_wanted(route) if self._looks_first else None
         depth = sum(1 for _ in tree.ancestors(route.node))

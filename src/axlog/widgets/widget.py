@@ -181,8 +181,8 @@ class Widget:
             route = self._streaming.route(stream)
             if route is None or self._streaming.keeps or not self._streaming.is_plain(stream):
                 return None
-            if self.tuner.must_pass(stream) is not None:
-                return None
+            if self.document.tree.facts or self.tuner.must_pass(stream) is not None:
+                return None  # values of keys count though no view wants what holds them
             made = filter_at_source(route, self._streaming.wants.get(stream))
             if made is not None:
                 self.document.forgotten += 1

@@ -10,7 +10,7 @@ documents, where all is kept, and the rows by re-evaluation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -185,7 +185,7 @@ def _is_sound(steps: list[Step]) -> bool:
 def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = None) -> None:
     """Law 5 on one case; `tell` hears what each tuning did."""
     tested = Widget(case.document, keep=case.keep, validate=case.validate)
-    plain = Widget(case.document)
+    plain, untuned = Widget(case.document), Widget(case.document)
     source = _Source(tested) if case.at_source else None
     patterns: dict[str, Pattern] = {}
     heard: dict[str, list[Change]] = {}
@@ -196,6 +196,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
         query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
         patterns[name], heard[name] = pattern, []
         tested.watch(query, name, maintainer="counting").listen(heard[name].append)
+        untuned.watch(query, name, maintainer="counting")
         plain.watch(query, name, maintainer="reevaluate")
     for step in case.steps:
         if "tune" in step[0]:
@@ -206,8 +207,8 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
                 tell(report)
             continue
         told = _take(tested, step) if source is None else source.send(step)
-        wanted = _take(plain, step)
-        if isinstance(told, str) or isinstance(wanted, str):
+        wanted, too = _take(plain, step), _take(untuned, step)
+        if isinstance(told, str) or isinstance(wanted, str) or isinstance(too, str):
             if told == "AX307":  # what was not kept is needed: refused, never answered
                 return
             _same("what an update is refused for", told, wanted)
@@ -218,7 +219,13 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             _same(f"what listeners to {name} heard", heard[name], mine)
             heard[name].clear()
             others = [change for change in wanted if change.view == name]
-            _same(f"the changes of {name}", _changes(mine), _changes(others))
+            _same(
+                f"the changes of {name}",
+                _changes(c for c in mine if c.op != "never"),
+                _changes(others),
+            )
+            others = [change for change in too if change.view == name]
+            _same(f"what never comes to {name}", _changes(mine), _changes(others))
             _same(f"the rows of {name}", _rows(tested, name), _rows(plain, name))
     if tested.document.forgotten == 0:
         _same("the document", tested.xml(), plain.xml())
@@ -244,21 +251,20 @@ class _Source:
         is_open = update.stream in self._widget.document.tree.calls()
         if wanted is None or not is_open or passes(wanted, update):
             return _take(self._widget, step)
-        self._widget.advance(self._widget.clock / 1_000_000 if update.at is None else update.at)
-        return []
+        clock = self._widget.clock / 1_000_000
+        return self._widget.advance(clock if update.at is None else update.at)
 
 
 def _take(widget: Widget, step: Step) -> list[Change] | str:
     try:
         if "advance" in step[0]:
-            widget.advance(step[0]["advance"])
-            return []
+            return widget.advance(step[0]["advance"])
         return carry_out(widget, step)
     except AxlogError as error:
         return error.code
 
 
-def _changes(changes: list[Change]) -> Counter[tuple[object, ...]]:
+def _changes(changes: Iterable[Change]) -> Counter[tuple[object, ...]]:
     """Changes without counts."""
     return Counter(
         (c.op, c.row.values_, None if c.before is None else c.before.values_, c.time)
