@@ -7,7 +7,8 @@ It holds for every future of the streams, so messages that came in between do no
 person writes and a new view do (`Streaming.epoch`).
 
 Law 5: rows and changes are the same as without tuning; counts may differ. Where any stream may
-delete nothing is tuned: what does not matter now may matter to a deletion (P3 figure 8).
+delete nothing is tuned: what does not matter now may matter to a deletion (P3 figure 8). What
+joins keep in vain goes as it comes, tuned or not (`collecting.py`).
 """
 
 from __future__ import annotations
@@ -103,7 +104,6 @@ class TuningReport:
     facts: int = 0  # rows of the engine that it was worked out from
     seconds: float = 0.0
     installed: bool = True
-    collected: Any = None  # what `Widget.collect` said
 
     @property
     def unsubscribed(self) -> tuple[str, ...]:
@@ -165,10 +165,9 @@ class Tuner:
         document: Document,
         streaming: Streaming,
         policy: Policy | None = None,
-        collect: Callable[[], Any] | None = None,
     ) -> None:
         self._document, self._streaming = document, streaming
-        self._policy, self._collect = policy, collect
+        self._policy = policy
         self.last: TuningReport | None = None
         self._since, self._then = 0, monotonic()
         self._pause = 0.0
