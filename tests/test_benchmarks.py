@@ -4,23 +4,31 @@ No test asserts a time.
 """
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lxml.etree import fromstring
 
 from axlog.cli.bench import draw, lines
+from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import WorkloadError
 from axlog.evaluate.answers import answers
 from axlog.language.query import parse_query
+from axlog.reference import rows as reference_rows
 from axlog.widgets.widget import Widget
 from axlog.workloads import active
+from axlog.workloads.appendix import UPDATES
+from axlog.workloads.appendix_views import VIEWS
 from axlog.workloads.benchmarks.flatness import orders_of
 from axlog.workloads.benchmarks.measuring import Result, interleave
 from axlog.workloads.benchmarks.messages import plain, same_answers
 from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, written
+from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of, table
 
 APART = {"pathway"}
 """Run by tests of their own: they start other systems."""
@@ -104,3 +112,30 @@ def test_without_names_all_benchmarks_are_meant_and_unknown_ones_refused() -> No
 def test_skipped_benchmark_says_why() -> None:
     said = lines(Result("pathway", "against Pathway", skipped="pathway is not installed"))
     assert "skipped: pathway is not installed" in said[-1]
+
+
+def test_the_figures_and_the_table_of_p5_are_made(tmp_path: Path) -> None:
+    (result,) = run(["tods"], "tiny")
+    titles = " ".join(plot.title for plot in result.plots)
+    for figure in range(18, 36):
+        assert f"Fig. {figure}" in titles
+    assert len(result.pairs) == 3 * 2 * 7  # updates, kinds, views
+    assert all(pair["incremental"] > 0 for pair in result.pairs)
+    assert table(result.pairs).count("\n") == 2 + len(result.pairs) - 1
+    draw([replace(result, plots=result.plots[:2])], tmp_path / "figures.png")
+    assert (tmp_path / "figures.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("kind", ["insert", "delete"])
+def test_differential_appendix_views_are_kept_as_they_are_evaluated(kind: str) -> None:
+    """Every appendix update on every appendix view, on a small document; lxml counts the same."""
+    text = document(0.05)
+    for update in UPDATES.values():
+        done = Run(text, VIEWS)
+        done.update(statement_of(update, kind))
+        root = fromstring(serialise(done.tree).encode())
+        for name, view in done.views.items():
+            evaluated = reference_rows(done.tree, view.pattern)
+            assert len(view.relation) == len(evaluated), (update.name, name)
+            nodes: Any = root.xpath(VIEWS[name].xpath)
+            assert len(nodes) == len(evaluated), (update.name, name)

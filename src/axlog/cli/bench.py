@@ -11,6 +11,7 @@ import typer
 from axlog.errors import SetupError, WorkloadError
 from axlog.workloads.benchmarks.measuring import Result
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, versions, written
+from axlog.workloads.benchmarks.tods_pairs import table as table_of_pairs
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +28,9 @@ def bench(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the figures to this file (PNG, SVG, PDF).")
     ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Write all pairs of view and update, as Markdown (tods).")
+    ] = None,
 ) -> None:
     """Run benchmarks; each prints both sides of its ratio, measured in turns in one run."""
     wanted = chosen(names or ())
@@ -37,6 +41,9 @@ def bench(
         typer.echo("\n".join(lines(result)))
     if json is not None:
         json.write_text(json_text.dumps(written(results), indent=1) + "\n", encoding="utf-8")
+    if table is not None:
+        pairs = [pair for result in results for pair in result.pairs]
+        table.write_text(table_of_pairs(pairs) + "\n", encoding="utf-8")
     if plot is not None:
         draw(results, plot)
 

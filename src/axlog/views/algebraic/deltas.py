@@ -153,9 +153,12 @@ def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
     The nodes of a copy are alike and mostly stand in the columns as those of the first do; that
     the links between them are the same too proves it.
     """
-    known = set(delta.added)
-    groups = [handles([r for r in roots if r in known]) for roots in delta.copies.values()]
-    if sum(map(len, groups)) != len(known) or max(map(len, groups)) < FEWEST_COPIES:
+    given = list(delta.copies.values())
+    if given != [delta.added]:  # several fragments, or some of a copy was not added
+        known = set(delta.added)
+        given = [[root for root in roots if root in known] for roots in given]
+    groups = [handles(roots) for roots in given]
+    if sum(map(len, groups)) != len(delta.added) or max(map(len, groups)) < FEWEST_COPIES:
         return []
     found = []
     for roots in groups:

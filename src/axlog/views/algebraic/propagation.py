@@ -41,6 +41,8 @@ from axlog.views.algebraic.terms import (
 
 WORTH = 3.0
 """Moving so many times the nodes that the view's relations have costs more than evaluating it."""
+LEAST_MOVED = 100
+"""Smaller updates are never worth an evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,13 @@ class Propagation:
         if not self.report.moved:
             self.report.way = "nothing"
             return together((), self.shape.key)
-        if self.options.may_recompute and self._is_much(columns):
+        old, new = self._eras(columns, restated, unseen)
+        if self.options.may_recompute and self._is_much(columns, old, new):
             if unseen is not None:
                 unseen.clear()
             return self.recomputed(columns, rows, "the update moves more than the view looks at")
         if unseen is not None:
-            return self._only_lost(columns, rows, restated, unseen)
-        old, new = self._eras(columns, restated)
+            return self._only_lost(columns, rows, restated, unseen, old)
         gone = self._rows_of_gone(rows, old)
         lost: list[Table] | None = []
         come: list[Table] | None = []
@@ -172,10 +174,9 @@ class Propagation:
         return together(signed, self.shape.key)
 
     def _only_lost(
-        self, columns: Columns, rows: Relation, restated: Handles, unseen: Unseen
+        self, columns: Columns, rows: Relation, restated: Handles, unseen: Unseen, old: Era
     ) -> Table:
         """The rows that go; the nodes that come are added to those not seen yet."""
-        old, _ = self._eras(columns, restated, unseen)
         gone = self._rows_of_gone(rows, old)
         lost: list[Table] | None = []
         if self.tables.delta.removed or len(restated):
@@ -194,8 +195,13 @@ class Propagation:
         self.report.scanned += len(present)
         return together([rows.table().times(-1), present], self.shape.key)
 
-    def _is_much(self, columns: Columns) -> bool:
-        return self.report.moved > WORTH * relations_size(columns, self.shape)
+    def _is_much(self, columns: Columns, old: Era, new: Era) -> bool:
+        """Whether the delta tables of the view's labels are larger than its relations by far."""
+        if self.report.moved < LEAST_MOVED:
+            return False
+        numbers = range(1, len(self.shape.nodes))
+        moved = sum(len(era.candidates(n)) for era in (old, new) for n in numbers)
+        return moved > WORTH * relations_size(columns, self.shape)
 
     # What the update turns ------------------------------------------------------------------------
 

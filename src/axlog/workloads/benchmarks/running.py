@@ -103,7 +103,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=strategies,
     ),
     "tods": Benchmark(
-        tiny=lambda: tods((0.02,), ("X1_L", "X3_A", "B5_L"), times=1),
+        tiny=lambda: tods((0.02,), ("X1_L", "A6_A", "B5_L"), times=1),
         quick=lambda: tods((0.1, 1.0, 10.0)),
         full=lambda: tods((0.1, 1.0, 10.0, 50.0, 100.0)),
     ),
