@@ -320,6 +320,33 @@ def test_a_view_that_is_added_is_filled_from_the_input(tmp_path: Path) -> None:
     run(durable(tmp_path, 200), once=True)  # and can be removed again
 
 
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
+    how = {"batch": 20, "checkpoint": "state", "keep": keep, "snapshot": 50}
+    for count in (110, 110, 200):
+        run(durable(tmp_path, count, settings=how), once=True)
+    runner = Runner(durable(tmp_path, 200, settings=how), once=True)
+    left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
+    assert left < 60
+    assert runner.progress.messages == 200
+    widget = Widget(orders.DOCUMENT, views={"late": orders.LATE})
+    for message in messages(200):
+        widget.take(StreamUpdate.of(message))
+    rows = [row["x"] for row in widget.view("late").rows()]
+    assert [row["x"] for row in runner.instances["widget"].widgets[""].view("late").rows()] == rows
+    assert runner.progress.rows == len(rows)
+    log = read_log(tmp_path / "late.jsonl")
+    assert sorted(line["row"]["x"] for line in log) == rows
+    assert [line["sequence"] for line in log] == list(range(1, len(rows) + 1))
+    runner.close()
+    more = {"late": {"query": orders.LATE}, "fine": {"query": orders.ON_TIME}}
+    if keep == "needed":
+        with pytest.raises(PipelineError, match=r"widget\.fine is new"):
+            Runner(durable(tmp_path, 200, settings=how, views=more))
+    else:
+        run(durable(tmp_path, 200, settings=how, views=more), once=True)
+
+
 def test_two_runs_cannot_share_a_checkpoint(tmp_path: Path) -> None:
     runner = Runner(durable(tmp_path), once=True)
     with pytest.raises(PipelineError, match="another run"):
@@ -378,13 +405,20 @@ UPDATES = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
-@given(UPDATES, UPDATES, st.integers(1, 5), st.lists(st.integers(0, 3), max_size=4))
+@given(
+    UPDATES,
+    UPDATES,
+    st.integers(1, 5),
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sampled_from([1, 3, 1000]),
+)
 def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[dict[str, Any]],
     second: list[dict[str, Any]],
     batch: int,
     cuts: list[int],
+    snapshot: int,
 ) -> None:
     """Law 7: whatever the batches, and wherever the run is cut between them."""
     directory = tmp_path_factory.mktemp("run")
@@ -403,7 +437,7 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         views={name: {"query": query, "sinks": ["log"]} for name, query in VIEWS.items()},
         sinks={"log": {"kind": "jsonl", "path": "log.jsonl"}},
         dead_letters={"kind": "jsonl", "path": "dead.jsonl"},
-        settings={"batch": batch, "checkpoint": "state"},
+        settings={"batch": batch, "checkpoint": "state", "snapshot": snapshot},
     )
     for rounds in cuts:
         runner = Runner(model, once=True)
@@ -448,7 +482,7 @@ views:
     - {kind: jsonl, path: late.jsonl}
     - {kind: parquet, path: late.parquet}
     - {kind: sql, url: "sqlite:///late.db"}
-settings: {batch: 25, checkpoint: state, trigger: 10ms, hold: 0}
+settings: {batch: 25, checkpoint: state, trigger: 10ms, hold: 0, keep: KEEP, snapshot: 120}
 """
 
 
@@ -458,7 +492,7 @@ def written_to(directory: Path, count: int) -> Path:
     lines = [json.dumps(one) for one in messages(count)]
     (directory / "in.jsonl").write_text("\n".join(lines) + "\n")
     path = directory / "p.yaml"
-    path.write_text(FILE.replace("QUERY", orders.LATE))
+    path.write_text(FILE.replace("QUERY", orders.LATE).replace("KEEP", "needed"))
     return path
 
 

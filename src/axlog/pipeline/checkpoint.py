@@ -6,11 +6,12 @@ One SQLite file, one transaction a batch, on disk before anything is fed or deli
     waiting   updates that were read and are held back for a slower stream
     sources   the position of every source: all before it is in inputs, waiting or refused
     refused   what was read and is no update, with the batch that it is told in
+    snapshot  the widgets after some batch, as parts of bytes (`widgets/restoring.py`)
     about     format, run, what the pipeline was, the last batch and the last delivered one
 
-So a run that is cut anywhere goes on as if it had not been: the widgets are fed from `inputs` again
-and the last batch, if it may not have been delivered, is delivered again. Inputs are kept: a view
-that is added later is filled from them.
+So a run that is cut anywhere goes on as if it had not been: the widgets are loaded from the last
+snapshot and fed again what came after it, and the last batch, if it may not have been delivered, is
+delivered again. Inputs before a snapshot are dropped unless they are retained.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ create table if not exists waiting (
 create table if not exists refused (
     id integer primary key, batch integer not null, stream text not null, content blob not null,
     origin text not null, error text not null);
+create table if not exists snapshot (
+    widget text not null, part text not null, data blob not null, primary key (widget, part));
 create index if not exists inputs_by_batch on inputs (batch);
 create index if not exists refused_by_batch on refused (batch);
 """
@@ -144,6 +147,9 @@ class Checkpoint:
         """Decide a batch that gives views, added to the pipeline, the rows they have by now."""
         with self._transaction():
             filling = {"batch": batch, "views": list(views)}
+            if self.about("dropped") is None:  # a snapshot from before does not have the views
+                self._db.execute("delete from snapshot")
+                self._note(saved=None)
             self._note(pipeline=pipeline, last=batch, delivered=batch - 1, filling=filling)
 
     def renew(self, pipeline: Mapping[str, Any]) -> None:
@@ -185,6 +191,38 @@ class Checkpoint:
                 ((batch, one.stream, one.content, one.origin, one.error) for one in refused),
             )
             self._note(last=batch, delivered=batch - 1)
+
+    def save(
+        self,
+        batch: int,
+        widgets: Mapping[str, Mapping[str, bytes]],
+        known: Mapping[str, Any],
+        *,
+        retains: bool,
+    ) -> None:
+        """Keep the widgets as they are after a batch that was delivered, and what is known then."""
+        with self._transaction():
+            self._db.execute("delete from snapshot")
+            self._db.executemany(
+                "insert into snapshot values (?, ?, ?)",
+                (
+                    (widget, part, data)
+                    for widget, parts in widgets.items()
+                    for part, data in parts.items()
+                ),
+            )
+            self._note(saved={"batch": batch, **known}, delivered=batch)
+            if not retains:
+                self._db.execute("delete from inputs where batch <= ?", (batch,))
+                self._db.execute("delete from refused where batch <= ?", (batch,))
+                self._note(dropped=batch)
+
+    def saved(self) -> dict[str, dict[str, bytes]]:
+        """The parts of the widgets that the last snapshot has."""
+        found: dict[str, dict[str, bytes]] = {}
+        for widget, part, data in self._db.execute("select widget, part, data from snapshot"):
+            found.setdefault(widget, {})[part] = data
+        return found
 
     def deliver(self, batch: int) -> None:
         """Note that all sinks have a batch."""

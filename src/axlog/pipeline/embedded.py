@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from axlog.connectors.protocol import Position, Refusal, Source
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.pipeline.checkpoint import Checkpoint, Input
-from axlog.pipeline.fitting import fingerprint, fit
+from axlog.pipeline.fitting import Fit, fingerprint, fit
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import (
@@ -42,6 +43,8 @@ _TRIES = 5
 _SHORTEST, _LONGEST = 0.2, 30.0
 """Pauses between tries, in seconds."""
 _COMMIT_EVERY = 20
+_COUNTED = ("messages", "refused", "rows", "never", "changes")
+"""What of the progress goes on after a restart."""
 _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
 
@@ -135,7 +138,9 @@ class Runner:
         model = self.model
         then = self.checkpoint.about("pipeline")
         fitted = None if then is None else fit(then, now)
-        self.instances = {name: Instances(model, name) for name in model.widgets}
+        self._saved = self._usable_snapshot(fitted)
+        parts = {} if self._saved is None else self.checkpoint.saved()
+        self.instances = {name: Instances(model, name, parts.get(name)) for name in model.widgets}
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
         channels = open_channels(model)
         self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
@@ -154,8 +159,14 @@ class Runner:
         self._refused: list[Refusal] = []
         self.batch = 0
         self.system.begin(self.instances)
+        self._since = 0  # messages since the last snapshot
         initial = self._all_rows()
-        self.progress.count(initial)
+        if self._saved is None:
+            self.progress.count(initial)
+        else:
+            self.batch = self._saved["batch"]
+            for name, number in self._saved["counted"].items():
+                setattr(self.progress, name, number)
         if fitted is None:
             self.checkpoint.begin(now)
             self._deliver(0, initial)
@@ -168,6 +179,50 @@ class Runner:
         elif not fitted.is_exact:
             self.checkpoint.renew(now)
 
+    def _usable_snapshot(self, fitted: Fit | None) -> dict[str, Any] | None:
+        """What is known of the snapshot to start from; None to start from the whole input."""
+        saved: dict[str, Any] | None = self.checkpoint.about("saved")
+        if fitted is None or saved is None:
+            return None
+        keeps = {name: self.model.settings_of(name).keep for name in self.model.widgets}
+        changed = [f"keep of {name}" for name in keeps if keeps[name] != saved["keep"][name]]
+        changed += [
+            f"the view {widget}.{view} is new, and messages before it were not kept"
+            for widget, view in fitted.added
+            if saved["keep"][widget] == "needed"
+        ]
+        if not changed:
+            return saved
+        if self.checkpoint.about("dropped") is None:
+            return None
+        raise PipelineError(
+            "AX855",
+            "the checkpoint cannot be gone on from: " + "; ".join(changed),
+            advice="take another checkpoint; settings: {retain: all} keeps what this would need",
+        )
+
+    def _save_if_due(self, messages: int) -> None:
+        """Take a snapshot of the widgets now and then, so that a restart need not start at 0."""
+        self._since += messages
+        settings = self.model.settings
+        is_due = self._since >= settings.snapshot and settings.checkpoint is not None
+        wired = any(
+            stream.view is not None
+            for widget in self.model.widgets.values()
+            for stream in widget.streams.values()
+        )  # what passes between widgets is in no snapshot
+        is_due = is_due and not wired
+        if not is_due or not all(one.can_be_saved for one in self.instances.values()):
+            return
+        self._since = 0
+        progress = self.progress
+        known = {
+            "counted": {name: getattr(progress, name) for name in _COUNTED},
+            "keep": {name: self.model.settings_of(name).keep for name in self.model.widgets},
+        }
+        parts = {name: one.saved() for name, one in self.instances.items()}
+        self.checkpoint.save(self.batch, parts, known, retains=settings.retain == "all")
+
     def _all_rows(self) -> list[Change]:
         return [change for one in self.instances.values() for change in one.rows()]
 
@@ -177,7 +232,7 @@ class Runner:
         if delivered is None:
             self._deliver(0, initial)
         filling = self.checkpoint.about("filling") or {"batch": -1, "views": []}
-        for number, inputs in self.checkpoint.batches():
+        for number, inputs in self.checkpoint.batches(after=self.batch):
             changes, refused = self._feed(inputs)
             refused = [*self.checkpoint.refused(number), *refused]
             self._count(inputs, changes, refused)
@@ -265,6 +320,7 @@ class Runner:
             )  # fmt: skip
         self._deliver(number, [*changes, *as_changes(told)])
         self.batch = number
+        self._save_if_due(len(inputs))
         if number % _COMMIT_EVERY == 0:
             self._commit()
 

@@ -12,28 +12,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.kinds import DOCUMENT_COLUMN, ViewShape
 from axlog.connectors.paths import MessagePath
 from axlog.connectors.protocol import Refusal
-from axlog.document.reading import parse
+from axlog.document.reading import DEFAULT_LIMITS, parse
 from axlog.errors import AxlogError, StreamError
 from axlog.language.query import parse_query
 from axlog.pipeline.checkpoint import Input
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.views.change import Change, Row
+from axlog.widgets.restoring import load_parts, snapshot_parts
 from axlog.widgets.widget import Widget
 
 
 class Instances:
     """One widget of the file, in one or many documents."""
 
-    def __init__(self, model: PipelineModel, name: str) -> None:
+    def __init__(
+        self, model: PipelineModel, name: str, saved: Mapping[str, bytes] | None = None
+    ) -> None:
         self.model = model.widgets[name]
         self.name = name
         self._settings = model.settings_of(name)
@@ -53,7 +57,7 @@ class Instances:
         self.clock = 0
         self.refused = 0
         if self._key is None:
-            self._widgets[""] = self._make("")
+            self._widgets[""] = self._make("") if saved is None else self._loaded(saved)
 
     # Shapes ---------------------------------------------------------------------------------------
 
@@ -164,22 +168,48 @@ class Instances:
 
     # Making ---------------------------------------------------------------------------------------
 
+    def _options(self) -> dict[str, Any]:
+        """How the widget is made, as plain data."""
+        return {
+            "namespaces": dict(self._namespaces),
+            "keep": self._settings.keep,
+            "validate": self._settings.validation,
+            "facts": list(self.model.facts),
+            "tune": self._tuning(),
+        }
+
     def _make(self, key: str) -> Widget:
-        settings = self._settings
-        widget = Widget(
-            deepcopy(self._root),
-            namespaces=self._namespaces,
-            keep=settings.keep,
-            validate=settings.validation,
-            facts=self.model.facts,
-            types=self._types,
-            tune=self._tuning(),
-        )
-        for name, query in self.queries.items():
-            view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
-            view.listen(partial(self._collect, key))
+        widget = Widget(deepcopy(self._root), types=self._types, **self._options())
+        self._watch(widget, key)
         for update in self._ended.values():
             widget.take(update)
+        return widget
+
+    def _watch(self, widget: Widget, key: str) -> None:
+        """Keep the views of the file, and only those."""
+        for name in set(widget.views) - set(self.queries):
+            widget.document.forget(name)
+        for name, query in self.queries.items():
+            view = widget.views.get(name)
+            if view is None:
+                view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
+            view.listen(partial(self._collect, key))
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether snapshots are made of it: of one document, without types."""
+        return self._key is None and self._types is None
+
+    def saved(self) -> dict[str, bytes]:
+        """The widget as parts of bytes."""
+        limits = asdict(DEFAULT_LIMITS)
+        made = {"open": {"source": "", "options": self._options(), "limits": limits}}
+        return snapshot_parts(self._widgets[""], made, {})
+
+    def _loaded(self, parts: Mapping[str, bytes]) -> Widget:
+        widget = load_parts(parts, 0).widget
+        self._watch(widget, "")
+        self.clock = widget.clock
         return widget
 
     def _tuning(self) -> str | dict[str, float]:

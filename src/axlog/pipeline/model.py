@@ -185,10 +185,14 @@ class Settings(WidgetSettings):
     checkpoint: str | None = Field(
         default=None, description="Directory of the run's state; without it a restart starts anew."
     )
+    snapshot: int = Field(
+        default=100_000,
+        ge=1,
+        description="Embedded: messages between two snapshots, from which a restart goes on.",
+    )
     retain: Annotated[Literal["all", "no"], BeforeValidator(_as_word)] = Field(
         default="no",
-        description="Spark: keep the input so that views that are added later can be filled from it"
-        " (the embedded engine's checkpoint has it in any case).",
+        description="Keep the input so that views that are added later can be filled from it.",
     )
     on_error: Literal["dead-letter", "stop"] = Field(
         default="dead-letter", description="What a message that cannot be taken does."

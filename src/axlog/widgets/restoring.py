@@ -79,7 +79,7 @@ def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Resto
     usable = [record for record in snapshots(files) if until is None or record <= until]
     for record in reversed(usable):
         try:
-            return _load(read_snapshot(files, record), record, kind)
+            return load_parts(read_snapshot(files, record), record, kind)
         except StoreError:
             # An older one and a longer log do as well, if they are there.
             if record == usable[0] and not (segments(files) and segments(files)[0] == 1):
@@ -185,7 +185,8 @@ def snapshot_parts(
     return parts
 
 
-def _load(parts: Mapping[str, bytes], record: int, kind: type[Widget]) -> Restored:
+def load_parts(parts: Mapping[str, bytes], record: int, kind: type[Widget] = Widget) -> Restored:
+    """The widget that `snapshot_parts` wrote down, as it was after a record."""
     try:
         said = decode(parts["widget"], record)
         settings: Record = said["settings"]
