@@ -40,7 +40,8 @@ def test_the_order_monitor(examples: Path, capsys: pytest.CaptureFixture[str]) -
         {"x": "19", "shipped": 90_000_000_000},
     ]
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["row"]["x"] for line in shown] == ["17", "19"]
+    told = [(line["op"], line["row"]["x"]) for line in shown]
+    assert told == [("never", "18"), ("insert", "17"), ("insert", "19")]  # 18 shipped early
     log = read_log(examples / "out" / "changes.jsonl")
     assert [(line["op"], line["row"]["x"]) for line in log] == [("insert", "17"), ("insert", "19")]
 

@@ -320,16 +320,21 @@ def test_a_view_that_is_added_is_filled_from_the_input(tmp_path: Path) -> None:
     run(durable(tmp_path, 200), once=True)  # and can be removed again
 
 
+PLACED = 'match /management/webstore/orders/order[client/"INRIA"]/oid/$x return $x'
+
+
 @pytest.mark.parametrize("keep", ["all", "needed"])
 def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     how = {"batch": 20, "checkpoint": "state", "keep": keep, "snapshot": 50}
+    sinks = [{"kind": "jsonl", "path": "late.jsonl"}]
+    views = {"late": {"query": PLACED, "sinks": sinks}}
     for count in (110, 110, 200):
-        run(durable(tmp_path, count, settings=how), once=True)
-    runner = Runner(durable(tmp_path, 200, settings=how), once=True)
+        run(durable(tmp_path, count, settings=how, views=views), once=True)
+    runner = Runner(durable(tmp_path, 200, settings=how, views=views), once=True)
     left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
     assert left < 60
     assert runner.progress.messages == 200
-    widget = Widget(orders.DOCUMENT, views={"late": orders.LATE})
+    widget = Widget(orders.DOCUMENT, views={"late": PLACED})
     for message in messages(200):
         widget.take(StreamUpdate.of(message))
     rows = [row["x"] for row in widget.view("late").rows()]
@@ -339,7 +344,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     assert sorted(line["row"]["x"] for line in log) == rows
     assert [line["sequence"] for line in log] == list(range(1, len(rows) + 1))
     runner.close()
-    more = {"late": {"query": orders.LATE}, "fine": {"query": orders.ON_TIME}}
+    more = {**views, "fine": {"query": orders.ON_TIME}}
     if keep == "needed":
         with pytest.raises(PipelineError, match=r"widget\.fine is new"):
             Runner(durable(tmp_path, 200, settings=how, views=more))

@@ -176,6 +176,7 @@ class Instances:
             "validate": self._settings.validation,
             "facts": list(self.model.facts),
             "tune": self._tuning(),
+            "collect": self._settings.collect,
         }
 
     def _make(self, key: str) -> Widget:
@@ -197,8 +198,15 @@ class Instances:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether snapshots are made of it: of one document, without types."""
-        return self._key is None and self._types is None
+        """Whether a snapshot says all of it: one document, no types, no joins that wait.
+
+        What joins of streams know of keys, deadlines and what was told as never is in no snapshot.
+        """
+        if self._key is not None or self._types is not None:
+            return False
+        collector = self._widgets[""]._collector
+        collector.refresh()
+        return not collector.waitings
 
     def saved(self) -> dict[str, bytes]:
         """The widget as parts of bytes."""

@@ -153,6 +153,10 @@ def _tune(given: Any) -> Any:
     return {True: "auto", False: "off"}[given] if isinstance(given, bool) else given
 
 
+def _collect(given: Any) -> Any:
+    return {True: "state", False: "off"}[given] if isinstance(given, bool) else given
+
+
 class WidgetSettings(Options):
     """What a widget keeps and checks."""
 
@@ -168,9 +172,8 @@ class WidgetSettings(Options):
         default="auto",
         description="How often it is worked out anew what streams are still wanted for.",
     )
-    collect: Annotated[Literal["auto", "off"], BeforeValidator(_tune)] = Field(
-        default="off",
-        description="Whether parts of the document that nothing can need any more are dropped.",
+    collect: Annotated[Literal["state", "off"], BeforeValidator(_collect)] = Field(
+        default="state", description="Whether joins let go of what waits in vain."
     )
 
 
