@@ -250,5 +250,9 @@ def typed_scenarios(tree: Tree, pattern: Pattern) -> TypedScenarios | None:
         return None
     for stream, node in tree.calls().items():
         if tree.call(node).deletes == "yes":
-            raise UndecidedError("AX503", f"types where the stream {stream!r} may delete")
+            raise UndecidedError(
+                "AX503",
+                f"types where the stream {stream!r} may delete: deletions make room for what a type"
+                " forbids now (P2 theorem 5), and that is not searched",
+            )
     return TypedScenarios(tree, pattern, tree.types)
