@@ -77,3 +77,19 @@ def test_stream_without_a_plan_takes_no_bags() -> None:
     assert widget._streaming.plan("f") is None
     with pytest.raises(StreamError, match="no plan"):
         widget._streaming.apply("f", (), 0)
+
+
+@pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
+def test_state_with_keys_and_deadlines_goes_on_in_another_widget(query: str) -> None:
+    first, second, whole = (
+        Widget(orders.DOCUMENT, {"v": query}, facts=orders.KEYS, keep="needed") for _ in range(3)
+    )
+    messages = plain(orders.messages(300, rate=0.002))
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
+    for stream, message, at in messages[:140]:
+        first.feed(stream, message, at=at)
+    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
+    assert second._streaming.next_deadline() == first._streaming.next_deadline()
+    found = [second.feed(stream, message, at=at) for stream, message, at in messages[140:]]
+    assert found == wanted[140:]
+    assert second.end("shipments") == whole.end("shipments")

@@ -55,12 +55,16 @@ class Key:
     @property
     def patterns(self) -> tuple[Pattern, Pattern]:
         """The patterns whose rows are the values and their nodes: `by = $k`, and `by/$k`."""
-        last = PatternNode(_axis(self.by[-1]), Name(self.by[-1].lstrip("@")))
-        value = replace(last, comparisons=(Comparison("=", Variable("k")),))
-        child = replace(last, branches=(PatternNode(Axis.CHILD, Variable("k")),))
-        return self._leading_to(value), self._leading_to(child)
+        return self.patterns_of("k")
 
-    def _leading_to(self, node: PatternNode) -> Pattern:
+    def patterns_of(self, variable: str) -> tuple[Pattern, Pattern]:
+        """The same with another variable for the value."""
+        last = PatternNode(_axis(self.by[-1]), Name(self.by[-1].lstrip("@")))
+        value = replace(last, comparisons=(Comparison("=", Variable(variable)),))
+        child = replace(last, branches=(PatternNode(Axis.CHILD, Variable(variable)),))
+        return self._leading_to(value, variable), self._leading_to(child, variable)
+
+    def _leading_to(self, node: PatternNode, variable: str) -> Pattern:
         for step in reversed(self.by[:-1]):
             node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
         *above, own = self.path
@@ -68,7 +72,7 @@ class Key:
         for step in reversed(above):
             node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
         root = PatternNode(Axis.CHILD, Wildcard(), branches=(node,))
-        return Pattern((root,), (), (Output(Kind.VARIABLE, "k"), Output(Kind.ID, "n")))
+        return Pattern((root,), (), (Output(Kind.VARIABLE, variable), Output(Kind.ID, "n")))
 
 
 class KeyedNode(NamedTuple):

@@ -52,6 +52,7 @@ class Collector:
         self._came: list[Seen] = []  # key values of the message under way
         self.version = 0  # moves when generated joins are out of date
         self.next: float = inf  # the clock after which something may have to go
+        self.is_busy = False  # whether single messages can make something go
         document.prospects = self.prospects
 
     @property
@@ -88,6 +89,11 @@ class Collector:
             if waiting not in self.waitings and state.waiting is waiting:
                 state.waiting = None
         self.version += 1
+        sides = [side for waiting in self.waitings for side in waiting.pair.sides]
+        self.is_busy = any(
+            side.key or (side.is_bounded and not side.is_born_dead) for side in sides
+        )
+        self.is_busy |= any(each.is_partial for each in self._watched.prospects.values())
         self._look_ahead()
 
     def _may_delete(self) -> bool:
@@ -192,7 +198,10 @@ class Collector:
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
         found: list[tuple[Relation, Sink]] = []
         for waiting, part, key in self._keys_of(stream):
-            for pattern in key.patterns:
+            # Named as the column that it rules out, so that both go to one bucket of Spark's.
+            side = waiting.pair.sides[part]
+            column = side.columns[side.key[0]] if side.key is not None else "$k"
+            for pattern in key.patterns_of(column.lstrip("$")):
                 values = replace(pattern, outputs=pattern.outputs[:1])  # not the nodes
                 relation = compile_pattern(values).root
                 for _ in path:  # down to what stands just below the place
@@ -238,6 +247,9 @@ class Collector:
         if self.next < self._document.tree.clock:
             for waiting in self.waitings:
                 waiting.expire()
+        elif not told and not any(waiting.ended for waiting in self.waitings):
+            self._look_ahead()  # rows with deadlines may have come
+            return told
         return self._report(told, time)
 
     def after_nodes(self, told: Told, time: int) -> Told:
@@ -249,6 +261,7 @@ class Collector:
                 if node is None or not may_bring(tree, tree.call(node)):
                     waiting.close(stream)
                     self.version += 1
+        self.next = -inf  # look at everything
         told = self.after(told, time)
         self.refresh()
         return told
@@ -272,6 +285,24 @@ class Collector:
         limits += [prospects.until for prospects in self._watched.prospects.values()]
         self.next = min((limit for limit in limits if limit is not None), default=inf)
 
+    # Keeping it elsewhere -------------------------------------------------------------------------
+
+    def seen(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """The key values that are remembered at each join, as plain tuples."""
+        self.refresh()
+        return tuple(
+            tuple(() if each is None else tuple(sorted(each)) for each in waiting.seen)
+            for waiting in self.waitings
+        )
+
+    def restart(self, seen: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
+        """Go on with tables that were filled from outside, and the values remembered with them."""
+        self.detach()
+        self.refresh()
+        for waiting, values in zip(self.waitings, seen, strict=True):
+            waiting.restart(values)
+        self._look_ahead()
+
     # Giving up --------------------------------------------------------------------------------
 
     @property
@@ -289,6 +320,7 @@ class Collector:
         self._found_for = None
         self.version += 1
         self.next = inf
+        self.is_busy = False
 
 
 def _joins(relation: Relation) -> bool:

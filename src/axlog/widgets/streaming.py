@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
@@ -42,9 +43,13 @@ _LATEST = 1 << 63
 
 
 SavedState: TypeAlias = tuple[
-    int, SavedTables, tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...]
+    int,
+    SavedTables,
+    tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
+    tuple[tuple[tuple[str, ...], ...], ...],
 ]
-"""The clock, the rows of every table, and of each view its name, last number and bindings."""
+"""The clock, the rows of every table, of each view its name, last number and bindings, and of each
+join the key values that it remembers."""
 
 
 IsWanted: TypeAlias = Callable[[Element, int, bytes], object]
@@ -197,12 +202,20 @@ class Streaming:
                 (name, view.sequence, tuple(_counting(view).counts().items()))
                 for name, view in document.views.items()
             )
-            return document.tree.clock, saved_tables(document.engine), views
+            seen = self._collector.seen()
+            return document.tree.clock, saved_tables(document.engine), views, seen
+
+    def next_deadline(self) -> int | None:
+        """The clock after which some match under way can no longer be completed; see `advance`."""
+        with self._document._lock:
+            self._collector.refresh()
+            limit = self._collector.next
+            return None if limit == inf else int(limit)
 
     def restore(self, saved: SavedState) -> None:
         """Go on from what a widget over the same document and views had kept; nobody is told."""
         document = self._document
-        clock, tables, views = saved
+        clock, tables, views, seen = saved
         with document._lock:
             self.epoch += 1
             self.install({})
@@ -215,6 +228,7 @@ class Streaming:
                 view.sequence = sequence
             document.tree.clock = clock
             document.forgotten += 1
+            self._collector.restart(seen)
 
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Join what a message brings with what is kept, and tell the views."""
@@ -224,7 +238,7 @@ class Streaming:
             answers = way.deliver(bags)
             document.engine.climbed += 1
             told = self._changes(answers, time) if answers else told
-        if self._collector.waitings:
+        if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
         return document._announce(told) if told else []
 

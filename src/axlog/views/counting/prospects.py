@@ -97,6 +97,11 @@ class Prospects:
         return Truth.POSSIBLE if waits or self._may_start() else Truth.NEVER
 
     @property
+    def is_partial(self) -> bool:
+        """Whether rows are known by what one part shows of them only: they have to be followed."""
+        return any(self._partial)
+
+    @property
     def is_certain(self) -> bool:
         """Whether every key's values that rule rows out are remembered (`Pair.remembers`).
 

@@ -12,6 +12,7 @@ from axlog.errors import WorkloadError
 from axlog.workloads.benchmarks.against_pathway import against_pathway
 from axlog.workloads.benchmarks.filters import filters
 from axlog.workloads.benchmarks.flatness import flatness
+from axlog.workloads.benchmarks.garbage import garbage
 from axlog.workloads.benchmarks.loading import loading
 from axlog.workloads.benchmarks.measuring import Result
 from axlog.workloads.benchmarks.memory import memory
@@ -91,6 +92,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: million(400, 4),
         quick=lambda: million(50_000),
         full=lambda: million(1_000_000),
+    ),
+    "garbage": Benchmark(
+        tiny=lambda: garbage(100, 4),
+        quick=lambda: garbage(20_000),
+        full=lambda: garbage(1_000_000, 50),
     ),
     "pipeline": Benchmark(
         tiny=lambda: pipelines(50, 1),
