@@ -43,6 +43,11 @@ def test_differential_law_5_holds_where_ways_are_put_together(
     assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
 
 
+def test_a_join_that_is_watched_no_more_is_no_prospect() -> None:
+    """A message brings a call below a node whose value a view compares."""
+    assert run_case(31661, "5") is None
+
+
 def test_a_tuner_that_drops_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner, "wanted_of_streams", lambda facts, root, rows: {})
     failure = next(f for seed in range(200) if (f := run_case(seed, "5")) is not None)

@@ -174,7 +174,8 @@ class Collector:
             for state in engine.states_at(node)
             if state.relation in mine and _joins(state.relation) and not state.is_dead
         ]
-        waiting = joining[0].waiting if len(joining) == 1 else None
+        # One that is watched no more (a value above it may change now) is let go after this.
+        waiting = joining[0].waiting if len(joining) == 1 and joining[0] in found else None
         if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
             return
         roots = roots_above(engine, found[waiting.state], waiting.state)
