@@ -30,7 +30,7 @@ from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, written
 from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of, table
 
-APART = {"pathway"}
+APART = {"pathway", "spark"}
 """Run by tests of their own: they start other systems."""
 
 
@@ -46,6 +46,13 @@ def test_benchmark_runs_and_says_both_sides(name: str) -> None:
             assert result.figures[f"{ratio.what}: {side}, us (least)"] > 0
     json.dumps(written([result]))
     assert lines(result)[1].startswith(name)
+
+
+@pytest.mark.spark
+def test_benchmark_on_spark_says_both_sides(spark: Any) -> None:
+    (result,) = run(["spark"], "tiny")
+    assert result.figures["2 cores: axlog, messages/s"] > 0
+    assert result.figures["2 cores: stream-stream join, messages/s"] > 0
 
 
 @pytest.mark.slow

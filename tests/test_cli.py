@@ -364,6 +364,7 @@ def test_explain_as_json() -> None:
     assert explained["maintainer"] == "counting"
     assert explained["columns"] == ["x"]
     assert explained["streams"]["s"]["filter"] == "one by one"
+    assert "the stream 's' may delete" in explained["spark"]
     assert explained["code"]["s"].startswith("def match")
     (other,) = objects(run("explain", "//a/ancestor::b[following-sibling::c]"))
     assert other["maintainer"] == "records"

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from axlog.errors import PipelineError
 from axlog.spark import state as keeping
-from axlog.spark.bucket import Instance, plain_change, read_changes
+from axlog.spark.bucket import Instance
+from axlog.spark.bucket import told as said_of
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
 from axlog.spark.ordering import Order, Packet, lane_of
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document, forget_live
+from axlog.spark.streaming import gather_batch
 from axlog.views.change import Change
 from axlog.views.netting import net
 from axlog.widgets.widget import Widget
@@ -100,7 +102,8 @@ def run(
     """What a plan makes of batches, without Spark."""
     extractor = Extractor(definition, plan, key)
     stores: dict[tuple[str, int], Memory] = {}
-    told, refused = [], []
+    told: list[list[Change]] = []
+    refused: list[str] = []
     for batch in batches:
         inbox: dict[tuple[str, int], list[str]] = {}
         for partition in batch:
@@ -109,19 +112,17 @@ def run(
                     refused += [one[2] for one in json.loads(body)["refused"]]
                 else:
                     inbox.setdefault((unit, bucket), []).append(body)
-        changes: list[Change] = []
+        rows: list[tuple[str, str]] = []
         for (unit, bucket), bodies in inbox.items():
             chosen = plan.unit(unit)
             made = partial(Instance, definition, chosen, bucket, hold)
             keeper = Keeper(stores.setdefault((unit, bucket), Memory()), f"{unit} {bucket}", made)
             spread = by_document(bodies) if chosen.kind == "documents" else {"": bodies}
-            for name, packets in spread.items():
-                outcome, instance, _ = keeper.batch(name, packets)
-                plain = json.loads(json.dumps([plain_change(c, name) for c in outcome.changes]))
-                changes += read_changes(plain)
-                refused += [one.origin for one in outcome.refused]
-                assert instance.document == name
-        told.append(changes)
+            said = [said_of(*keeper.batch(name, packets)) for name, packets in spread.items()]
+            rows.append((f"{unit}/{bucket}/0", json.dumps(said)))
+        report = gather_batch(len(told), rows)
+        refused += [one.origin for one in report.refused]
+        told.append(report.changes)
         if forgets is not None and forgets.random() < 0.5:
             forget_live()
     forget_live()
@@ -216,14 +217,23 @@ def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -
     ends = [Message(ord(s), s, "end", b"", whole[-1].time, len(whole), f"end {s}") for s in "ab"]
     parts = list(cut(random, [*skewed, *ends], batches))
     told, _ = run(definition, make_plan(definition), parts, hold=None, forgets=random)
-    widget = definition.widget()
+    widget = definition.widget(keep="needed")
     widget.on_error = "dead-letter"
     fed: list[Change] = []
+<<<<<<< HEAD
     for message in sorted(whole, key=lambda m: (m.time, m.stream, m.number)):
         fed += widget.feed(message.stream, message.content, at=(message.time or 0) / 1e6)
     for stream in "ab":
         fed += widget.end(stream)
     fed = [change for change in fed if change.op != "never"]  # which buckets do not tell
+=======
+    for message in sorted([*whole, *ends], key=lambda m: (m.time, m.stream, m.number)):
+        at = (message.time or 0) / 1e6
+        if message.action == "end":
+            fed += widget.end(message.stream, at=at)
+        else:
+            fed += widget.feed(message.stream, message.content, at=at)
+>>>>>>> 8aa91cf (Spark: pipelines, law 7 tests with kills and a cluster, never and keys across buckets, benchmark, docs)
     expected = [c for v in definition.views for c in net(x for x in fed if x.view == v)]
     all_told = [c for batch in told for c in batch]
     found = [c for v in definition.views for c in net(x for x in all_told if x.view == v)]
@@ -274,6 +284,40 @@ def test_the_order_monitor_with_snapshots(monkeypatch: pytest.MonkeyPatch) -> No
     assert [plain(one) for one in told] == [plain(one) for one in by_widget(definition, parts)]
     assert sum(map(len, told)) > 20
     assert not refused
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_on_time_orders_turn_never_and_their_state_goes(
+    monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    monkeypatch.setattr(keeping, "SMALLEST_LOG", 500)
+    views = {"on-time": (orders.ON_TIME, None), "late": (orders.LATE, None)}
+    definition = Definition(orders.DOCUMENT, views, orders.KEYS)
+    messages = [
+        Message(0, *as_row(m), n, f"m{n}")
+        for n, m in enumerate(orders.messages(500, seed=2, rate=0.002))
+    ]
+    if ends:
+        last = messages[300]
+        end = last._replace(stream="orders", action="end", content=b"", number=10_000)
+        rest = [m for m in messages[301:] if m.stream != "orders"]
+        messages = [*messages[:301], end, *rest]
+    random = Random(4)
+    parts = list(cut(random, messages, 9))
+    told, _ = run(definition, make_plan(definition, buckets=3), parts, forgets=random)
+    widget = definition.widget(keep="needed")
+    expected = []
+    for batch in parts:
+        changes: list[Change] = []
+        for message in (m for part in batch for m in part):
+            at = (message.time or 0) / 1e6
+            if message.action == "end":
+                changes += widget.end(message.stream, at=at)
+            else:
+                changes += widget.feed(message.stream, message.content, at=at)
+        expected.append([c for v in views for c in net(x for x in changes if x.view == v)])
+    assert [plain(one) for one in told] == [plain(one) for one in expected]
+    assert sum(c.op == "never" for batch in told for c in batch) > 20
 
 
 def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:

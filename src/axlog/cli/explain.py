@@ -3,6 +3,7 @@ per stream of the document what is wanted of it, and what came of its messages."
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -11,6 +12,9 @@ import typer
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
 from axlog.cli.truth import After, take_updates
+from axlog.spark.definition import Definition
+from axlog.spark.plan import make_plan
+from axlog.views.view import View
 from axlog.widgets.streaming import StreamStatus
 from axlog.widgets.widget import Widget
 
@@ -57,6 +61,8 @@ def explain(
         widget.tune()
     explained = view.explain()
     about = _about(widget, len(view)) if document is not None else {}
+    if about.get("streams"):
+        about["spark"] = _spark_plan(source_of(str(document)), view, widget.document.namespaces)
     sources = {name: widget.code(name) for name in widget.streams()} if code else {}
     if is_json(json):
         Lines().thing({**asdict(explained), **about, **({"code": sources} if code else {})})
@@ -65,6 +71,8 @@ def explain(
     for key, value in about.items():
         if key == "streams":
             _print_streams(value)
+        elif key == "spark":
+            typer.echo(f"Spark plan  {value}")
         else:
             typer.echo(f"{key:<11} {value}")
     for name, source in sources.items():
@@ -75,6 +83,13 @@ def explain(
 def _about(widget: Widget, rows: int) -> dict[str, Any]:
     streams = {name: _stream(status) for name, status in widget.streams().items()}
     return {"nodes": len(widget.document), "rows": rows, "streams": streams}
+
+
+def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:
+    """How Spark would spread the view, for two cores."""
+    fresh = Widget(source, {view.name: view.query}, namespaces=namespaces)
+    (unit,) = make_plan(Definition.of(fresh)).units
+    return str(unit)
 
 
 def _stream(status: StreamStatus) -> dict[str, Any]:

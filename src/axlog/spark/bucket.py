@@ -8,18 +8,23 @@ updates that were refused, and counts.
 State: `state()` is plain data from which `restore` goes on, or None where the widget has become
 nodes that only a replay makes again; a log of batches does for those (`state.py`).
 
+A row whose key is not known can never come only if no bucket can bring it: each says what it knows
+(`voided`), now and since the start, and who puts the batch together tells it when all agree.
+
 Law: batches may be cut anywhere; the changes, net, are those of a widget that was fed all updates
 in order, restricted to the rows whose key belongs to the bucket.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from axlog.channels.updates import StreamUpdate
+from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, LateError
@@ -27,8 +32,11 @@ from axlog.spark.definition import Definition
 from axlog.spark.ordering import BODY, KIND, ORIGIN, STREAM, TIME, Hold, Item, Order, Packet
 from axlog.spark.plan import Unit
 from axlog.views.change import Change
+from axlog.views.counting.waiting import Waiting
 from axlog.views.netting import net
 from axlog.widgets.widget import Widget
+
+Shape: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -51,6 +59,7 @@ class Outcome:
     changes: list[Change] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     applied: int = 0
+    voided: list[Change] = field(default_factory=list)  # said here in this batch; see `Instance`
 
 
 class Instance:
@@ -67,6 +76,9 @@ class Instance:
         self.order = Order(*_streams(self.widget), hold)
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
+        self._now: dict[str, tuple[int, list[Shape]]] = {}
+        self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
+        self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
         self._heard: list[Change] = []
         for view in self.widget.views.values():
@@ -89,6 +101,8 @@ class Instance:
             self.widget.advance(timedelta(microseconds=self.order.clock))
         heard, self._heard[:] = list(self._heard), []
         outcome.changes = self._net(heard)
+        outcome.voided = [change for change in heard if self._is_void(change)]
+        self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         return outcome
 
     # Applying -------------------------------------------------------------------------------------
@@ -104,17 +118,25 @@ class Instance:
         if kind == "bindings":
             self.widget._streaming.apply(stream, self._bags(stream, item[BODY]), time)
             return
+        if kind == "end" and min(self.order.heard, time) > tree.clock:
+            # Elsewhere messages have moved the clock: what that rules out is not the end's doing.
+            self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
         self.widget.take(StreamUpdate(stream, kind, item[BODY] or "", at, item[ORIGIN]))
         if kind == "end":
             self._ended.append(stream)
 
     def _bags(self, stream: str, found: Iterable[Sequence[Any]]) -> tuple[Bag, ...]:
-        plan = self.widget._streaming.plan(stream)
-        assert plan is not None
-        bags: tuple[Bag, ...] = tuple({} for _ in (*plan.here, *plan.everywhere))
+        """Bindings by relation, as the stream is read now.
+
+        They were numbered as a fresh widget has the relations; some may not be asked for any more.
+        """
+        sent: dict[Shape, Bag] = {}
         for number, row, count in found:
-            bags[number][tuple(row)] = count
-        return bags
+            sent.setdefault(self._shapes[stream][number], {})[tuple(row)] = count
+        known = self._now.get(stream)
+        if known is None or known[0] != len(self._ended):  # nothing else changes what is asked for
+            known = self._now[stream] = (len(self._ended), _shapes(self.widget, stream))
+        return tuple(sent.get(shape, {}) for shape in known[1])
 
     # Telling --------------------------------------------------------------------------------------
 
@@ -139,7 +161,11 @@ class Instance:
         if output is None:
             return self.bucket == 0 or self.unit.kind == "documents"
         value = change.row[output]
-        return self.bucket == (0 if value is None else self.unit.bucket_of(value))
+        return value is not None and self.bucket == self.unit.bucket_of(value)
+
+    def _is_void(self, change: Change) -> bool:
+        output = self.unit.output
+        return output is not None and change.row[output] is None
 
     # State ----------------------------------------------------------------------------------------
 
@@ -153,8 +179,14 @@ class Instance:
         return {
             "order": self.order.state(),
             "ended": self._ended,
+            "voided": list(self.voided),
             "engine": self.widget._streaming.state(),
+            "seen": [_plain_seen(waiting.seen) for waiting in self._waitings()],
         }
+
+    def _waitings(self) -> list[Waiting]:
+        self.widget._collector.refresh()
+        return self.widget._collector.waitings
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; this instance is fresh."""
@@ -162,15 +194,46 @@ class Instance:
         for stream in state["ended"]:
             self.widget.end(stream)
         self._ended = list(state["ended"])
+        self.voided = dict.fromkeys(state["voided"])
         self._heard.clear()
         self.widget._streaming.restore(_tuples(state["engine"]))
+        for waiting, seen in zip(self._waitings(), state["seen"], strict=True):
+            waiting.restart(_tuples(seen))
+        self._heard.clear()
         self.rows = self._count()
+
+
+def _shapes(widget: Widget, stream: str) -> list[Shape]:
+    """What tells the relations apart that a stream's messages are matched with, in order."""
+    plan = widget._streaming.plan(stream)
+    if plan is None:
+        return []
+    relations = [(r, "here") for r in plan.here] + [(r, "below") for r in plan.everywhere]
+    return [(where, _shape(relation)) for relation, where in relations]
+
+
+def _shape(relation: Relation) -> Shape:
+    """A relation's form: two of one form have the same rows in any message."""
+    node = relation.node
+    return (
+        None if node is None else (node.axis, node.test, node.comparisons),
+        relation.own,
+        relation.columns,
+        relation.tests,
+        tuple((edge.axis, _shape(edge.relation)) for edge in relation.edges),
+        tuple((c.columns, *map(_shape, c.alternatives)) for c in relation.choices),
+        tuple((a.tests, _shape(a.body)) for a in relation.absences),
+    )
 
 
 def _streams(widget: Widget) -> tuple[tuple[str, ...], dict[str, str]]:
     tree = widget.document.tree
     calls = {stream: tree.call(node) for stream, node in tree.calls().items()}
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
+
+
+def _plain_seen(seen: Iterable[set[str] | None]) -> list[list[str]]:
+    return [sorted(values or ()) for values in seen]
 
 
 def _tuples(plain: Any) -> Any:
@@ -210,6 +273,28 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
         change.time,
         document,
     ]
+
+
+def told(outcome: Outcome, instance: Instance, size: int) -> dict[str, Any]:
+    """What one instance says of a batch, for JSON; `size` is what the store has of it."""
+    return {
+        "changes": [plain_change(change, instance.document) for change in outcome.changes],
+        "refused": [one.plain() for one in outcome.refused],
+        "void": [plain_change(change) for change in outcome.voided],
+        "voided": list(instance.voided),
+        "rows": instance.rows,
+        "state": size,
+        "waiting": len(instance.order.pending),
+        "clock": instance.order.clock,
+    }
+
+
+def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """The rows without a key that all buckets of a unit rule out, and one of them only now."""
+    fresh = {json.dumps(change[:4]): change for one in each for change in one["void"]}
+    for key, change in fresh.items():
+        if all(key in one["voided"] for one in each):
+            yield change
 
 
 def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:

@@ -30,7 +30,7 @@ class Definition:
     document: str
     views: Mapping[str, tuple[str, str | None]]  # the query's text and language, by name
     facts: tuple[str, ...] = ()
-    types: str | None = None
+    types: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     keep_whitespace: bool = False
@@ -40,6 +40,10 @@ class Definition:
         """The definition of a widget that nothing has come to yet."""
         document = widget.document
         tree = document.tree
+        if tree.types is not None:
+            raise PipelineError(
+                "AX861", "the widget has types", advice="give maintain() a Definition with them"
+            )
         if tree.clock or tree.version or document.forgotten or widget.dead_letters:
             raise PipelineError(
                 "AX861",
@@ -50,7 +54,7 @@ class Definition:
             document.xml(),
             {name: (view.query.text, view.query.language) for name, view in widget.views.items()},
             tuple(str(fact) for fact in tree.facts),
-            None,
+            (),
             dict(document.namespaces),
             document.limits,
             document.keep_whitespace,
@@ -67,7 +71,6 @@ class Definition:
         """A fresh widget with these views; what it cannot take goes to its dead letters."""
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
-        options: dict[str, Any] = {} if self.types is None else {"types": self.types}
         return Widget(
             self.document,
             chosen,
@@ -76,7 +79,7 @@ class Definition:
             namespaces=self.namespaces,
             keep=keep,
             facts=self.facts,
-            **options,
+            types=list(self.types) or None,
         )
 
     def plain(self) -> dict[str, Any]:
@@ -91,6 +94,7 @@ class Definition:
             name: (text, language) for name, (text, language) in given["views"].items()
         }
         given["facts"] = tuple(given["facts"])
+        given["types"] = tuple(given["types"])
         given["limits"] = Limits(**given["limits"])
         return cls(**given)
 

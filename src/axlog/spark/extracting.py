@@ -45,7 +45,7 @@ class Message(NamedTuple):
 
     source: int
     stream: str
-    action: str  # insert, delete, end, or refused
+    action: str  # insert, delete, end, refused, or rest: the source has nothing more for now
     content: bytes
     time: int | None
     number: int
@@ -86,6 +86,10 @@ class Extractor:
         out = Extracted()
         floors: dict[tuple[str, str], int] = {}
         for message in messages:
+            if message.action == "rest":
+                lanes = out.census.setdefault("", {})
+                lanes[lane_of(message.source, message.stream)] = Lane(0, None, None, 0, True)
+                continue
             out.messages += 1
             try:
                 document = self._document(message)
@@ -126,9 +130,11 @@ class Extractor:
                 out.items.setdefault((unit.name, bucket), {}).setdefault(document, []).append(item)
         out.kept += any(sent)
         lanes = out.census.setdefault(document, {})
-        known = lanes.get(lane, Lane(number, None, False, 0))
-        times = [time for time in (known.latest, message.time) if time is not None]
-        ended = known.ended or message.action == "end"
+        known = lanes.get(lane, Lane(number, None, None, 0))
+        is_end = message.action == "end"
+        came = None if is_end else message.time
+        times = [time for time in (known.latest, came) if time is not None]
+        ended = (message.time or 0) if is_end else known.ended
         lanes[lane] = Lane(known.first, max(times, default=None), ended, known.messages + 1)
         if message.time is not None:
             floors[document, lane] = max(message.time, floor or message.time)

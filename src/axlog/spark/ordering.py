@@ -3,9 +3,10 @@
 Every bucket sees only its own part of the input, but knows of all of it how far each stream has
 come: a census comes with every batch. From that alone each bucket works out the same clock, and
 which of its items may be applied now: an item waits while an open stream could still bring an
-earlier one. `hold` bounds the wait, in the document's time: 0 applies everything that a batch
-brings, None waits for the slowest stream without bound. Nothing here looks at a wall clock, so a
-batch that is replayed releases the same items.
+earlier one, unless that stream rests (its source had nothing for a while, and said so in the
+input). `hold` bounds the wait, in the document's time: 0 applies everything that a batch brings,
+None waits for the slowest stream. Nothing here looks at a wall clock, so a batch that is replayed
+releases the same items.
 
 Late is judged within a lane (a stream as one source brings it), in the lane's own order: an item
 earlier than one before it. `Item.floor` is the latest time before it in its partition.
@@ -27,6 +28,8 @@ Item: TypeAlias = list[Any]
 
 `body` is the bindings of a message as [relation, row, count], or the content of an update.
 """
+EVERY = "*"
+"""In place of a stream: all that a source brings."""
 _ORDER = itemgetter(TIME, STREAM, NUMBER)
 Hold: TypeAlias = int | None
 
@@ -35,9 +38,10 @@ class Lane(NamedTuple):
     """How far one partition has come with one lane."""
 
     first: int  # number of its first message
-    latest: int | None  # time of the latest; None if none has a time
-    ended: bool
+    latest: int | None  # time of the latest that is no end; None if none has a time
+    ended: int | None  # the end's time
     messages: int
+    rests: bool = False  # its source has nothing more for now
 
 
 class Packet(NamedTuple):
@@ -63,8 +67,10 @@ class Order:
     hold: Hold = 0
     lanes: dict[str, int] = field(default_factory=dict)  # latest time of each
     ended: set[str] = field(default_factory=set)
+    resting: set[str] = field(default_factory=set)  # lanes; `source:*` for all of a source
     pending: list[Item] = field(default_factory=list)
     clock: int = 0
+    heard: int = 0  # the latest time of a message that is no end
 
     def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
         """The items that can be applied now, in order, and those that came too late."""
@@ -94,9 +100,15 @@ class Order:
         for lane, _, number, told in arrived:
             before = self.lanes.get(lane)
             floors[number][lane] = before
-            if told.latest is not None:
-                self.lanes[lane] = told.latest if before is None else max(before, told.latest)
-            if told.ended:
+            if told.rests:
+                self.resting.add(lane)
+                continue
+            self.resting -= {lane, f"{lane.partition(':')[0]}:{EVERY}"}
+            times = [time for time in (before, told.latest, told.ended) if time is not None]
+            if times:
+                self.lanes[lane] = max(times)
+            self.heard = max(self.heard, told.latest or 0)
+            if told.ended is not None:
                 self.ended.add(_stream(lane))
         return zip(packets, floors, strict=True)
 
@@ -120,7 +132,20 @@ class Order:
             if stream in found:
                 known = found[stream]
                 found[stream] = latest if known is None else min(known, latest)
-        return {stream: latest for stream, latest in found.items() if stream not in self.ended}
+        return {
+            stream: latest
+            for stream, latest in found.items()
+            if stream not in self.ended and not self._rests(stream)
+        }
+
+    def _rests(self, stream: str) -> bool:
+        """Whether every source that has brought a stream has nothing more for now."""
+        lanes = {lane for lane in self.lanes if _stream(lane) == stream}
+        lanes |= {lane for lane in self.resting if _stream(lane) == stream}
+        whole = {lane.partition(":")[0] for lane in self.resting if _stream(lane) == EVERY}
+        if not lanes:
+            return bool(whole)
+        return all(lane in self.resting or lane.partition(":")[0] in whole for lane in lanes)
 
     def _clock(self) -> int:
         """The document's clock: what has this time or an earlier one has come."""
@@ -150,15 +175,18 @@ class Order:
         return {
             "lanes": self.lanes,
             "ended": sorted(self.ended),
+            "resting": sorted(self.resting),
             "pending": self.pending,
             "clock": self.clock,
+            "heard": self.heard,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.lanes = dict(state["lanes"])
         self.ended = set(state["ended"])
+        self.resting = set(state["resting"])
         self.pending = [list(item) for item in state["pending"]]
-        self.clock = state["clock"]
+        self.clock, self.heard = state["clock"], state["heard"]
 
 
 def lane_of(source: int, stream: str) -> str:

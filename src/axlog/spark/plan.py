@@ -118,7 +118,8 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
         plans[stream] = plan
     maintainer = widget.views[view].maintainer
     assert isinstance(maintainer, Counting)
-    found = _key(plans, maintainer.root.columns, _outputs(widget, view))
+    noted = {stream: _noted(widget, stream) for stream in streams}
+    found = _key(plans, noted, maintainer.root.columns, _outputs(widget, view))
     if found is None:
         reason = "no column is in all relations that streams feed, so it cannot be spread"
         return Unit(f"view {view}", (view,), "bindings", 1, reason)
@@ -153,24 +154,49 @@ def _outputs(widget: Widget, view: str) -> dict[Column, str]:
     return found
 
 
+def _noted(widget: Widget, stream: str) -> list[Column]:
+    """The columns whose declared keys a stream's messages are matched with besides, in order.
+
+    Their relations are the last of those at the message's root.
+    """
+    found: list[Column] = []
+    for waiting, part, key in widget._collector._keys_of(stream):
+        side = waiting.pair.sides[part]
+        assert side.key is not None
+        found += [side.columns[side.key[0]]] * len(key.patterns)
+    return found
+
+
 def _key(
-    plans: Mapping[str, MessagePlan], columns: tuple[Column, ...], outputs: Mapping[Column, str]
+    plans: Mapping[str, MessagePlan],
+    noted: Mapping[str, list[Column]],
+    columns: tuple[Column, ...],
+    outputs: Mapping[Column, str],
 ) -> tuple[Column, str, dict[str, tuple[int, ...]]] | None:
-    """A column of the view that every fed relation with columns has, and where each has it."""
+    """A column of the view that every fed relation with columns has, and where each has it.
+
+    Values of declared keys go where their column's rows are, or to all buckets.
+    """
     for column in columns:
         if column not in outputs:
             continue
-        positions: dict[str, tuple[int, ...]] = {}
-        keyed = 0
-        for stream, plan in plans.items():
-            relations = (*plan.here, *plan.everywhere)
-            if any(r.columns and column not in r.columns for r in relations):
-                break
-            positions[stream] = tuple(
-                r.columns.index(column) if r.columns else ALL for r in relations
-            )
-            keyed += sum(at != ALL for at in positions[stream])
-        else:
-            if keyed:
-                return column, outputs[column], positions
+        positions = {
+            stream: _positions(plan, noted[stream], column) for stream, plan in plans.items()
+        }
+        known = {stream: at for stream, at in positions.items() if at is not None}
+        if len(known) == len(positions) and any(
+            at != ALL for each in known.values() for at in each
+        ):
+            return column, outputs[column], known
     return None
+
+
+def _positions(plan: MessagePlan, noted: list[Column], column: Column) -> tuple[int, ...] | None:
+    """Where each relation of a plan has a column; None if one with columns has it not."""
+    own = len(plan.here) - len(noted)
+    relations = (*plan.here[:own], *plan.everywhere)
+    if any(r.columns and column not in r.columns for r in relations):
+        return None
+    at = [r.columns.index(column) if r.columns else ALL for r in relations]
+    at[own:own] = [0 if of == column else ALL for of in noted]
+    return tuple(at)

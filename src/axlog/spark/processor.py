@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.spark.bucket import Instance, Outcome, plain_change
+from axlog.spark.bucket import Instance, told
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
 from axlog.spark.ordering import Hold
@@ -104,15 +104,3 @@ def bucket_of(key: str) -> tuple[str, int]:
     """The unit and the number of a bucket by its key: `unit/number/salt`."""
     unit, number, _ = key.rsplit("/", 2)
     return unit, int(number)
-
-
-def told(outcome: Outcome, instance: Instance, size: int) -> dict[str, Any]:
-    """What one instance says of a batch."""
-    return {
-        "changes": [plain_change(change, instance.document) for change in outcome.changes],
-        "refused": [one.plain() for one in outcome.refused],
-        "rows": instance.rows,
-        "state": size,
-        "waiting": len(instance.order.pending),
-        "clock": instance.order.clock,
-    }

@@ -69,6 +69,13 @@ def session(
     return builder.master(master).getOrCreate()
 
 
+def is_running() -> bool:
+    """Whether this process has a session."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
 def settings_for(master: str, *, quick: bool = False) -> dict[str, str]:
     """The settings for a session on this master."""
     chosen = dict(SETTINGS)

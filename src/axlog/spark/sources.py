@@ -6,8 +6,9 @@ positions in between: from each of them a task can read its part again, so any s
 parallel. What an offset holds is JSON: the position, how many messages came before it, and the
 cuts.
 
-A source that cannot be read is waited for: the offset stays, the wait grows up to a minute, and
-`lagging` says so in the log.
+A source that has had nothing for a while says so: a mark in the offset becomes a row that tells the
+buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. A
+source that cannot be read is waited for: the wait grows up to a minute, and the log says so.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Reading, Source
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
+from axlog.spark.ordering import EVERY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +82,7 @@ class Part(InputPartition):
     """A span of a source: from a position, so many messages."""
 
     def __init__(self, position: str, count: int, number: int) -> None:
-        self.position, self.count, self.number = position, count, number
+        self.position, self.count, self.number = position, count, number  # no messages: it rests
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -94,9 +96,12 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source: Source | None = None
         self._failed, self._retry = 0, 0.0
         self._is_done: bool | None = None  # None: there is no end to wait for
+        self._hold = float(options.get("hold", 0))  # seconds of silence after which it rests
+        self._streams: list[str] = json.loads(options.get("streams", "[]")) or [EVERY]
+        self._came = monotonic()
 
     def initialOffset(self) -> dict[str, Any]:
-        return {"position": "null", "number": 0, "cuts": "[]"}
+        return {"position": "null", "number": 0, "cuts": "[]", "rests": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._limit)
@@ -107,7 +112,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next batch ends, and the positions that cut it; the start if nothing is new."""
         if self._is_done or monotonic() < self._retry:
-            return start
+            return self._resting(start)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
         if isinstance(limit, ReadAllAvailable):
             most = max(most, self._limit)
@@ -126,8 +131,17 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         if not taken:
             self._is_done = None if self._is_done is None else self._failed == 0
+            return self._resting(start)
+        self._came = monotonic()
+        end = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
+        return {**end, "rests": 0}
+
+    def _resting(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The offset of a source that has nothing new: with a mark once it was silent enough."""
+        is_silent = bool(self._is_done) or monotonic() - self._came >= self._hold
+        if not self._hold or start.get("rests") or not is_silent:
             return start
-        return {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
+        return {**start, "cuts": json.dumps([[start["position"], 0, start["number"]]]), "rests": 1}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if start == end:
@@ -137,6 +151,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A part again, where the task runs."""
         assert isinstance(partition, Part)
+        if not partition.count:
+            rest = ("rest", b"", None, partition.number, "", None, None)
+            yield record_batch([(self._index, stream, *rest) for stream in self._streams])
+            return
         source = self._make()
         try:
             position, left, number = (
@@ -205,7 +223,13 @@ def record_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 def frame_of(
-    spark: SparkSession, source: Any, index: int, limit: int = MOST, parts: int = 2
+    spark: SparkSession,
+    source: Any,
+    index: int,
+    limit: int = MOST,
+    parts: int = 2,
+    hold: float = 0.0,
+    streams: Sequence[str] = (),
 ) -> DataFrame:
     """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame."""
     from pyspark.sql import DataFrame
@@ -216,7 +240,8 @@ def frame_of(
     spark.dataSource.register(SourceFormat)
     reader = spark.readStream.format("axlog")
     reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
-    for name, value in {"index": index, "limit": limit, "parts": parts}.items():
+    told = {"index": index, "limit": limit, "parts": parts, "hold": hold}
+    for name, value in {**told, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from axlog.connectors.protocol import Refusal, Sink
-from axlog.spark.bucket import read_changes, renumbered
+from axlog.spark.bucket import agreed, read_changes, renumbered
 from axlog.spark.checkpoint import settle
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
@@ -100,13 +100,15 @@ def maintain(
     checkpoint: str | None = None,
     once: bool = False,
     every: float = 0.0,
-    hold: float | None = 0.0,
+    hold: float | None = None,
     documents: str | None = None,
     buckets: int | None = None,
     limit: int = MOST,
     dead_letters: Callable[[int, Sequence[Refusal]], None] | None = None,
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
+    first: int = 0,
+    begin: Callable[[str], None] | None = None,
 ) -> Maintained:
     """Keep a widget's views over streams, and send their changes to sinks.
 
@@ -114,22 +116,30 @@ def maintain(
     columns `stream`, `xml` and perhaps `time` and `document`. `sinks` get all changes, or those of
     the views they are given for. `once` takes what is there and ends; otherwise a batch starts
     `every` so many seconds. `documents` is the path in a message to its document's key: then each
-    document is an instance of its own. `hold` is how long, in the document's time, a message waits
-    for a slower stream; None waits without bound.
+    document is an instance of its own. A message waits for a slower stream until that stream's
+    source has been silent for `hold` seconds; 0 does not wait, and neither do documents nor
+    DataFrames, of which nobody knows whether they are silent. Batches are numbered from `first`;
+    `begin` is told the run's name before the first one.
     """
     definition = widget if isinstance(widget, Definition) else Definition.of(widget)
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
     plan = make_plan(definition, cores, buckets, documents is not None)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
-    held: Hold = None if hold is None else round(hold * 1_000_000)
     given = list(sources)
-    rest = {"sources": len(given), "documents": documents, "hold": held, "cores": cores}
-    known = settle(spark, place, definition, plan, {**rest, "buckets": buckets})
-    frames = [frame_of(spark, source, at, limit, cores) for at, source in enumerate(given)]
+    waits = _waits(given, hold, documents)
+    held: Hold = None if waits else 0
+    rest = {"sources": len(given), "documents": documents, "cores": cores, "buckets": buckets}
+    known = settle(spark, place, definition, plan, rest)
+    if begin is not None:
+        begin(known["run"])
+    frames = [
+        frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()))
+        for at, source in enumerate(given)
+    ]
     packets = _extract(frames, definition, documents, cores, buckets, known["keys"])
     changes = _keep(packets, definition, documents, cores, buckets, held)
-    delivery = Delivery(sinks, dead_letters, report)
+    delivery = Delivery(sinks, dead_letters, report, first)
     writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     writer = (
@@ -139,6 +149,19 @@ def maintain(
     )
     query = (writer.queryName(name) if name else writer).start()
     return Maintained(query, plan, known["run"])
+
+
+HOLD = 2.0
+"""Seconds of silence for which a message waits, where nothing else is said."""
+
+
+def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
+    """Seconds for which messages wait for slower streams."""
+    from pyspark.sql import DataFrame
+
+    if documents is not None or any(isinstance(source, DataFrame) for source in sources):
+        return 0.0
+    return HOLD if hold is None else hold
 
 
 def _extract(
@@ -213,13 +236,16 @@ class Delivery:
         sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]],
         dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
         report: Callable[[BatchReport], None] | None,
+        first: int = 0,
     ) -> None:
+        self._first = first
         self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
         self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
         self._dead_letters = dead_letters
         self._report = report
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        batch = number + self._first
         told = gather_batch(batch, [(row[0], row[1]) for row in frame.collect()])
         for sink in self._all:
             sink.write(batch, told.changes)
@@ -237,6 +263,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, str]]) -> BatchReport:
     """What the buckets said of a batch, put together: the same whichever came first."""
     told = BatchReport(batch)
     changes: list[Change] = []
+    by_unit: dict[str, list[Any]] = {}
     refused: dict[tuple[str, str, str], Refusal] = {}
     for bucket, body in rows:
         said = json.loads(body)
@@ -250,10 +277,14 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, str]]) -> BatchReport:
                 told.kept += one["kept"]
                 continue
             changes += read_changes(one["changes"])
+            by_unit.setdefault(bucket.rsplit("/", 2)[0], []).append(one)
             told.rows += one["rows"]
             told.waiting += one["waiting"]
             told.state += one["state"]
             told.clock = max(told.clock, one["clock"])
+    for each in by_unit.values():
+        # Every bucket of a unit speaks in every batch: the census goes to all of them.
+        changes += read_changes(agreed(each))
     told.changes = renumbered(changes, batch * BATCHES_APART)
     told.refused = [refused[key] for key in sorted(refused)]
     return told

@@ -22,6 +22,7 @@ from axlog.workloads.benchmarks.pipelines import pipelines
 from axlog.workloads.benchmarks.records import records
 from axlog.workloads.benchmarks.reevaluation import reevaluation
 from axlog.workloads.benchmarks.relevance import relevance
+from axlog.workloads.benchmarks.spark_streams import spark_streams
 from axlog.workloads.benchmarks.strategies import strategies
 from axlog.workloads.benchmarks.tods import tods
 from axlog.workloads.benchmarks.tods_parts import by_size
@@ -102,6 +103,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: pipelines(50, 1),
         quick=lambda: pipelines(10_000, 3),
         full=lambda: pipelines(100_000, 3),
+    ),
+    "spark": Benchmark(
+        tiny=lambda: spark_streams(40, 2, (2,)),
+        quick=lambda: spark_streams(1000, 6),
+        full=lambda: spark_streams(50_000, 20),
     ),
     "axlog": Benchmark(
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),

@@ -1,0 +1,38 @@
+"""A standalone cluster from the pip package: masters and workers as processes of this machine.
+
+For tests, for trying a cluster out, and for machines where nothing but the package is installed.
+The Java is the one that sessions use; each process leads a group of its own, so that what it starts
+(executors, Python workers) can be stopped with it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from axlog.spark.java import prepare_environment
+
+
+def spark_class(role: str, options: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start `Master` or `Worker` with its options; what it says goes to the log."""
+    prepare_environment()
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    name = f"org.apache.spark.deploy.{role.lower()}.{role}"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            [home / "bin" / "spark-class", name, "--webui-port", "0", *options],
+            env=environment,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )

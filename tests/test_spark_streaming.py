@@ -1,0 +1,157 @@
+"""Law 7 on Spark: streaming queries say what the embedded engine says, batch by batch.
+
+One session for all tests here; queries that are killed have processes of their own, in
+`test_spark_kills.py`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.test_spark_bucket import SHOP, VIEWS, by_widget, definition_of, plain, updates
+
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.protocol import Refusal
+from axlog.connectors.sources.memory import MemorySource
+from axlog.errors import PipelineError
+from axlog.spark import maintain
+from axlog.spark.definition import Definition
+from axlog.spark.streaming import BatchReport
+from axlog.views.change import Change
+
+pytestmark = pytest.mark.spark
+
+
+class Collecting:
+    """A sink that keeps batches apart, and takes each once."""
+
+    exactly_once = True
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[Change]] = {}
+        self.refused: dict[int, list[Refusal]] = {}
+        self.reports: list[BatchReport] = []
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        self.batches.setdefault(batch, list(changes))
+
+    def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
+        self.refused.setdefault(batch, list(refused))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    @property
+    def changes(self) -> list[Change]:
+        return [change for batch in sorted(self.batches) for change in self.batches[batch]]
+
+
+def given(messages: Any) -> list[StreamUpdate]:
+    return [
+        StreamUpdate(m.stream, m.action, m.content, (m.time or 0) / 1e6, m.origin) for m in messages
+    ]
+
+
+def run(spark: Any, definition: Definition, messages: Any, sink: Collecting, **options: Any) -> Any:
+    """Take all messages in one go, and wait for the end."""
+    sent = given(messages)
+    query = maintain(
+        spark,
+        definition,
+        [lambda: MemorySource(sent)],
+        [sink],
+        once=True,
+        dead_letters=sink.refuse,
+        report=sink.reports.append,
+        **options,
+    )
+    query.wait()
+    return query
+
+
+def test_law_7_views_of_every_kind_batch_by_batch(spark: Any) -> None:
+    definition = definition_of(*VIEWS)
+    messages = [m._replace(source=0) for m in updates(Random(7), 90)]
+    sink = Collecting()
+    run(spark, definition, messages, sink, limit=40, hold=0, buckets=3)
+    parts = [[messages[at : at + 40]] for at in range(0, 90, 40)]
+    expected = by_widget(definition, parts)
+    assert [plain(sink.batches[n]) for n in sorted(sink.batches)] == [plain(e) for e in expected]
+    assert sum(map(len, expected)) > 50
+    malformed = {m.origin for m in messages if m.content == b"<item>"}
+    assert {one.origin for each in sink.refused.values() for one in each} == malformed != set()
+    assert sum(report.messages for report in sink.reports) == 90
+    assert sink.reports[-1].state > 0
+
+
+def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
+    spark: Any, tmp_path: Path
+) -> None:
+    definition = definition_of("join", "time", "content")
+    messages = updates(Random(3), 80)
+    sides = {s: given([m for m in messages if m.stream == s]) for s in "ab"}
+    sink = Collecting()
+    place = str(tmp_path / "checkpoint")
+    for share in (0.5, 1.0):
+        sources = [partial(MemorySource, s[: int(len(s) * share)]) for s in sides.values()]
+        query = maintain(
+            spark, definition, sources, [sink], once=True, checkpoint=place, limit=15, hold=0.1
+        )
+        query.wait()
+    widget = definition.widget()
+    widget.on_error = "dead-letter"
+    reference = Collecting()
+    for number, message in enumerate(sorted(messages, key=lambda m: (m.time, m.stream, m.number))):
+        at = (message.time or 0) / 1e6
+        reference.write(number, widget.feed(message.stream, message.content, at=at))
+    assert state_after(sink.changes) == state_after(reference.changes) != Counter()
+
+
+def state_after(changes: Sequence[Change]) -> Counter[str]:
+    """The rows that changes leave, if applied in order."""
+    rows: Counter[str] = Counter()
+    for change in changes:
+        for sign, row in ((1, change.row), (-1, change.before)):
+            if row is not None:
+                key = json.dumps([change.view, row.plain()], sort_keys=True)
+                rows[key] += -1 if change.op == "delete" else sign
+    return +rows
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(spark: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "checkpoint")
+    run(spark, definition_of("path"), [], Collecting(), checkpoint=place)
+    changed = Definition(SHOP, {"path": (VIEWS["join"], None), "join": (VIEWS["join"], None)})
+    with pytest.raises(PipelineError) as refused:
+        run(spark, changed, [], Collecting(), checkpoint=place)
+    assert refused.value.code == "AX855"
+    assert "the view 'join' is new" in str(refused.value)
+    assert "the view 'path' has changed" in str(refused.value)
+
+
+def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path) -> None:
+    definition = definition_of("join", "content")
+    messages = [m for m in updates(Random(5), 60, documents=7) if m.content != b"<item>"]
+    lines = [
+        {"stream": m.stream, "xml": m.content.decode(), "time": (m.time or 0) / 1e6,
+         "document": m.document, "number": m.number}
+        for m in messages
+    ]  # fmt: skip
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text("\n".join(map(json.dumps, lines)))
+    schema = "stream string, xml string, time double, document string, number bigint"
+    frame = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+    sink = Collecting()
+    maintain(spark, definition, [frame], [sink], once=True, documents="k").wait()
+    found = state_after(sink.changes)
+    expected: Counter[str] = Counter()
+    for key in {m.document for m in messages}:
+        for change in by_widget(definition, [[[m for m in messages if m.document == key]]])[0]:
+            row = {"document": key, **change.row.plain()}
+            expected[json.dumps([change.view, row], sort_keys=True)] += 1
+    assert found == expected != Counter()
