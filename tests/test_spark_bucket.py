@@ -220,20 +220,12 @@ def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -
     widget = definition.widget(keep="needed")
     widget.on_error = "dead-letter"
     fed: list[Change] = []
-<<<<<<< HEAD
-    for message in sorted(whole, key=lambda m: (m.time, m.stream, m.number)):
-        fed += widget.feed(message.stream, message.content, at=(message.time or 0) / 1e6)
-    for stream in "ab":
-        fed += widget.end(stream)
-    fed = [change for change in fed if change.op != "never"]  # which buckets do not tell
-=======
     for message in sorted([*whole, *ends], key=lambda m: (m.time, m.stream, m.number)):
         at = (message.time or 0) / 1e6
         if message.action == "end":
             fed += widget.end(message.stream, at=at)
         else:
             fed += widget.feed(message.stream, message.content, at=at)
->>>>>>> 8aa91cf (Spark: pipelines, law 7 tests with kills and a cluster, never and keys across buckets, benchmark, docs)
     expected = [c for v in definition.views for c in net(x for x in fed if x.view == v)]
     all_told = [c for batch in told for c in batch]
     found = [c for v in definition.views for c in net(x for x in all_told if x.view == v)]

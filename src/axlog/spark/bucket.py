@@ -155,8 +155,6 @@ class Instance:
 
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket tells a change: what the document brought, all buckets know."""
-        if change.op == "never":
-            return False  # not told here: of a row that is not known whole, one bucket cannot know
         output = self.unit.output
         if output is None:
             return self.bucket == 0 or self.unit.kind == "documents"
