@@ -204,7 +204,7 @@ class _Checks:
             self.view(view, (*path, "views", name))
         for at, fact in enumerate(widget.get("facts") or []):
             if isinstance(fact, str):
-                self.parsed(partial(parse_fact, fact), (*path, "facts", at))
+                self.parsed(partial(parse_fact, fact, self.namespaces), (*path, "facts", at))
         key = mapping(widget.get("documents")).get("key")
         if isinstance(key, str):
             self.parsed(
