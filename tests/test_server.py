@@ -4,7 +4,10 @@ Real parts throughout: a uvicorn server, HTTP clients, and a second server that 
 """
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -466,3 +469,52 @@ def test_pages_of_other_sites_are_kept_out(client: httpx.Client) -> None:
     assert client.post(path, json=update, headers=foreign).status_code == 401
     assert client.get("/channels", headers={"Host": "rebound.example"}).status_code == 401
     assert client.post(path, json=update, headers={"Origin": str(client.base_url)}).is_success
+
+
+def test_the_command_serves_a_pipeline_and_its_channels(tmp_path: Path) -> None:
+    """`axlog serve PIPELINE`: what a view publishes can be read; a token is needed to write."""
+    (tmp_path / "in.jsonl").write_text('{"insert": "<b>17</b>", "at": 1}\n')
+    (tmp_path / "p.yaml").write_text(
+        """
+engine: embedded
+document: <a><ax:call xmlns:ax="urn:axlog" stream="in"/></a>
+streams: {in: {source: {kind: jsonl, path: in.jsonl}}}
+views: {v: {query: "match /a/b/$x return $x", channel: rows}}
+channels: {rows: {kind: memory}}
+"""
+    )
+    (tmp_path / "tokens.yaml").write_text("ann: {token: '${AXLOG_TEST_TOKEN}', rate: 5}\n")
+    command = [sys.executable, "-c", "from axlog.cli import main; main()", "serve"]
+    options = ["--port", "0", "--channel", "more", "--tokens", str(tmp_path / "tokens.yaml")]
+    environment = {**os.environ, "AXLOG_TEST_TOKEN": SECRET, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, str(tmp_path / "p.yaml"), *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline().split()
+            assert said[:3] == ["serving", "2", "channels"]
+            with httpx.Client(base_url=said[-1], trust_env=False, timeout=20) as client:
+                got = client.get("/channels/rows/updates?after=0&wait=15").json()
+                assert "<x>17</x>" in got["entries"][0]["insert"]
+                update = published(1).plain()
+                assert client.post("/channels/more/updates", json=update).status_code == 401
+                mine = {"Authorization": f"Bearer {SECRET}"}
+                answer = client.post("/channels/more/updates", json=update, headers=mine)
+                assert answer.status_code == 200
+            process.terminate()
+            assert process.wait(30) in (0, -15)
+        finally:
+            process.kill()
+
+
+def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from axlog.cli import main; main()", "serve"]
+    done = subprocess.run(
+        [*command, "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "AX807" in done.stderr

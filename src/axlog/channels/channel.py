@@ -51,12 +51,15 @@ class LocalChannel:
         *,
         limits: Limits = DEFAULT_LIMITS,
         patience: float = PATIENCE,
+        on_demand: bool = False,
     ) -> None:
         self.name = name
         self.retention = retention or Retention()
         self.patience = patience
         self.limits = limits
         self.is_closed = False
+        self.on_demand = on_demand
+        self._was_left = False
         self._changed = Condition()
         self._journal = journal
         self._wanting = Wanting(limits)
@@ -232,6 +235,7 @@ class LocalChannel:
             if open_one is not None:
                 open_one.is_closed = True
             self._install(name, None)
+            self._was_left = True
             if self._journal is not None:
                 self._journal.forget(name)
             self._changed.notify_all()
@@ -271,6 +275,11 @@ class LocalChannel:
         """How many read, or will come back to read."""
         with self._changed:
             return len(self._named.keys() | self._open.keys())
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is kept on demand only, and the last who demanded it has unsubscribed."""
+        return self.on_demand and self._was_left and self.readers == 0
 
     @property
     def first(self) -> int:

@@ -45,6 +45,10 @@ class Channels:
         self._by_name[name] = made
         return made
 
+    def adopt(self, channel: LocalChannel) -> None:
+        """Have a channel that somebody else made and closes."""
+        self._by_name[channel.name] = channel
+
     def __getitem__(self, name: str) -> LocalChannel:
         try:
             return self._by_name[name]

@@ -21,6 +21,7 @@ VERBS = (
     "relevance",
     "check",
     "run",
+    "serve",
     "explain",
     "diff",
     "reduce",

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.protocol import Position, Refusal, Source
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.pipeline.checkpoint import Checkpoint, Input
@@ -37,6 +38,7 @@ from axlog.pipeline.opening import (
 from axlog.pipeline.ordering import Lane, Lanes
 from axlog.pipeline.progress import Lagging, Outlooks, Progress, kept, state
 from axlog.pipeline.systems import System
+from axlog.pipeline.upstream import tell
 from axlog.views.change import Change
 
 _TRIES = 5
@@ -142,7 +144,7 @@ class Runner:
         parts = {} if self._saved is None else self.checkpoint.saved()
         self.instances = {name: Instances(model, name, parts.get(name)) for name in model.widgets}
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
-        channels = open_channels(model)
+        self.channels = channels = open_channels(model)
         self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
         self._needed = {view for sink in self.sinks for view in sink.views}
         plans = list(source_plans(model, channels))
@@ -299,6 +301,7 @@ class Runner:
         for lanes in self._lanes.values():
             inputs += lanes.release(most - len(inputs), now, waits=not self.once)
         if not inputs and not self._refused:
+            self._let_go()
             return came > 0
         self._take(inputs)
         return True
@@ -324,6 +327,25 @@ class Runner:
         if number % _COMMIT_EVERY == 0:
             self._commit()
 
+    def _let_go(self) -> None:
+        """Let go of what nobody needs any more, and tell those who bring it."""
+        needed = {
+            view
+            for sink in self.sinks
+            if getattr(sink.sink, "is_needed", True)
+            for view in sink.views
+        }
+        wired = {wire.view for wire in self.system.wires if wire not in self.system.closed}
+        for view in self._needed - needed - wired:
+            for one in self.instances.values():
+                one.forget(view)
+        self._needed = needed
+        self.system.let_go(self.instances, needed)
+        for feed in self._feeds:
+            source, stream = feed.source, feed.plan.stream
+            if isinstance(source, ChannelSource) and stream is not None:
+                tell(self.instances[feed.plan.widget], stream, source)
+
     def _commit(self) -> None:
         """Tell sources what the checkpoint has, so that they need not keep it."""
         for feed in self._feeds:
@@ -337,7 +359,7 @@ class Runner:
         for each in inputs:
             mine.setdefault(self._widget_of[each.source], []).append(each)
         changes, refused = self.system.feed(self.instances, mine)
-        self.system.let_go(self.instances, self._needed)
+        self._let_go()
         for feed in self._feeds:
             stream = feed.plan.stream
             if stream is not None:

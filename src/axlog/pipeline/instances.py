@@ -82,6 +82,11 @@ class Instances:
             for row in view.rows()
         ]
 
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one document, not one for every key."""
+        return self._key is None
+
     def is_open(self, stream: str) -> bool:
         """Whether a stream can still bring something."""
         if self._key is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Thread, Timer
 from time import monotonic, sleep
 
 import uvicorn
@@ -31,9 +31,14 @@ def listening(settings: Settings) -> socket.socket:
     return bound
 
 
-def serve(app: Starlette, settings: Settings, bound: socket.socket | None = None) -> None:
-    """Serve until interrupted."""
-    _server(app).run(sockets=[bound or listening(settings)])
+def serve_for(app: Starlette, bound: socket.socket, seconds: float | None = None) -> None:
+    """Serve until interrupted, or for so long."""
+    server = _server(app)
+    if seconds is not None:
+        stop = Timer(seconds, lambda: setattr(server, "should_exit", True))
+        stop.daemon = True
+        stop.start()
+    server.run(sockets=[bound])
 
 
 def _server(app: Starlette) -> uvicorn.Server:

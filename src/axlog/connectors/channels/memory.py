@@ -22,12 +22,17 @@ class MemoryChannelOptions(Options):
     when_full: Literal["drop", "wait", "refuse"] = Field(
         default="drop", description="What happens when the oldest is not acknowledged yet."
     )
+    on_demand: bool = Field(
+        default=False,
+        description="Let go of the view it publishes once its last subscriber has unsubscribed.",
+    )
 
 
 def _make(options: MemoryChannelOptions, origin: Origin) -> Channel:
     journal = None if options.journal is None else Journal(origin.path(options.journal))
     retention = Retention(options.messages, options.size, options.when_full)
-    return LocalChannel(origin.stream or "channel", retention, journal)
+    name = origin.stream or "channel"
+    return LocalChannel(name, retention, journal, on_demand=options.on_demand)
 
 
 MEMORY = ChannelKind("memory", MemoryChannelOptions, _make, "A channel of this process.")

@@ -32,10 +32,14 @@ class ChannelSource:
         self._wanted = wanted
         self._subscription: Subscription | None = None
         self._at: int | None = None
+        self._patterns: tuple[str, ...] | None = None
+        self.is_unsubscribed = False
 
     def read(self, position: Position, limit: int) -> Reading:
-        """Updates after a number."""
+        """Updates after a number; none once it is unsubscribed."""
         after = int(position or 0)
+        if self.is_unsubscribed:
+            return Reading((), position)
         if self._subscription is None:
             self._subscription = self.channel.subscribe(self.name, wanted=self._wanted, after=after)
         elif after != self._at:
@@ -49,13 +53,25 @@ class ChannelSource:
         ]  # fmt: skip
         return Reading(updates, delivery.upto, more=len(delivery.entries) == limit)
 
+    def want(self, wanted: tuple[str, ...], made: Filter | None) -> None:
+        """Put a filter at the channel, if it is another than the one that is there."""
+        if self._subscription is not None and wanted != self._patterns:
+            self._subscription.install(made)
+            self._patterns = wanted
+
+    def unsubscribe(self) -> None:
+        """Want nothing any more: the channel forgets that it was read."""
+        if self._subscription is not None and not self.is_unsubscribed:
+            self._subscription.close(forget=True)
+        self.is_unsubscribed = True
+
     def committed(self, position: Position) -> None:
         """A position is in a checkpoint: the channel need not keep what lies before it."""
-        if self._subscription is not None and position is not None:
+        if self._subscription is not None and position is not None and not self.is_unsubscribed:
             self._subscription.acknowledge(int(position))
 
     def close(self) -> None:
-        if self._subscription is not None:
+        if self._subscription is not None and not self.is_unsubscribed:
             self._subscription.close()
 
 
@@ -68,6 +84,11 @@ class ChannelSink:
         self.channel = channel
         self.stream = stream
         self.producer = producer
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anybody may read it: a channel on demand says when nobody will."""
+        return not getattr(self.channel, "is_abandoned", False)
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Publish the changes of a batch; numbered by the batch, so that none comes twice."""

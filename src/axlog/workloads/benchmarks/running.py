@@ -10,6 +10,7 @@ from typing import Any
 
 from axlog.errors import WorkloadError
 from axlog.workloads.benchmarks.against_pathway import against_pathway
+from axlog.workloads.benchmarks.channels import channels
 from axlog.workloads.benchmarks.filters import filters
 from axlog.workloads.benchmarks.flatness import flatness
 from axlog.workloads.benchmarks.garbage import garbage
@@ -98,6 +99,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: garbage(100, 4),
         quick=lambda: garbage(20_000),
         full=lambda: garbage(1_000_000, 50),
+    ),
+    "channels": Benchmark(
+        tiny=lambda: channels(4, 50, 0.4, 1),
+        quick=lambda: channels(200, 500, 5.0, 5),
+        full=lambda: channels(200, 500, 30.0, 10),
     ),
     "pipeline": Benchmark(
         tiny=lambda: pipelines(50, 1),

@@ -1,0 +1,112 @@
+"""`axlog serve`: channels as web services, and with a pipeline file its views' channels too.
+
+Without tokens it listens on loopback only. Tokens are a YAML file: `NAME: {token: ${SECRET}, rate:
+100, size: 100000, subscriptions: 10, views: 5}`; a token's text may name variables of the
+environment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axlog.cli.check import missing
+from axlog.errors import ChannelError
+
+if TYPE_CHECKING:
+    from axlog.pipeline.embedded import Runner
+    from axlog.server.access import Token
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("serve", epilog="Example: axlog serve --channel orders --directory channels")(serve)
+
+
+def serve(
+    pipeline: Annotated[
+        str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeline to run beside it.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="On which port; 0 takes a free one.", min=0)] = 8040,
+    channel: Annotated[
+        list[str] | None, typer.Option(help="A channel to make; can be repeated.")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="Where channels keep their journals.")
+    ] = None,
+    tokens: Annotated[Path | None, typer.Option(help="A YAML file of tokens.")] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="A private host or network that webhooks may go to; can be repeated."),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="End after so long.", min=0.0)] = None,
+) -> None:
+    """Serve channels: publish, read, follow, subscribe with filters, webhooks."""
+    try:
+        from axlog.channels.naming import Channels
+        from axlog.connectors.http import Allowance
+        from axlog.server.application import Settings, make_application
+        from axlog.server.running import listening, serve_for
+    except ImportError as error:
+        raise missing(error) from None
+    settings = Settings(
+        host=host,
+        port=port,
+        tokens=tuple(_tokens(tokens)),
+        allowance=Allowance(hosts=tuple(allow or ())),
+    )
+    settings.check()
+    channels = Channels(directory)
+    for name in channel or ():
+        channels.make(name)
+    runner = None if pipeline is None else _runner(pipeline, channels)
+    bound = listening(settings)
+    typer.echo(f"serving {len(channels)} channels at http://{host}:{bound.getsockname()[1]}")
+    work = None if runner is None else Thread(target=runner.run, daemon=True)
+    try:
+        if work is not None:
+            work.start()
+        serve_for(make_application(channels, settings), bound, seconds)
+    finally:
+        if runner is not None and work is not None:
+            runner.stop()
+            work.join()
+            runner.close()
+        channels.close()
+
+
+def _runner(pipeline: str, channels: Any) -> Runner:
+    """The pipeline's runner; its own channels are served too."""
+    from axlog.channels.channel import LocalChannel
+    from axlog.pipeline.embedded import Runner
+    from axlog.pipeline.reading import load
+
+    runner = Runner(load(pipeline))
+    for made in runner.channels.values():
+        if isinstance(made, LocalChannel):
+            channels.adopt(made)
+    return runner
+
+
+def _tokens(path: Path | None) -> list[Token]:
+    if path is None:
+        return []
+    import yaml
+
+    from axlog.connectors.kinds import Secret
+    from axlog.server.access import read_tokens
+
+    try:
+        written = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ChannelError("AX807", f"{path} cannot be read as tokens: {error}") from None
+    if not isinstance(written, dict) or not all(isinstance(v, dict) for v in written.values()):
+        raise ChannelError("AX807", f"{path} has no tokens", expected="NAME: {token: ...}")
+    for fields in written.values():
+        if isinstance(fields.get("token"), str):
+            fields["token"] = Secret(fields["token"]).reveal()
+    return read_tokens(written)
