@@ -287,6 +287,7 @@ class Runner:
 
     def round(self) -> bool:
         """Read what is new and make one batch of what can go; whether there was anything."""
+        self._let_go()
         now = time.monotonic()
         most = self.model.settings.batch
         came = 0
@@ -301,7 +302,6 @@ class Runner:
         for lanes in self._lanes.values():
             inputs += lanes.release(most - len(inputs), now, waits=not self.once)
         if not inputs and not self._refused:
-            self._let_go()
             return came > 0
         self._take(inputs)
         return True
@@ -359,7 +359,6 @@ class Runner:
         for each in inputs:
             mine.setdefault(self._widget_of[each.source], []).append(each)
         changes, refused = self.system.feed(self.instances, mine)
-        self._let_go()
         for feed in self._feeds:
             stream = feed.plan.stream
             if stream is not None:
