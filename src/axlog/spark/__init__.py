@@ -4,6 +4,7 @@ Importing this package imports neither pyspark nor starts Java, so that `axlog d
 both. What it runs on is found by `prepare_environment`, which every session start calls first.
 
     shred, evaluate, explain    documents as node tables, views on them by joins
+    differences, propagate      what two node tables differ in, and a view table kept by it
     maintain                    a widget kept by a streaming query
 """
 
@@ -15,21 +16,26 @@ from axlog.spark.session import session
 
 if TYPE_CHECKING:
     from axlog.spark.batch import evaluate, explain, shred
+    from axlog.spark.propagation import differences, propagate
     from axlog.spark.streaming import maintain
 
 _LATER = {
+    "differences": "axlog.spark.propagation",
     "evaluate": "axlog.spark.batch",
     "explain": "axlog.spark.batch",
     "shred": "axlog.spark.batch",
     "maintain": "axlog.spark.streaming",
+    "propagate": "axlog.spark.propagation",
 }
 
 __all__ = [
+    "differences",
     "evaluate",
     "explain",
     "find_java",
     "maintain",
     "prepare_environment",
+    "propagate",
     "session",
     "shred",
 ]

@@ -73,7 +73,7 @@ class Joins:
         """The nodes that pass a relation's test, with what they bind themselves."""
         f, node = self.f, relation.node
         assert node is not None
-        found = self.nodes.where(self._passes(node))
+        found = self.nodes.where(self.passes(node))
         needs = [c for c in node.comparisons if not isinstance(c.operand, Variable)]
         if needs or any(source == "value" for _, source in relation.own):
             found = self.with_values(found)
@@ -92,7 +92,8 @@ class Joins:
             *(value.alias(safe(column)) for column, value in shown.items()),
         )
 
-    def _passes(self, node: PatternNode) -> Any:
+    def passes(self, node: PatternNode) -> Any:
+        """Which rows of a node table pass a pattern node's test."""
         f = self.f
         kind, label, value = f.col("kind"), f.col("label"), f.col("value")
         is_attribute = node.axis is Axis.ATTRIBUTE

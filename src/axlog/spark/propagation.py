@@ -1,0 +1,179 @@
+"""`propagate`: a materialised view table kept by the algebra's terms, over delta DataFrames.
+
+The same terms as in `views/algebraic` (P5 3.1, 4.1): each pattern node is bound to the rows of the
+node table that stay, or to those of the delta; what came adds the terms with some Δ+, what went
+takes away those with some Δ-, and R is what survives, so every term counts once. Propositions 3.3,
+4.2 and 3.6 prune them, the last by one small job over the delta. A term is the structural joins of
+`batch/joins.py` with the relations of its Δ nodes read from the delta.
+
+    stays, delta = differences(before, after)       # two node tables of the same documents
+    view = propagate(view, stays, delta, query)
+
+Law: propagate(evaluate(before), *differences(before, after)) == evaluate(after), counts included.
+
+Declined: what the algebra declines, `or`, `not`, collected paths, times, values and contents in
+rows, and comparisons with values of elements, which change without the element: `evaluate` those again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from axlog.datalog.compile import Relation, compile_pattern
+from axlog.errors import QueryError
+from axlog.language.pattern import AnyText, Axis, Kind, Literal, Pattern
+from axlog.language.query import Query, parse_query
+from axlog.spark.batch.evaluation import name
+from axlog.spark.batch.joins import Joins, ancestors_column, safe
+from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode, refusal, shape_of
+from axlog.views.algebraic.terms import ALL, Facts, Term, judged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COLUMNS = ["document", "id", "parent", "label", "kind", "value"]
+_SHOWN = (Kind.ID, Kind.LABEL, Kind.VARIABLE)
+_RULES = ALL - {"4.3", "3.8", "4.7"}  # no reverse index here, and ids are not brought to the driver
+
+
+def propagate(
+    view: DataFrame,
+    stays: DataFrame,
+    delta: DataFrame,
+    query: str | Query,
+    *,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+) -> DataFrame:
+    """The view table after an update: `document`, the outputs as `evaluate` names them, `count`.
+
+    `stays` is the node table of what stays, `delta` that of what came and went, with a column
+    `sign`; what is in it has all that is below it in it, as `differences` gives it.
+    """
+    from pyspark.sql import functions as f
+
+    asked = (
+        query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
+    )
+    reason = declines(asked.pattern)
+    if reason is not None:
+        raise QueryError("AX211", f"no propagation: {reason}", advice="evaluate the view again")
+    keys = ["document", *(name(output) for output in asked.pattern.outputs)]
+    signed = [_rows_of_term(term, stays, delta) for term in terms_left(delta, asked.pattern)]
+    whole = reduce(lambda a, b: a.unionByName(b), signed, view.select(*keys, "count"))
+    return whole.groupBy(*keys).agg(f.sum("count").alias("count")).where("count > 0")
+
+
+def terms_left(delta: DataFrame, pattern: Pattern) -> list[Term]:
+    """The terms to evaluate, after one job that asks which pattern nodes the delta matches."""
+    from pyspark.sql import functions as f
+
+    shape = shape_of(pattern)
+    joins = Joins(delta)
+    matches = [
+        f.max(joins.passes(node.step).cast("int")).alias(f"p{node.number}")
+        for node in shape.nodes[1:]
+    ]
+    found = {row["sign"]: row for row in delta.groupBy("sign").agg(*matches).collect()}
+    everything = frozenset(range(1, len(shape.nodes)))
+    left: list[Term] = []
+    for sign, row in found.items():
+        matched = frozenset(number for number in everything if row[f"p{number}"])
+        every = judged(shape, sign, Facts(matched, everything), _RULES)
+        left += [one for one in every if isinstance(one, Term)]
+    return left
+
+
+def declines(pattern: Pattern) -> str | None:
+    """Why a pattern cannot be propagated here, or None."""
+    reason = refusal(pattern)
+    if reason is not None:
+        return reason
+    if any(output.kind not in _SHOWN for output in pattern.outputs):
+        return "rows show times, values or contents"
+    shape = shape_of(pattern)
+    if shape.times or any(node.conditions or node.collects for node in shape.nodes):
+        return "it has `or`, `not`, collected paths or times"
+    if any(node.step.comparisons and not _has_own_value(node) for node in shape.nodes[1:]):
+        return "it reads the values of elements"
+    return None
+
+
+def _has_own_value(node: ShapeNode) -> bool:
+    """Whether a node's value stands in its own row."""
+    return node.step.axis is Axis.ATTRIBUTE or isinstance(node.step.test, Literal | AnyText)
+
+
+def differences(before: DataFrame, after: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """What stays of two node tables, and what came (`sign` 1) and went (-1).
+
+    A row of the same id with another label or value goes and comes back with all below it.
+    """
+    from pyspark.sql import functions as f
+
+    old, new = before.select(*_COLUMNS), after.select(*_COLUMNS)
+    same = old.intersect(new)
+    ids = ["document", "id"]
+    turned = old.join(new, ids, "left_semi").exceptAll(same).select(*ids).distinct()
+    tops = turned.withColumnRenamed("id", "top_")
+    paths = same.withColumn("top_", f.explode(ancestors_column()(f.col("id"))))
+    below = paths.join(tops, ["document", "top_"], "left_semi").select(*ids).distinct()
+    stays = same.join(below, ids, "left_anti").select(*_COLUMNS)
+    went = old.join(stays, ids, "left_anti").withColumn("sign", f.lit(-1))
+    came = new.join(stays, ids, "left_anti").withColumn("sign", f.lit(1))
+    return stays, went.unionByName(came)
+
+
+# One term -----------------------------------------------------------------------------------------
+
+
+class _TermJoins(Joins):
+    """The joins of a view with the relations of a term's Δ nodes read from the delta."""
+
+    def __init__(self, stays: DataFrame, delta: DataFrame, moved: set[int]) -> None:
+        delta = delta.drop("sign")
+        super().__init__(stays.select(*_COLUMNS).unionByName(delta.select(*_COLUMNS)))
+        self._everything = self.nodes  # whose documents are asked
+        self._stays, self._delta, self._moved = stays, delta, moved
+
+    def _candidates(self, relation: Relation) -> DataFrame:
+        self.nodes = self._delta if id(relation) in self._moved else self._stays
+        try:
+            return super()._candidates(relation)
+        finally:
+            self.nodes = self._everything
+
+
+def _rows_of_term(term: Term, stays: DataFrame, delta: DataFrame) -> DataFrame:
+    """The rows of one term with signed counts, named as the view's."""
+    from pyspark.sql import functions as f
+
+    pattern = term.shape.pattern
+    program = compile_pattern(pattern)
+    moved = {id(r) for n, r in _relations(term.shape, program.root).items() if n in term.delta}
+    joins = _TermJoins(stays, delta.where(f.col("sign") == term.sign), moved)
+    rows = joins.answers(program.root)
+    sources = {Kind.VARIABLE: "${}", Kind.LABEL: "{}.label", Kind.ID: "{}.node"}
+    shown = [
+        f.col(safe(sources[output.kind].format(output.of))).alias(name(output))
+        for output in pattern.outputs
+    ]
+    counted = (f.col("n") * f.lit(term.sign)).alias("count")
+    return rows.select(f.col("document_").alias("document"), *shown, counted)
+
+
+def _relations(shape: Shape, root: Relation) -> dict[int, Relation]:
+    """The relation of each pattern node: shape and program branch alike."""
+    found: dict[int, Relation] = {}
+    waiting: list[tuple[int, Any]] = [(ROOT, root)]
+    while waiting:
+        number, relation = waiting.pop()
+        found[number] = relation
+        below = shape.nodes[number].below
+        assert len(below) == len(relation.edges), "the program has another shape"
+        waiting += [
+            (child, edge.relation) for child, edge in zip(below, relation.edges, strict=True)
+        ]
+    return found
