@@ -12,7 +12,7 @@ takes away those with some Δ-, and R is what survives, so every term counts onc
 Law: propagate(evaluate(before), *differences(before, after)) == evaluate(after), counts included.
 
 Declined: what the algebra declines, `or`, `not`, collected paths, times, values and contents in
-rows, and comparisons with values of elements, which change without the element: `evaluate` those again.
+rows, and comparisons with values of elements, which change without the element; `evaluate` those.
 """
 
 from __future__ import annotations
