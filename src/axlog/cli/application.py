@@ -31,6 +31,7 @@ VERBS = (
     "verify",
     "torture",
     "doctor",
+    "demo",
     "bench",
 )
 

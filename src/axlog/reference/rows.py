@@ -18,7 +18,7 @@ against, not what answers queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -127,15 +127,21 @@ def _of_node(tree: Tree, kind: Kind, node: int) -> tuple[Value, Value]:
     return tree.id(node), tree.id(node)
 
 
-def valuations(tree: Tree, pattern: Pattern) -> Iterator[Valuation]:
-    """Every valuation, each once; where ors can be passed in several ways, one of them."""
+def valuations(
+    tree: Tree, pattern: Pattern, given: Mapping[str, str] | None = None
+) -> Iterator[Valuation]:
+    """Every valuation, each once; where ors can be passed in several ways, one of them.
+
+    With `given`, only those that bind variables to these values, found without making the others.
+    """
     normal = normalise(pattern)
     matching = _Matching(tree)
     plain = set(_plain(normal.branches))
     variables = sorted(bound_variables(normal.branches))
     names = sorted(bound_names(normal.branches) & _used_names(normal))
     seen: set[Hashable] = set()
-    for match in matching.scope(normal.branches, normal.where, 0, DOCUMENT_NODE, _Match()):
+    start = _Match(bindings=dict(given or {}))
+    for match in matching.scope(normal.branches, normal.where, 0, DOCUMENT_NODE, start):
         counted = (
             tuple(sorted(pair for pair in match.nodes.items() if pair[0] in plain)),
             tuple(match.bindings[variable] for variable in variables),

@@ -1,9 +1,10 @@
 """What the live page shows of widgets: small summaries, made when asked, never the whole.
 
-An `Observer` listens to the views of widgets and keeps the last changes and a history of sizes, both
-bounded. Rows, trees and possible rows are cut to what a person can look at, so a page over a view
-with a million rows costs what one with a hundred does. Possible rows and `why` cost the document
-(docs/analysis.md), so they are asked for one view at a time, and not at all for large documents.
+An `Observer` listens to the views of widgets and keeps the last changes and a history of sizes,
+both bounded. Rows, trees and possible rows are cut to what a person can look at, so a page over a
+view with a million rows costs what one with a hundred does. Possible rows and `why` cost the
+document (docs/analysis.md), so they are asked for one view at a time, and not at all for large
+documents.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Observer:
         for stop in self._stops:
             stop()
 
-    # What the page asks for -------------------------------------------------------------------------
+    # What the page asks for -----------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Everything that the page shows without a click."""
@@ -71,7 +72,7 @@ class Observer:
         }
 
     def _widget(self, name: str, widget: Widget) -> dict[str, Any]:
-        rows = sum(widget.state_sizes().values())
+        rows = widget.state_sizes()["joins"]
         sizes = self._sizes[name]
         sizes.append((round(monotonic() - self._started, 1), rows))
         return {

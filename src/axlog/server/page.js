@@ -31,7 +31,12 @@ function moment(us) {
 }
 
 function words(row) {
-  return Object.entries(row).map(([k, v]) => `${k} ${v === null ? "?" : v}`).join(", ");
+  return Object.entries(row).map(([k, v]) => `${k} ${cell(k, v)}`).join(", ");
+}
+
+function short(text) {
+  // Namespaces are long and say little on a page.
+  return text.replace(/Q?\{[^}]*\}/g, "");
 }
 
 function badge(kind) {
@@ -128,7 +133,7 @@ async function outlook() {
   $("outlook").replaceChildren(badge(said.truth), said.possible ? `${said.possible} rows may still come` : "nothing more can come");
   $("possible").replaceChildren(...(said.rows.length ? [element("details", {}, element("summary", {}, "rows that may still come"),
     element("ul", { class: "scroll" }, ...said.rows.map((p) => element("li", {}, badge("possible"), words(p.row) || "a row", " needs ",
-      p.needs.map((n) => `${n.pattern} from ${n.stream}`).join(", "),
+      p.needs.map((n) => `${short(n.pattern)} from ${n.stream}`).join(", "),
       p.deadline === undefined ? "" : element("strong", {}, ` until ${moment(p.deadline)}`)))))] : []));
 }
 
@@ -139,7 +144,7 @@ async function why(name, view, row) {
   let said;
   try { said = await ask("/live/why", { widget: name, view, row: JSON.stringify(row) }); } catch (error) { said = { reason: error.message }; }
   $("why-said").replaceChildren(...(said.reason ? [element("p", {}, said.reason)] : said.derivations.map((d) => {
-    const rows = d.map((m) => element("tr", {}, element("td", {}, m.pattern), element("td", {}, m.path), element("td", {}, moment(m.time)), element("td", {}, m.origin || "")));
+    const rows = d.map((m) => element("tr", {}, element("td", { title: m.pattern }, short(m.pattern)), element("td", { title: m.path }, short(m.path)), element("td", {}, moment(m.time)), element("td", {}, m.origin || "")));
     const head = element("tr", {}, ...["pattern", "matched", "since", "came with"].map((h) => element("th", { scope: "col" }, h)));
     return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
   })));
@@ -150,7 +155,7 @@ function showStreams(here) {
     const head = element("tr", {}, ...["stream", "", "messages", "kept", "dropped", "refused", "wanted"].map((h) => element("th", { scope: "col" }, h)));
     return [element("thead", {}, head), element("tbody", {}, ...here.streams.map((s) => element("tr", {},
       element("td", {}, s.name), element("td", {}, badge(s.state)), element("td", {}, String(s.messages)), element("td", {}, String(s.kept)),
-      element("td", {}, String(s.dropped)), element("td", {}, String(s.refused)), element("td", { title: s.wanted.join("\n") }, s.wanted.join("  ") || "–"))))];
+      element("td", {}, String(s.dropped)), element("td", {}, String(s.refused)), element("td", { title: s.wanted.join("\n") }, s.wanted.map(short).join("  ") || "–"))))];
   });
 }
 

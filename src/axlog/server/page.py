@@ -11,6 +11,7 @@ import json
 from functools import cache
 from importlib.resources import files
 
+from starlette.concurrency import run_in_threadpool as in_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -44,14 +45,15 @@ def page_operations(observer: Observer) -> list[Operation]:
         return Operation("GET", path, f"The live page: {name}", file, answers=(_TYPES[name],))
 
     async def live_state(request: Request, token: Token) -> Response:
-        return answer(observer.state())
+        return answer(await in_thread(observer.state))
 
     async def live_outlook(request: Request, token: Token) -> Response:
         asked = request.query_params
-        return answer(observer.outlook(asked.get("widget", ""), asked.get("view", "")))
+        widget, view = asked.get("widget", ""), asked.get("view", "")
+        return answer(await in_thread(observer.outlook, widget, view))
 
     async def live_tree(request: Request, token: Token) -> Response:
-        return answer(observer.tree(request.query_params.get("widget", "")))
+        return answer(await in_thread(observer.tree, request.query_params.get("widget", "")))
 
     async def live_why(request: Request, token: Token) -> Response:
         asked = request.query_params
@@ -61,7 +63,8 @@ def page_operations(observer: Observer) -> list[Operation]:
             row = None
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')
-        return answer(observer.why(asked.get("widget", ""), asked.get("view", ""), row))
+        widget, view = asked.get("widget", ""), asked.get("view", "")
+        return answer(await in_thread(observer.why, widget, view, row))
 
     named = (("widget", "the widget"), ("view", "its view"))
     return [

@@ -13,7 +13,7 @@ from typing import Any
 
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
-from axlog.language.pattern import Pattern
+from axlog.language.pattern import Kind, Pattern
 from axlog.reference import row_of, valuations
 
 
@@ -46,7 +46,12 @@ def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[De
     wanted = [_text(row[column]) for column in pattern.columns]
     steps = [str(replace(node, branches=())) for node in pattern.nodes()]
     found = []
-    for valuation in valuations(tree, pattern):
+    given = {
+        output.of: str(row[column])
+        for output, column in zip(pattern.outputs, pattern.columns, strict=True)
+        if output.kind is Kind.VARIABLE
+    }
+    for valuation in valuations(tree, pattern, given):
         _, values = row_of(tree, pattern, valuation)
         if [_text(value) for value in values] != wanted:
             continue

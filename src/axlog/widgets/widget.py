@@ -41,6 +41,7 @@ from axlog.language.query import Query
 from axlog.matching.filters import Filter
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
+from axlog.views.counting.saving import size_of_tables
 from axlog.views.counting.stored import Shelf
 from axlog.views.view import View
 from axlog.widgets.collecting import Collector
@@ -297,6 +298,12 @@ class Widget:
                 )
                 for stream in known
             }
+
+    def state_sizes(self) -> dict[str, int]:
+        """What is kept: keys that joins look up, and the rows of each view."""
+        with self.document._lock:
+            kept = {"joins": size_of_tables(self.document.engine)}
+            return kept | {name: len(view) for name, view in self.views.items()}
 
     def code(self, stream: str) -> str | None:
         """The code generated for a stream's messages; None if they go through the document."""

@@ -66,6 +66,8 @@ ORDER_VIEWS = {
 }
 ORDER_FACTS = (
     "key store/o:Order by cbc:ID trusted",
+    "key bank/r:RemittanceAdvice by cbc:PaymentOrderReference trusted",
+    "key plant/p:OrderResponse by cac:OrderReference/cbc:ID trusted",
     "key shipper/d:DespatchAdvice by cac:OrderReference/cbc:ID trusted",
 )
 
