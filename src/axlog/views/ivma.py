@@ -77,6 +77,6 @@ class Ivma(Algebraic):
         era = Era(1, is_out, lambda n: members.get(n, NOTHING), lambda n: members[n], False)
         evaluation = Evaluation(columns, selections, era)
         everywhere = frozenset(range(1, len(shape.nodes)))
-        terms = surviving(shape, 1, Facts(matched, everywhere)) or []
+        terms = surviving(shape, 1, Facts(matched, everywhere)) or ()
         tables = [evaluation.term(term) for term in terms]
         return [within for table in tables if len(within := self.within_times(table))]

@@ -21,7 +21,7 @@ Not kept: snowcaps with `or`, `not` or shown values in them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -73,6 +73,15 @@ def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
     return Shape(shape.pattern, tuple(made), {}, key, ()), numbers
 
 
+@lru_cache(maxsize=1024)
+def key_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
+    """What makes two snowcaps the same: nodes, edges, comparisons and columns."""
+    part, _ = part_of(shape, nodes)
+    described = tuple((n.above, n.step) for n in part.nodes)
+    above = () if len(nodes) == 1 else key_of(shape, chain(nodes)[-2])
+    return (described, part.key, above)  # the smaller one must have the columns this one needs
+
+
 @dataclass(slots=True)
 class Snowcap:
     """One kept snowcap, in numbers of its own."""
@@ -109,7 +118,7 @@ class Lattice:
 
     def users(self, shape: Shape, nodes: Nodes) -> int:
         """How many keep this snowcap, for itself or for a larger one."""
-        known = self._kept.get(self._key(shape, nodes))
+        known = self._kept.get(key_of(shape, nodes))
         return 0 if known is None else known.users
 
     def take(self, shape: Shape, nodes: Nodes) -> tuple[Snowcap, dict[int, int]]:
@@ -119,7 +128,7 @@ class Lattice:
         """
         smaller: Snowcap | None = None
         for level in chain(nodes):
-            key = self._key(shape, level)
+            key = key_of(shape, level)
             known = self._kept.get(key)
             if known is None:
                 part, _ = part_of(shape, level)
@@ -133,17 +142,10 @@ class Lattice:
     def drop(self, shape: Shape, nodes: Nodes) -> None:
         """One user fewer."""
         for level in chain(nodes):
-            key = self._key(shape, level)
+            key = key_of(shape, level)
             self._kept[key].users -= 1
             if not self._kept[key].users:
                 del self._kept[key]
-
-    def _key(self, shape: Shape, nodes: Nodes) -> tuple[object, ...]:
-        """What makes two snowcaps the same: nodes, edges, comparisons and columns."""
-        part, _ = part_of(shape, nodes)
-        described = tuple((n.above, n.step) for n in part.nodes)
-        above = () if len(nodes) == 1 else self._key(shape, chain(nodes)[-2])
-        return (described, part.key, above)  # the smaller one must have the columns this one needs
 
     # An update ------------------------------------------------------------------------------------
 

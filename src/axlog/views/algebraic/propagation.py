@@ -12,7 +12,7 @@ relations have, or leaves too many terms, the view is evaluated anew; `report` s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import thread_time
@@ -329,7 +329,7 @@ class Propagation:
         self.report.scanned += evaluation.scanned
         return found
 
-    def _terms(self, sign: int, facts: Facts) -> list[Term] | None:
+    def _terms(self, sign: int, facts: Facts) -> Sequence[Term] | None:
         if self.options.rules == ALL:
             return surviving(self.shape, sign, facts)
         every = judged(self.shape, sign, facts, self.options.rules)

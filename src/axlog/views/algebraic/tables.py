@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +27,9 @@ class Column(NamedTuple):
     number: int
 
 
+@lru_cache(maxsize=256)
 def node_column(number: int) -> Column:
+    """The column of the nodes that a pattern node is bound to."""
     return Column("node", number)
 
 

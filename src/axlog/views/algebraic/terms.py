@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import islice, product
 
 from axlog.views.algebraic.shape import ROOT, Shape
@@ -33,7 +34,7 @@ MOST_LISTED = 12
 """Of patterns with at most so many nodes every term is listed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Term:
     """The pattern nodes that are bound to the delta; the others are bound to what stays."""
 
@@ -41,18 +42,18 @@ class Term:
     delta: frozenset[int]
     sign: int = 1
 
-    @property
+    @cached_property
     def roots(self) -> tuple[int, ...]:
         """The nodes of the delta whose parents stay."""
         nodes = self.shape.nodes
         return tuple(sorted(n for n in self.delta if nodes[n].above not in self.delta))
 
-    @property
+    @cached_property
     def snowcap(self) -> frozenset[int]:
         """The pattern nodes that stay, the document node left out: t_R of proposition 3.12."""
         return frozenset(range(1, len(self.shape.nodes))) - self.delta
 
-    @property
+    @cached_property
     def has_snowcap(self) -> bool:
         """Whether every node that stays has a parent that stays (definition 3.11)."""
         return new_nodes_have_no_old_children(self, None) is None
@@ -174,13 +175,17 @@ def _reasons(
                 yield Pruned(term, name, reason)
 
 
-def surviving(shape: Shape, sign: int, facts: Facts) -> list[Term] | None:
-    """The terms that all propositions leave; None if there are too many to be worth it."""
+@lru_cache(maxsize=4096)
+def surviving(shape: Shape, sign: int, facts: Facts) -> tuple[Term, ...] | None:
+    """The terms that all propositions leave; None if there are too many to be worth it.
+
+    Updates of one kind leave the same terms: they are worked out once.
+    """
     enter = _possible_roots(shape, sign, facts)
     found = list(islice(_grown(shape, ROOT, enter), MOST_TERMS + 2))
     if len(found) > MOST_TERMS + 1:
         return None
-    return [Term(shape, delta, sign) for delta in found if delta]
+    return tuple(Term(shape, delta, sign) for delta in found if delta)
 
 
 def _possible_roots(shape: Shape, sign: int, facts: Facts) -> dict[int, frozenset[int]]:
