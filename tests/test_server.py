@@ -11,12 +11,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import feedparser  # type: ignore[import-untyped]  # it has no types
 import httpx
 import pytest
 
@@ -30,6 +32,7 @@ from axlog.server.access import Token, read_tokens
 from axlog.server.application import Settings, make_application
 from axlog.server.running import running
 from axlog.server.webhooks import is_signed
+from axlog.widgets.widget import Widget
 
 HERE = Allowance(hosts=LOOPBACK, seconds=5)
 
@@ -521,3 +524,44 @@ def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "AX807" in done.stderr
+
+
+# Views and feeds ----------------------------------------------------------------------------------
+
+
+def test_views_over_http_and_their_quota() -> None:
+    widget = Widget("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
+    token = Token.of("ann", SECRET, views=1)
+    settings = Settings(port=0, tokens=(token,))
+    with running(make_application(Channels(), settings, {"w": widget}), settings) as server:
+        client = httpx.Client(base_url=server, trust_env=False)
+        own = client.get("/widgets/w/views/own").json()
+        assert [row["row"] for row in own["rows"]] == [{"x": "1"}, {"x": "2"}]
+        assert own["truth"] == "true"
+        query = {"query": 'match /a[b/"2"]'}
+        assert client.put("/widgets/w/views/new", json=query).status_code == 401
+        client.headers["Authorization"] = f"Bearer {SECRET}"
+        assert client.put("/widgets/w/views/bad", json={"query": "match ("}).status_code == 422
+        assert client.put("/widgets/w/views/new", json=query).status_code == 201
+        assert client.get("/widgets/w/views/new").json()["count"] == 1
+        assert client.put("/widgets/w/views/more", json=query).status_code == 429
+        assert client.put("/widgets/w/views/own", json=query).status_code == 400
+        assert client.delete("/widgets/w/views/own").status_code == 401
+        assert client.delete("/widgets/w/views/new").status_code == 204
+        assert client.get("/widgets/w/views/new").status_code == 404
+        assert client.get("/widgets/none/views/v").status_code == 404
+        assert client.get("/widgets").json() == {"w": {"views": ["own"], "streams": []}}
+        client.close()
+
+
+def test_a_channel_is_a_feed_too(client: httpx.Client, channels: Channels) -> None:
+    for number in range(60):
+        channels["orders"].publish(published(number))
+    for form, kind in (("rss", "application/rss+xml"), ("atom", "application/atom+xml")):
+        answer = client.get(f"/channels/orders/feed?format={form}")
+        assert answer.headers["content-type"].startswith(kind)
+        found = feedparser.parse(BytesIO(answer.content))
+        assert len(found.entries) == 50
+        assert found.entries[0].title == "orders 60: insert"
+    assert len(client.get("/channels/orders/feed?format=json").json()["items"]) == 50
+    assert client.get("/channels/orders/feed?format=x").status_code == 400

@@ -270,6 +270,11 @@ class LocalChannel:
         with self._changed:
             return dict(self._named)
 
+    def newest(self, number: int) -> list[Entry]:
+        """The newest entries, oldest first."""
+        with self._changed:
+            return self._retained.after(max(self.first - 1, self.last - number), number)
+
     @property
     def readers(self) -> int:
         """How many read, or will come back to read."""

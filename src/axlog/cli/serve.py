@@ -70,7 +70,8 @@ def serve(
     try:
         if work is not None:
             work.start()
-        serve_for(make_application(channels, settings), bound, seconds)
+        widgets = {} if runner is None else _widgets(runner)
+        serve_for(make_application(channels, settings, widgets), bound, seconds)
     finally:
         if runner is not None and work is not None:
             runner.stop()
@@ -90,6 +91,12 @@ def _runner(pipeline: str, channels: Any) -> Runner:
         if isinstance(made, LocalChannel):
             channels.adopt(made)
     return runner
+
+
+def _widgets(runner: Runner) -> dict[str, Any]:
+    """The widgets of one document each, by name."""
+    found = runner.instances.items()
+    return {name: one.widgets[""] for name, one in found if one.is_single}
 
 
 def _tokens(path: Path | None) -> list[Token]:

@@ -79,6 +79,7 @@ class Instances:
             self._named(Change("insert", row, view=view.name, time=widget.clock), key)
             for key, widget in self._widgets.items()
             for view in widget.views.values()
+            if view.name in self.queries
             for row in view.rows()
         ]
 

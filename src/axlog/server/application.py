@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from urllib.parse import urlsplit
@@ -22,7 +22,9 @@ from axlog.server.answers import answer, problem
 from axlog.server.operations import Operation, description
 from axlog.server.pulses import Pulses
 from axlog.server.serving import Serving
+from axlog.server.views import Views
 from axlog.server.webhooks import Webhooks
+from axlog.widgets.widget import Widget
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,10 @@ class Settings:
 def make_application(
     channels: Channels,
     settings: Settings | None = None,
-    more: Iterable[Operation] = (),
+    widgets: Mapping[str, Widget] | None = None,
     routes: Iterable[BaseRoute] = (),
 ) -> Starlette:
-    """The application that serves channels; `more` operations and plain routes can be added."""
+    """The application that serves channels and widgets; plain routes can be added."""
     settings = settings or Settings()
     settings.check()
     access = Access(settings.tokens, open_reading=settings.open_reading)
@@ -62,7 +64,8 @@ def make_application(
     webhooks = Webhooks(
         client, pulses, f"http://{settings.host}:{settings.port}/hub", settings.longest_pause
     )
-    operations = [*Serving(channels, access, pulses, webhooks).operations(), *more]
+    operations = Serving(channels, access, pulses, webhooks).operations()
+    operations += Views(widgets or {}, access).operations()
 
     async def describe(request: Request, token: Token) -> Response:
         return answer(description(operations, version("axlog")))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -26,6 +27,7 @@ from axlog.channels.entries import Retention
 from axlog.channels.naming import Channels
 from axlog.channels.protocol import Delivery
 from axlog.channels.updates import StreamUpdate, read_line
+from axlog.connectors.publishers.feeds import FORMATS, RENDER, About, Item
 from axlog.errors import AxlogError, ChannelError
 from axlog.matching.filters import Filter
 from axlog.server.access import Access, Token
@@ -36,6 +38,7 @@ from axlog.server.webhooks import Webhooks
 
 LONGEST_WAIT = 60.0
 ALIVE = 15.0  # seconds of silence after which a comment shows that the connection lives
+NEWEST = 50  # entries that a feed has
 AT_ONCE = 500  # entries in one piece of an event stream
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
 _AFTER = ("after", "the number of the last update seen; without it, from now on")
@@ -96,6 +99,14 @@ class Serving:
                 query=(_AFTER, ("subscription", "follow under this name"), _FILTER, _MATCH),
                 headers=(("Last-Event-ID", "resume after this number"),),
                 answers=("text/event-stream",),
+            ),
+            Operation(
+                "GET",
+                f"{one}/feed",
+                "The newest updates as a feed",
+                self._feed,
+                query=(("format", "rss, atom or json"),),
+                answers=tuple(FORMATS.values()),
             ),
             Operation("PUT", peer, "Subscribe by name", self._subscribe, True, body=(_JSON,)),
             Operation("DELETE", peer, "Unsubscribe", self._unsubscribe, True, success="204"),
@@ -256,6 +267,24 @@ class Serving:
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
+
+    async def _feed(self, request: Request, token: Token) -> Response:
+        channel = self._channel(request)
+        form = request.query_params.get("format", "rss")
+        if form not in FORMATS:
+            raise wrong(f"format={form[:20]!r}", expected=", ".join(FORMATS))
+        newest = channel.newest(NEWEST)
+        items = [
+            Item(
+                f"{channel.name}-{entry.sequence}",
+                f"{channel.name} {entry.sequence}: {entry.update.action}",
+                str(entry.update.plain().get(entry.update.action)),
+                datetime.fromtimestamp((entry.time or 0) / 1_000_000, UTC).isoformat(),
+            )
+            for entry in reversed(newest)
+        ]
+        about = About(channel.name, str(request.url.replace(query="")))
+        return Response(RENDER[form](about, items), media_type=FORMATS[form])
 
     # Subscriptions --------------------------------------------------------------------------------
 
