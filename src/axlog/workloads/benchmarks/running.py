@@ -103,7 +103,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "channels": Benchmark(
         tiny=lambda: channels(4, 50, 0.4, 1),
         quick=lambda: channels(200, 500, 5.0, 5),
-        full=lambda: channels(200, 500, 30.0, 10),
+        full=lambda: channels(200, 500, 20.0, 10),
     ),
     "pipeline": Benchmark(
         tiny=lambda: pipelines(50, 1),
