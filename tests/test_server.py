@@ -506,6 +506,9 @@ channels: {rows: {kind: memory}}
             with httpx.Client(base_url=said[-1], trust_env=False, timeout=20) as client:
                 got = client.get("/channels/rows/updates?after=0&wait=15").json()
                 assert "<x>17</x>" in got["entries"][0]["insert"]
+                rows = client.get("/widgets/widget/views/v").json()["rows"]
+                assert rows == [{"row": {"x": "17"}, "count": 1}]
+                assert "text/html" in client.get("/").headers["content-type"]
                 update = published(1).plain()
                 assert client.post("/channels/more/updates", json=update).status_code == 401
                 mine = {"Authorization": f"Bearer {SECRET}"}
@@ -533,7 +536,7 @@ def test_views_over_http_and_their_quota() -> None:
     widget = Widget("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
     token = Token.of("ann", SECRET, views=1)
     settings = Settings(port=0, tokens=(token,))
-    with running(make_application(Channels(), settings, {"w": widget}), settings) as server:
+    with running(make_application(Channels(), settings, widgets={"w": widget}), settings) as server:
         client = httpx.Client(base_url=server, trust_env=False)
         own = client.get("/widgets/w/views/own").json()
         assert [row["row"] for row in own["rows"]] == [{"x": "1"}, {"x": "2"}]

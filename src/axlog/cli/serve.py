@@ -1,4 +1,4 @@
-"""`axlog serve`: channels as web services, and with a pipeline file its views' channels too.
+"""`axlog serve`: channels as web services, and with a pipeline file its channels, views and page.
 
 Without tokens it listens on loopback only. Tokens are a YAML file: `NAME: {token: ${SECRET}, rate:
 100, size: 100000, subscriptions: 10, views: 5}`; a token's text may name variables of the
@@ -50,6 +50,8 @@ def serve(
         from axlog.channels.naming import Channels
         from axlog.connectors.http import Allowance
         from axlog.server.application import Settings, make_application
+        from axlog.server.observing import Observer
+        from axlog.server.page import page_operations
         from axlog.server.running import listening, serve_for
     except ImportError as error:
         raise missing(error) from None
@@ -71,7 +73,9 @@ def serve(
         if work is not None:
             work.start()
         widgets = {} if runner is None else _widgets(runner)
-        serve_for(make_application(channels, settings, widgets), bound, seconds)
+        page = page_operations(Observer(widgets)) if widgets else ()
+        app = make_application(channels, settings, page, widgets=widgets)
+        serve_for(app, bound, seconds)
     finally:
         if runner is not None and work is not None:
             runner.stop()

@@ -52,10 +52,15 @@ class Settings:
 def make_application(
     channels: Channels,
     settings: Settings | None = None,
-    widgets: Mapping[str, Widget] | None = None,
+    more: Iterable[Operation] = (),
     routes: Iterable[BaseRoute] = (),
+    *,
+    widgets: Mapping[str, Widget] | None = None,
 ) -> Starlette:
-    """The application that serves channels and widgets; plain routes can be added."""
+    """The application that serves channels, and widgets if there are any.
+
+    `more` operations and plain routes can be added.
+    """
     settings = settings or Settings()
     settings.check()
     access = Access(settings.tokens, open_reading=settings.open_reading)
@@ -65,7 +70,9 @@ def make_application(
         client, pulses, f"http://{settings.host}:{settings.port}/hub", settings.longest_pause
     )
     operations = Serving(channels, access, pulses, webhooks).operations()
-    operations += Views(widgets or {}, access).operations()
+    if widgets is not None:
+        operations += Views(widgets, access).operations()
+    operations += more
 
     async def describe(request: Request, token: Token) -> Response:
         return answer(description(operations, version("axlog")))
