@@ -4,6 +4,7 @@ Both pairs must agree on everything: rows, counts, changes, errors, and the docu
 cases are small and random, each known by its seed, so that a failure can be run again alone.
 """
 
+from dataclasses import replace
 from itertools import count as count_up
 from random import Random
 
@@ -19,6 +20,7 @@ from axlog.evaluate.interpreter import Bags, Interpreter
 from axlog.language.pattern import Axis, Kind, Pattern
 from axlog.language.query import Query
 from axlog.matching.generate import can_match, generate, names_needed
+from axlog.widgets.streaming import StreamStatus
 from axlog.widgets.widget import Widget
 from axlog.workloads.small_cases import VALUES, Features, document, fragment, pattern
 
@@ -126,6 +128,11 @@ def outcome(widget: Widget, stream: str, message: str | bytes, at: float | None)
     return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.sequence) for c in changes]
 
 
+def brought(widget: Widget) -> dict[str, StreamStatus]:
+    """What came over each stream; only the short way counts the messages that it has no use for."""
+    return {name: replace(each, unmatched=0) for name, each in widget.streams().items()}
+
+
 def counted(widget: Widget) -> dict[str, list]:
     return {name: [(row, row.count) for row in v.rows()] for name, v in widget.views.items()}
 
@@ -174,7 +181,7 @@ def test_differential_short_way_and_long_way(seeds: range, validate: str) -> Non
             short_ones += bool(short._streaming._aside)
         assert counted(short) == counted(needed) == counted(long), f"seed {seed}"
         if validate == "all":
-            assert short.streams() == long.streams()
+            assert brought(short) == brought(long), f"seed {seed}"
             assert short.xml() == long.xml()
     assert moved > len(seeds) // 2
     assert short_ones > 3 * len(seeds)  # of twelve messages
