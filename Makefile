@@ -15,13 +15,14 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test demo check conformance format bench lock clean
+.PHONY: help install test demo check conformance docs format bench lock clean
 
 help:
 	@echo "make test    run the tests"
 	@echo "make demo    run the README's example"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
 	@echo "make conformance  run other people's test suites and report what is outside"
+	@echo "make docs    build the site of docs/ into build/site"
 	@echo "make format  put the sources in ruff's format"
 	@echo "make bench   run the benchmarks"
 	@echo "make lock    resolve pyproject.toml into requirements.lock again"
@@ -65,6 +66,11 @@ check: install
 conformance: install
 	@echo "== other people's cases, from $(AXLOG_CONFORMANCE)"
 	$(BIN)/python -m axlog.workloads.conformance
+
+docs: install
+	@echo "== the site, into build/site"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 format: install
 	$(BIN)/ruff check --fix-only .
