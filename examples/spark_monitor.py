@@ -43,13 +43,15 @@ def main() -> None:
         (place / "pipeline.yaml").write_text(PIPELINE, encoding="utf-8")
         progress = run(load(str(place / "pipeline.yaml")), once=True)
         logged = (place / "late.jsonl").read_text(encoding="utf-8").splitlines()
-    late = {json.loads(line)["row"]["x"] for line in logged}
+    changes = [json.loads(line) for line in logged]
+    late = {change["row"]["x"] for change in changes if change["op"] == "insert"}
     widget = Widget(orders.DOCUMENT, {"late": orders.LATE}, keep="needed")
     for message in messages:
         widget.feed(str(message["stream"]), str(message["insert"]), at=float(str(message["at"])))
     assert late == {row["x"] for row in widget.view("late").rows()}
     print(
         f"{progress.messages} messages, {progress.kept} of them wanted, {len(late)} late orders,"
+        f" {sum(change['op'] == 'never' for change in changes)} that can never be late,"
         f" {time.monotonic() - started:.0f} s; the embedded engine says the same"
     )
 
