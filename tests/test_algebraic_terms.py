@@ -255,6 +255,35 @@ def test_too_many_terms_are_not_listed() -> None:
     assert watched.view.report.way == "recomputed"
 
 
+# Work, counted ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("way", "is_flat"), [("index", True), ("scan", False)])
+def test_a_deletion_looks_at_its_own_rows_only(way: str, is_flat: bool) -> None:
+    """F9: the reverse index finds the rows that go; the paper's scan looks at all of them."""
+    looked_at = []
+    for size in (50, 2000):
+        tree = load("<r>" + "<a><b/></a>" * size + "</r>")
+        options = Options(deletion=way)
+        watched = Watched(tree, "match /r/a#x/b#y return x.id, y.id", options)
+        before = watched.view.relation.looked_at
+        node = tree.partition("a")[7]
+        apply(tree, [Delete(node)], watchers=[watched])
+        assert len(watched.changes) == 1
+        looked_at.append(watched.view.relation.looked_at - before)
+    assert (looked_at[0] == looked_at[1]) == is_flat
+
+
+def test_an_update_that_no_term_can_notice_looks_at_nothing() -> None:
+    """Law 8: the delta's labels decide, nothing that stays is looked at."""
+    watched = Watched(load("<r>" + "<a><b/></a>" * 50 + "<z/></r>"), "match //a#x//b#y return y.id")
+    before = watched.view.relation.looked_at
+    assert watched.insert("/r/z", "<q><w>1</w></q>") == []
+    assert watched.view.report.scanned == 0
+    assert watched.evaluated() == []
+    assert watched.view.relation.looked_at == before
+
+
 # What is declined, what is said -------------------------------------------------------------------
 
 

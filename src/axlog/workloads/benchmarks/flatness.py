@@ -25,7 +25,8 @@ def flatness(
     result = Result("flat", "cost against size (F1, F9: 1.2 x or less)")
     result.sizes = {"small": small, "large": large, "messages": count, "rows": rows}
     _measure_documents(result, small, large, count, rounds)
-    _measure_deletions(result, rows, rounds)
+    for maintainer in ("counting", "algebraic"):
+        _measure_deletions(result, rows, rounds, maintainer)
     return result
 
 
@@ -47,20 +48,20 @@ def _measure_documents(result: Result, small: int, large: int, count: int, round
     result.compare("a message", costs, f"{large} nodes", f"{small} nodes", "1.2 or less")
 
 
-def orders_of(rows: int) -> Document:
+def orders_of(rows: int, maintainer: str = "counting") -> Document:
     """A document with this many orders, watched."""
     inside = "".join(f"<order><oid>o{number}</oid></order>" for number in range(rows))
     document = parse(f"<orders>{inside}</orders>")
-    document.watch(_ROWS, "ids")
+    document.watch(_ROWS, "ids", maintainer=maintainer)
     return document
 
 
-def _measure_deletions(result: Result, rows: int, rounds: int) -> None:
+def _measure_deletions(result: Result, rows: int, rounds: int, maintainer: str) -> None:
     taken = list(range(0, rows, max(1, rows // 200)))
 
     def deleting(size: int) -> Callable[[], Side[int]]:
         def side() -> Side[int]:
-            document = orders_of(size)
+            document = orders_of(size, maintainer)
             nodes = list(document.tree.children(document.tree.root))
             document.apply([Delete(nodes.pop())])  # what is lazy is done
 
@@ -74,4 +75,5 @@ def _measure_deletions(result: Result, rows: int, rounds: int) -> None:
 
     sides = {f"{size} rows": deleting(size) for size in (10 * rows, rows)}
     costs = interleave(sides, taken[:-1], 10, rounds)
-    result.compare("a deletion", costs, f"{10 * rows} rows", f"{rows} rows", "1.2 or less")
+    what = f"a deletion, {maintainer}"
+    result.compare(what, costs, f"{10 * rows} rows", f"{rows} rows", "1.2 or less")
