@@ -23,7 +23,7 @@ from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.reading import check, load
 from axlog.pipeline.satisfiability import satisfiability
-from axlog.pipeline.systems import System, in_order, wires_of
+from axlog.pipeline.systems import System, in_order, refuse_wired, wires_of
 from axlog.views.change import Change, Row
 from axlog.widgets.widget import Widget
 
@@ -354,6 +354,14 @@ def test_what_is_wrong_with_a_system_is_told_at_its_place(tmp_path: Path) -> Non
         (p.error.code, p.error.message) for p in check(path).problems if p.level == "error"
     )
     assert [code for code, _ in told] == ["AX852", "AX853"]
+
+
+def test_an_engine_without_systems_says_so() -> None:
+    fed = chain("match /b/row/x/$x return $x")
+    with pytest.raises(PipelineError, match="AX841"):
+        refuse_wired(fed, "spark")
+    alone = fed.model_copy(update={"widgets": {"a": fed.widgets["a"]}})
+    refuse_wired(alone, "spark")
 
 
 # Rows as trees ------------------------------------------------------------------------------------

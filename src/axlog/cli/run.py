@@ -51,6 +51,7 @@ def run(
     """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
     try:
         from axlog.pipeline.reading import load
+        from axlog.pipeline.systems import refuse_wired
     except ImportError as error:
         raise missing(error) from None
     if engine not in (None, "spark", "embedded"):
@@ -63,6 +64,7 @@ def run(
         if chosen == "embedded":
             _run_here(model, once, seconds, show)
         else:
+            refuse_wired(model, "spark")
             _spark().run(model, once=once, seconds=seconds, on_progress=show)
 
 

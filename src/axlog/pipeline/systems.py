@@ -66,6 +66,27 @@ def wires_of(model: PipelineModel) -> list[Wire]:
     return found
 
 
+def refuse_wired(model: PipelineModel, engine: str) -> None:
+    """Refuse a pipeline whose streams are fed by views or channels, for an engine without them."""
+    for name, widget in model.widgets.items():
+        for stream, one in widget.streams.items():
+            if one.view is not None or one.channel is not None:
+                raise PipelineError(
+                    "AX841",
+                    f"the stream {stream!r} of {name} is fed by a view or a channel,"
+                    f" which the engine {engine} does not do",
+                    advice="run it with --engine embedded",
+                )
+        for view, shown in widget.views.items():
+            if shown.channel is not None:
+                raise PipelineError(
+                    "AX841",
+                    f"the view {view!r} of {name} goes to a channel,"
+                    f" which the engine {engine} does not do",
+                    advice="run it with --engine embedded, or name a sink",
+                )
+
+
 def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
     """Groups of widgets that reach each other, each group after those that feed it (Tarjan)."""
     after: dict[str, list[str]] = {name: [] for name in names}
