@@ -37,6 +37,7 @@ from axlog.views.netting import net
 from axlog.widgets.widget import Widget
 
 Shape: TypeAlias = tuple[Any, ...]
+_NOTHING: Bag = {}
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class Instance:
         self.order = Order(*_streams(self.widget), hold)
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
-        self._now: dict[str, tuple[int, list[Shape]]] = {}
+        self._now: dict[str, tuple[int, list[int]]] = {}
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
@@ -114,29 +115,36 @@ class Instance:
             if self.order.late.get(stream, "refuse") == "refuse":
                 raise _late(item, tree.clock)
             time = tree.clock
-        at = timedelta(microseconds=time)
         if kind == "bindings":
-            self.widget._streaming.apply(stream, self._bags(stream, item[BODY]), time)
+            self._apply_bindings(stream, item[BODY], time)
             return
         if kind == "end" and min(self.order.heard, time) > tree.clock:
             # Elsewhere messages have moved the clock: what that rules out is not the end's doing.
             self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
+        at = timedelta(microseconds=time)
         self.widget.take(StreamUpdate(stream, kind, item[BODY] or "", at, item[ORIGIN]))
         if kind == "end":
             self._ended.append(stream)
 
-    def _bags(self, stream: str, found: Iterable[Sequence[Any]]) -> tuple[Bag, ...]:
-        """Bindings by relation, as the stream is read now.
+    def _apply_bindings(self, stream: str, found: Iterable[Sequence[Any]], time: int) -> None:
+        """Give bindings to the relations that the stream feeds now.
 
         They were numbered as a fresh widget has the relations; some may not be asked for any more.
         """
-        sent: dict[Shape, Bag] = {}
-        for number, row, count in found:
-            sent.setdefault(self._shapes[stream][number], {})[tuple(row)] = count
         known = self._now.get(stream)
         if known is None or known[0] != len(self._ended):  # nothing else changes what is asked for
-            known = self._now[stream] = (len(self._ended), _shapes(self.widget, stream))
-        return tuple(sent.get(shape, {}) for shape in known[1])
+            known = self._now[stream] = (len(self._ended), self._numbers(stream))
+        slots: dict[int, Bag] = {}
+        for number, row, count in found:
+            slots.setdefault(number, {})[tuple(row)] = count
+        bags = tuple([slots.get(number, _NOTHING) for number in known[1]])
+        self.widget._streaming.apply(stream, bags, time)
+
+    def _numbers(self, stream: str) -> list[int]:
+        """For each relation that the stream feeds now, its number in a fresh widget."""
+        first = self._shapes[stream]
+        now = _shapes(self.widget, stream)
+        return [first.index(shape) if shape in first else -1 for shape in now]
 
     # Telling --------------------------------------------------------------------------------------
 
