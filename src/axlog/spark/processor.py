@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import Row
@@ -27,6 +28,15 @@ from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document
 
 OUTPUT = "bucket string, body string"
+
+
+@lru_cache(maxsize=16)
+def _known(
+    written: str, cores: int, buckets: int | None, documents: bool
+) -> tuple[Definition, SparkPlan]:
+    """A definition from JSON and its plan: made once in a worker, not once a batch."""
+    definition = Definition.read(json.loads(written))
+    return definition, make_plan(definition, cores, buckets, documents)
 
 
 class MapStore:
@@ -66,8 +76,7 @@ class Maintaining(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = MapStore(handle.getMapState("engine", "key string", "value string"))
-        self._read = Definition.read(json.loads(self._definition))
-        self._plan: SparkPlan = make_plan(self._read, *self._shape)
+        self._read, self._plan = _known(self._definition, *self._shape)
 
     def handleInputRows(
         self,
