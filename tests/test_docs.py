@@ -39,7 +39,8 @@ def sessions(text: str) -> str:
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if ">>> " in p.read_text(encoding="utf-8")], ids=name
 )
-def test_sessions_print_what_is_shown(page: Path) -> None:
+def test_sessions_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
     text = sessions(page.read_text(encoding="utf-8"))
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     assert test.examples
