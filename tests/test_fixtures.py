@@ -23,7 +23,7 @@ FEATURES = """
 child descendant wildcard attributes text-tests strings numbers dates values-of-elements variables
 compared-variables or not not-with-join time time-in-not outputs boolean counts collect
 deletion-anywhere insertion-anywhere rename replace-value replace-node content-updates merged-texts
-namespaces refused stream-messages several-views
+replaced-twice namespaces refused stream-messages several-views
 example-12-negation example-13-order-monitor example-15-optimism example-22-content
 example-23-counts-under-deletion example-24-counts example-24-deletion
 """.split()

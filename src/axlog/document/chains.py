@@ -2,8 +2,10 @@
 
 A chain is what hangs below one node: attributes, then children. Linking gives the new node a
 component between its neighbours (`ids.between`); no other node's component is ever touched, which
-is the law that ids never change. Nothing is written into the columns before `write`, except the
-parent of a node that hangs nowhere yet; a node that goes keeps its links there.
+is the law that ids never change. Nor is the component given again of a node that goes by the same
+plan: in one update an id stands for one node, so that a row that goes and one that comes differ.
+Nothing is written into the columns before `write`, except the parent of a node that hangs nowhere
+yet; a node that goes keeps its links there.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from axlog.document.tree import ATTRIBUTE, NONE, Tree
 class _Chain:
     """Links of one parent's chain that differ from the columns."""
 
-    __slots__ = ("first", "last", "next", "prev")
+    __slots__ = ("first", "last", "left", "next", "prev")
 
     def __init__(self, tree: Tree, parent: int) -> None:
         self.first = tree._first[parent]
         self.last = tree._last[parent]
         self.next: dict[int, int] = {}
         self.prev: dict[int, int] = {}
+        self.left: set[tuple[bool, ids.Component]] = set()  # of nodes that go; first: attributes
 
 
 class Chains:
@@ -95,11 +98,13 @@ class Chains:
         chain = self._chain(parent)
         following = self.following(parent, after)
         self._tree._parent[node] = parent
-        self.components[node] = self._component_between(node, after, following)
+        self.components[node] = self._component_between(node, after, following, chain.left)
         _join(chain, after, node)
         _join(chain, node, following)
 
-    def _component_between(self, node: int, after: int, following: int) -> ids.Component:
+    def _component_between(
+        self, node: int, after: int, following: int, left: set[tuple[bool, ids.Component]]
+    ) -> ids.Component:
         """Attributes and children are counted apart: one sort is no neighbour of the other."""
         is_attribute = self._tree._kind[node] == ATTRIBUTE
         low, high = (
@@ -108,7 +113,10 @@ class Chains:
             else self.components.get(other) or self._tree.component(other)
             for other in (after, following)
         )
-        return ids.between(low, high)
+        component = ids.between(low, high)
+        while (is_attribute, component) in left:
+            component = ids.between(component, high)
+        return component
 
     def detach(self, node: int) -> None:
         """Take a node out of its chain."""
@@ -117,6 +125,9 @@ class Chains:
         self.gone.add(node)
         parent = self._tree._parent[node]
         chain = self._chain(parent)
+        if node not in self.components:  # else it was never there
+            is_attribute = self._tree._kind[node] == ATTRIBUTE
+            chain.left.add((is_attribute, self._tree.component(node)))
         _join(chain, self.previous(parent, node), self.following(parent, node))
 
     def write(self) -> None:
