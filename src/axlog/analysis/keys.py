@@ -241,6 +241,12 @@ def is_repeated(
     return any(len({each.where for each in group}) > 1 for group in sharing(nodes, known, same))
 
 
+def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
+    """Whether the value of some of these nodes is known, so that another may come to have it."""
+    filled = _filled(known, same)
+    return any(filled.get(each.column) is not None for each in nodes)
+
+
 def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:
     """The nodes of a key that have one value and so must be one node, where several are asked."""
     groups: dict[tuple[Key, object], list[KeyedNode]] = {}

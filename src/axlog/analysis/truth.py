@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from axlog.analysis.capacity import fits
+from axlog.analysis.capacity import fits, trees_left
 from axlog.analysis.constraints import deadline
 from axlog.analysis.generalised import Need, Values
+from axlog.analysis.keys import has_value
 from axlog.analysis.negation import Negation, pins_of
 from axlog.analysis.profiles import has_not
 from axlog.analysis.scenarios import Scenarios, is_limited
@@ -54,6 +55,33 @@ class Possible:
         if self.deadline is not None:
             said["deadline"] = self.deadline
         return said
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A scenario that can come about, and what that rests on as long as data only arrives."""
+
+    tree: Tree
+    columns: tuple[str, ...]
+    values: Values
+    need: Need
+    streams: frozenset[str]
+    until: int | None  # its deadline
+    is_fitted: bool  # whether trees must be shared, or may run out
+
+    def stands(self) -> bool:
+        """Whether it can still come about; costs the size of the scenario."""
+        tree = self.tree
+        if self.until is not None and self.until < tree.clock:
+            return False
+        if not self.streams <= tree._calls.keys():
+            return False
+        if not self.is_fitted:
+            return True
+        try:
+            return fits(tree, self.columns, self.values, self.need)
+        except UndecidedError:  # trees that have to be shared by now
+            return False
 
 
 class Outlook:
@@ -118,6 +146,41 @@ class Outlook:
             and fits(self.tree, columns, values, need, self._together)
             and (self._types is None or self._types.allow(columns, values, need))
         )
+
+    def witness(self) -> Witness | None:
+        """The scenario that is likely to last longest: without a deadline, asking few streams.
+
+        None without any, with `not`, with types, and where each holds a key's value already.
+        """
+        if self._negation is not None or self._types is not None:
+            return None
+        columns = self._deciding.columns
+        found = [
+            (values, need)
+            for values, needs in self._deciding.rows.items()
+            for need in needs
+            if not has_value(need.new, dict(zip(columns, values, strict=True)), need.values.same)
+        ]
+        found.sort(key=lambda one: (bool(one[1].times), len(one[1].brought)))
+        best: Witness | None = None
+        for values, need in found:
+            if need.times and best is not None and best.until is None:
+                break
+            until = deadline(need.times, need.unknown_times) if need.times else None
+            if best is None or (best.until is not None and (until is None or until > best.until)):
+                best = self._as_witness(values, need, until) or best
+        return best
+
+    def _as_witness(self, values: Values, need: Need, until: int | None) -> Witness | None:
+        try:
+            if not self._can_be_met(values, need):
+                return None
+        except UndecidedError:  # of this one; the verdict comes from another
+            return None
+        streams = frozenset(stream for _, stream in need.brought)
+        is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
+        columns = self._deciding.columns
+        return Witness(self.tree, columns, values, need, streams, until, is_fitted)
 
     @property
     def truth(self) -> Truth:

@@ -7,6 +7,7 @@ from html import escape
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from axlog.analysis.standing import Standing
 from axlog.analysis.truth import Outlook, Possible
 from axlog.document.delta import Delta
 from axlog.document.ids import Id
@@ -54,6 +55,7 @@ class View:
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether updates came since the view was last read
+        self.standing = Standing(query.pattern, nodes)
         self.prospects: Callable[[], Prospects | None] = _no_prospects
         """What the joins know of the rows to come, where they do: asked before the document."""
 
@@ -89,14 +91,14 @@ class View:
     def truth(self) -> Truth:
         """TRUE: there is a row. POSSIBLE: one may still come. NEVER: none can.
 
-        Raises `UndecidedError` where that is not decided; rows are kept all the same.
+        Kept as data arrives (`analysis/standing.py`). Raises `UndecidedError` where that is not
+        decided; rows are kept all the same.
         """
         prospects = self.prospects()
         if prospects is not None:
             return prospects.truth
-        if self.holds():
-            return Truth.TRUE
-        return self._outlook().truth
+        with self._lock:
+            return Truth.TRUE if self.holds() else self.standing.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come: what is known of each, what it needs, until when."""

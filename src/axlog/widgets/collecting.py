@@ -145,6 +145,7 @@ class Collector:
         made = Waiting(state, pair, self._document.tree, self._seen(pair, old), drops=self._drops)
         if known is not None:
             made.dropped += known.dropped
+            made.passes_by |= known.passes_by
         return made
 
     def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
@@ -308,7 +309,7 @@ class Collector:
 
     @property
     def has_dropped(self) -> bool:
-        return self._drops and any(waiting.dropped for waiting in self.waitings)
+        return self._drops and any(w.dropped or w.passes_by for w in self.waitings)
 
     def detach(self) -> None:
         """Leave the joins alone: something that no stream brings is about to change.

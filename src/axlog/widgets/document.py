@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
+from axlog.analysis.standing import only_adds
 from axlog.document import pending
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema import TypeGuard
@@ -241,6 +242,9 @@ class Document:
         if origin is not None:
             self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
         self._values.after(plan.delta)
+        if origin is None or not only_adds(plan.delta):
+            for view in views:
+                view.standing.forget()
         if guard is not None:
             guard.after(plan.delta)
         return [(view, view.after(plan.delta)) for view in views]

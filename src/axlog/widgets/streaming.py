@@ -226,6 +226,7 @@ class Streaming:
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
                 view.sequence = sequence
+                view.standing.forget()
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restart(seen)

@@ -150,9 +150,12 @@ class _Push:
         keeper = None if waiting is None else waiting.keeper(self.number)
         if tables and (keeper is None or (waiting is not None and not waiting.drops)):
             self._keep(tables[self.number], scope)
-        if waiting is not None and keeper is not None and not waiting.keeps_none(self.number):
-            scope["keep"] = keeper
-            self.line(1, "keep(row, count)")
+        if waiting is not None and keeper is not None:
+            if waiting.keeps_none(self.number):
+                waiting.passes_by = True
+            else:
+                scope["keep"] = keeper
+                self.line(1, "keep(row, count)")
         self.lines[at:at] = [f"    {name} = {value}" for value, name in self.keys.items()]
         return "\n".join(self.lines) + "\n"
 

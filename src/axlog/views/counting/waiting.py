@@ -55,6 +55,7 @@ class Waiting:
         self.open = [{f.stream for f in side.feeders} for side in pair.sides]
         self.ended: list[Ended] = []
         self.dropped = 0  # rows that left or were never kept
+        self.passes_by = False  # whether generated joins keep none of a part's rows, uncounted
         self._heap: list[tuple[int, int, Row]] = []
         self._deadlines = [side.deadline() for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]

@@ -1,0 +1,141 @@
+"""Truth as data arrives is truth: what a view says after every step, and a walk over the document.
+
+    view.truth  =  Outlook(document, pattern).truth        after every update, end and move of time
+
+Cases are those of law 4 (`outlook_cases.py`: facts, keys, types and `not` among them), and more
+comes: messages with and without calls, ends, the clock, deletions, statements. The walk is made
+over a second document, so that the first is not disturbed by it. Where the walk does not decide,
+the view may know better from before, and what it says is not compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from axlog.analysis.keys import is_broken
+from axlog.analysis.truth import Outlook
+from axlog.errors import AxlogError, UndecidedError
+from axlog.language.query import Query
+from axlog.language.verdict import Truth
+from axlog.widgets.widget import Widget
+from axlog.workloads import small_cases
+from axlog.workloads.edits import Edit, carry_out, edit_of
+from axlog.workloads.fuzz_cases import Case
+from axlog.workloads.outlook_cases import make_outlook_case
+from axlog.workloads.outlook_declared import make_keyed_case, make_typed_case
+
+_SMALL = ("<a><b>1</b></a>", "<a><b>2</b><c/></a>", "<a><c/></a>", "<d><b>1</b></d>", "<c/>")
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+
+
+def check_truth(random: Random) -> Counter[str]:
+    """One random case; what was compared, by name."""
+    pick = random.random()
+    make = make_keyed_case if pick < 0.15 else make_typed_case if pick < 0.2 else make_outlook_case
+    run = _Run(make(random), random)
+    run.compare("at the start")
+    for _ in range(random.randint(2, 8)):
+        step = run.step()
+        if step is None or run.is_broken:
+            break
+        run.compare(step)
+    run.seen["searches"] += run.view.standing.searches
+    return run.seen
+
+
+class _Run:
+    """One case: a widget with the view, and one without that is walked over."""
+
+    def __init__(self, case: Case, random: Random) -> None:
+        self.case, self.random = case, random
+        self.tested = Widget(case.document, facts=case.facts, types=case.types)
+        self.plain = Widget(case.document, facts=case.facts, types=case.types)
+        (pattern,) = case.patterns
+        self.pattern = pattern
+        self.view = self.tested.watch(Query(pattern, str(pattern)), "v")
+        self.seen: Counter[str] = Counter()
+        self.said: list[str] = []
+        for step in case.steps:
+            self._both(step)
+
+    def _both(self, edits: tuple[Edit, ...]) -> None:
+        try:
+            carry_out(self.plain, edits)
+        except AxlogError:
+            return  # refused: by both
+        carry_out(self.tested, edits)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a trusted key is not kept to: nothing is said of such documents."""
+        tree = self.plain.document.nodes()
+        return any(is_broken(tree, key) for key in tree.facts)
+
+    def step(self) -> str | None:
+        """Something happens; what it was."""
+        random, tree = self.random, self.plain.document.nodes()
+        pick = random.random()
+        if pick < 0.1:
+            later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
+            for widget in (self.plain, self.tested):
+                widget.advance(later)
+            return f"advance {later}"
+        edits = self._statement() if pick < 0.18 else self._message()
+        if not edits:
+            return None
+        self._both(edits)
+        return str(edits)
+
+    def _statement(self) -> tuple[Edit, ...]:
+        tree = self.plain.document.nodes()
+        made = small_cases.operations(self.random, tree, 1)
+        return tuple(edit_of(tree, operation) for operation in made)
+
+    def _message(self) -> tuple[Edit, ...]:
+        random, tree = self.random, self.plain.document.nodes()
+        if not tree.calls():
+            return ()
+        stream = random.choice(sorted(tree.calls()))
+        edit: dict[str, object] = {"stream": stream}
+        pick = random.random()
+        if pick < 0.15:
+            edit["end"] = True
+        elif pick < 0.2:
+            edit["delete"] = f"match /{random.choice(small_cases.LABELS)}"
+        else:
+            edit["insert"] = self._content()
+        edit["at"] = (tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000
+        return (edit,)
+
+    def _content(self) -> str:
+        random = self.random
+        if self.case.facts or self.case.types:
+            text = random.choice(_SMALL)
+        else:
+            text = small_cases.fragment(random, random.randint(1, 3))
+        if random.random() < 0.1:  # sometimes one that has ended, and is opened again
+            return text.replace("</", _CALL.format(f"s{random.randrange(4)}") + "</", 1)
+        return text
+
+    def compare(self, step: str) -> None:
+        self.said.append(step)
+        try:
+            wanted = Outlook(self.plain.document.nodes(), self.pattern).truth
+        except UndecidedError:
+            wanted = None
+        try:
+            found = self.view.truth
+        except UndecidedError as error:
+            if wanted not in (None, Truth.TRUE):
+                raise AssertionError(f"undecided, wanted {wanted}: {self._told()}") from error
+            found = None
+        if wanted is None:
+            self.seen["undecided"] += 1
+            return
+        if found is not wanted:
+            raise AssertionError(f"found {found}, wanted {wanted}: {self._told()}")
+        self.seen[wanted.name] += 1
+
+    def _told(self) -> str:
+        return "\n".join([str(self.case), str(self.pattern), *self.said, self.plain.xml()])

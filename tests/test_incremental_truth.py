@@ -1,0 +1,94 @@
+"""Truth kept as data arrives: equal to a walk over the document, and seldom in need of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+import axlog
+from axlog import Truth
+from axlog.workloads.truth_law import check_truth
+
+CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
+THREE = f"<r>{CALL.format('f', '')}{CALL.format('g', '')}{CALL.format('h', '')}</r>"
+
+
+def truth(widget: axlog.Widget) -> Truth:
+    return widget.view("v").truth
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+def test_differential_truth_as_data_arrives_is_truth(start: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + 100):
+        seen += check_truth(Random(seed))
+    verdicts = seen["POSSIBLE"] + seen["NEVER"]
+    assert min(seen["TRUE"], seen["POSSIBLE"], seen["NEVER"]) > 50
+    assert seen["searches"] < verdicts  # kept, not worked out each time
+
+
+def test_law_holds_where_a_view_follows_statements_after_collection() -> None:
+    assert check_truth(Random(2233))["POSSIBLE"] > 0
+
+
+def test_rows_go_whose_partners_were_never_kept() -> None:
+    """Rows of a part that nothing to come completes pass by; a statement needs them after all."""
+    query = "match /b[$x#t0]/a#t1 where t1 - t0 >= 2us return t0.time"
+    widget = axlog.Widget(f"<b>a{CALL.format('s', '')}</b>", {"v": query})
+    assert [c.op for c in widget.feed("s", "<a/>", at=2e-6)] == ["insert"]
+    assert [c.op for c in widget.update("delete node /b/text()")] == ["delete"]
+    assert len(widget.view("v")) == 0
+
+
+def test_many_messages_need_one_walk() -> None:
+    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"})
+    view = widget.view("v")
+    for number in range(50):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.feed("fgh"[number % 3], "<a/>", at=number)
+    assert view.standing.searches == 1
+    widget.end("h")
+    assert truth(widget) is Truth.POSSIBLE
+    assert view.standing.searches <= 2
+    widget.end("f")
+    widget.end("g")
+    assert truth(widget) is Truth.NEVER
+    walks = view.standing.searches
+    widget.advance(1000)
+    assert truth(widget) is Truth.NEVER
+    assert view.standing.searches == walks
+
+
+def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
+    query = "match /r[a#t1][b#t2][c#t3] where t2 - t1 <= 5s and t3 - t2 <= 5s"
+    widget = axlog.Widget(f"<r><a/>{CALL.format('f', '')}</r>", {"v": query})
+    assert truth(widget) is Truth.POSSIBLE  # another a may come: no deadline
+    few = CALL.format("f", ' most="2"')
+    text = f"<r><a/><e>{CALL.format('e', '')}</e>{few}</r>"
+    widget = axlog.Widget(text, {"v": query})
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("e", "<z/>", at=5)
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("e", "<z/>", at=6)
+    assert truth(widget) is Truth.NEVER  # three trees would have to come
+
+
+def test_statements_start_anew() -> None:
+    widget = axlog.Widget("<r/>", {"v": "match /r/a"})
+    assert truth(widget) is Truth.NEVER
+    widget.update("insert node <a/> into /r")
+    assert truth(widget) is Truth.TRUE
+    widget.update("delete node /r/a")
+    assert truth(widget) is Truth.NEVER
+
+
+def test_without_the_messages_a_verdict_found_before_is_kept() -> None:
+    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"}, keep="needed")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("f", "<a/>")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("g", "<b/>")
+    widget.feed("h", "<c/>")
+    assert truth(widget) is Truth.TRUE
