@@ -27,6 +27,7 @@ from axlog.workloads.benchmarks.spark_streams import spark_streams
 from axlog.workloads.benchmarks.strategies import strategies
 from axlog.workloads.benchmarks.tods import tods
 from axlog.workloads.benchmarks.tods_parts import by_size
+from axlog.workloads.benchmarks.truth import truth
 
 Run = Callable[[], Result]
 
@@ -134,6 +135,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: relevance(1500, 1, (600,)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
         full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
+    ),
+    "truth": Benchmark(
+        tiny=lambda: truth((80, 800), 40, 1),
+        quick=lambda: truth((300, 3000, 30_000, 300_000), 1000, 3),
+        full=lambda: truth((1000, 10_000, 100_000, 1_000_000), 6000, 5),
     ),
 }
 SIZES = ("tiny", "quick", "full")
