@@ -110,7 +110,11 @@ def call_of(tree: Tree, stream: str) -> tuple[int, Call]:
 
 def time_of_message(tree: Tree, stream: str, time: int | None) -> int:
     """The time that a message gets: its own, or the clock where it has none or policy says so."""
-    _, call = call_of(tree, stream)
+    return time_by_policy(tree, call_of(tree, stream)[1], time)
+
+
+def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
+    """The time of a message of a call, whether or not the call is still there."""
     if time is None:
         return tree.clock
     if time >= tree.clock:
@@ -119,7 +123,7 @@ def time_of_message(tree: Tree, stream: str, time: int | None) -> int:
         return tree.clock
     raise LateError(
         "AX404",
-        f"a message of {stream!r} has time {in_seconds(time)}, before the clock"
+        f"a message of {call.stream!r} has time {in_seconds(time)}, before the clock"
         f" at {in_seconds(tree.clock)}",
         advice='send messages in time order, or declare late="clock" on the call',
     )

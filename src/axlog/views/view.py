@@ -58,6 +58,9 @@ class View:
         self.standing = Standing(query.pattern, nodes)
         self.prospects: Callable[[], Prospects | None] = _no_prospects
         """What the joins know of the rows to come, where they do: asked before the document."""
+        self.nodes_left = nodes
+        """The document without what was collected."""
+        self.is_whole: Callable[[], bool] = lambda: True
 
     @property
     def pattern(self) -> Any:
@@ -105,15 +108,22 @@ class View:
         prospects = self.prospects()
         if prospects is not None:
             return prospects.possible()
-        return self._outlook().possible()
+        possible = self._outlook().possible()
+        if self.is_whole():
+            return possible
+        there = {row.values_ for row in self.rows()}  # also those whose nodes were collected
+        return [one for one in possible if tuple(one.row.values()) not in there]
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values (those left out may be anything)."""
-        return self._outlook().status(row)
+        status = self._outlook().status(row)
+        if self.is_whole() or not any(_is_of(row, known) for known in self.rows()):
+            return status
+        return Truth.TRUE  # its nodes were collected
 
     def _outlook(self) -> Outlook:
         with self._lock:
-            return Outlook(self._nodes(), self.query.pattern)
+            return Outlook(self.nodes_left(), self.query.pattern)
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations: what document node every pattern node matched."""
@@ -182,6 +192,10 @@ class View:
             self._is_deferred = is_deferred
         return self
 
+    @property
+    def is_deferred(self) -> bool:
+        return self._is_deferred
+
     def refresh(self) -> list[Change]:
         """Follow the updates since the last reading; the changes, net, that listeners are told."""
         with self._lock:
@@ -235,6 +249,11 @@ def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
     if change.op == "never":  # its unknown values come first
         values = tuple((value is not None, value) for value in values)
     return _OPS[change.op], values
+
+
+def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
+    """Whether a row has the values that are asked for."""
+    return all(value is None or row[column] == value for column, value in wanted.items())
 
 
 def _no_prospects() -> Prospects | None:

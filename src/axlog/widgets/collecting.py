@@ -151,7 +151,7 @@ class Collector:
     def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
         """The key values that are there already, of each part."""
         document = self._document
-        if document.forgotten:  # only what was remembered is known
+        if document.forgotten or document.collected:  # only what was remembered is known
             for waiting in old.values():
                 if waiting.pair.relation is pair.relation:
                     return waiting.seen[0] or set(), waiting.seen[1] or set()
@@ -169,6 +169,8 @@ class Collector:
             return
         engine, tree = self._document.engine, self._document.tree
         mine = set(maintainer.root.walk())
+        if any(map(_joins, mine & engine.left)):
+            return  # several joins, one of which was collected
         joining = [
             state
             for node in engine.sites()
@@ -306,6 +308,20 @@ class Collector:
         self._look_ahead()
 
     # Giving up --------------------------------------------------------------------------------
+
+    def let_go(self) -> dict[str, int]:
+        """How many rows each join has let go so far, by its pattern."""
+        found: dict[str, int] = {}
+        for waiting in self.waitings if self._drops else ():
+            if waiting.dropped:
+                join = str(waiting.pair.relation.node)
+                found[join] = found.get(join, 0) + waiting.dropped
+        return found
+
+    def telling_streams(self) -> set[str]:
+        """The streams of joins whose views are told what never comes."""
+        waitings = [prospects.waiting for prospects in self._watched.prospects.values()]
+        return {stream for waiting in waitings for each in waiting.open for stream in each}
 
     @property
     def has_dropped(self) -> bool:

@@ -94,6 +94,7 @@ class Document:
         self._held: Told | None = None
         self.sealed: str | None = None  # why the document is not changed by its own methods
         self.forgotten = 0  # messages that no view needed and nobody kept
+        self.collected = 0  # nodes and streams that no view needed, gone by proof
         self.settle: Callable[[], None] = _nothing
         """Called before the document's own nodes are needed: what was put aside becomes nodes."""
         self.untune: Callable[[], None] = _nothing
@@ -125,6 +126,7 @@ class Document:
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
             view.prospects = lambda: self.prospects(view)
+            view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
         return view
 
     def forget(self, name: str) -> None:
@@ -222,6 +224,7 @@ class Document:
         self._refuse_if_sealed()
         self.settle()
         if origin is None:
+            self._refuse_if_collected()
             self.untune()
         plan = pending.Plan(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
@@ -307,7 +310,33 @@ class Document:
                     f"{self.forgotten} messages were not kept, so the document is not whole",
                     advice='make the widget with keep="all"',
                 )
+            self._refuse_if_collected()
         return self.tree
+
+    def _refuse_if_collected(self) -> None:
+        if self.collected:
+            raise UpdateError(
+                "AX307",
+                "finished streams or nodes were collected, so the document is not whole",
+                advice='make the widget with collect="state"',
+            )
+
+    def nodes_left(self) -> Tree:
+        """The tree without what was collected: what may still come, comes of it alone."""
+        with self._lock:
+            if not self.collected or self.forgotten or self.tree.facts:
+                return self.nodes()  # a key's values may be gone: refused
+            self.settle()
+        return self.tree
+
+    def drop(self, tops: Sequence[int]) -> None:
+        """Take subtrees away that no view will look at again; their rows stay."""
+        self.collected += len(tops)
+        plan = pending.Plan(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
+        self._values.before(plan.delta)
+        self.engine.leave(tops)
+        plan.commit()
+        self._values.after(plan.delta)
 
     @property
     def clock(self) -> int:

@@ -95,6 +95,10 @@ def start(
         if source is None:
             raise StoreError("AX875", "there is no store yet", advice="give the document's source")
         given = dict(options or {})
+        if given.get("collect") == "auto":
+            raise StoreError(
+                "AX875", 'collect="auto": a store keeps the whole document', expected="state or off"
+            )
         tree = load(source, limits=limits, keep_whitespace=bool(given.get("keep_whitespace")))
         settings = records.settings_record(serialise(tree), given, limits)
         found = Restored(_made(settings, tree), settings)

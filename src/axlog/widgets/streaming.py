@@ -350,10 +350,10 @@ class Streaming:
     def untune(self) -> None:
         """Take the filters away, and let the engine have what they and collection dropped."""
         self.epoch += 1
-        if not (self._is_owing or self._collector.has_dropped):
+        document = self._document
+        if not (self._is_owing or self._collector.has_dropped or document.collected):
             self._collector.detach()
             return
-        document = self._document
         document.nodes()  # raises if something was not kept
         self._collector.detach()
         self.install({})

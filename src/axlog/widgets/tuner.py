@@ -242,7 +242,8 @@ class Tuner:
                 whole[stream] = reason
         before = {stream: streaming.patterns(stream) for stream in open_streams}
         tree: Tree | None = None
-        if exact and not document.forgotten and len(document) <= MOST_NODES:
+        is_whole = not (document.forgotten or document.collected)
+        if exact and is_whole and len(document) <= MOST_NODES:
             tree = copy.deepcopy(document.nodes())
         patterns = tuple(view.query.pattern for view in document.views.values())
         return _Snapshot(streaming.epoch, facts, views, before, whole, tree, patterns)

@@ -32,6 +32,7 @@ from axlog.document.updates import (
     delete_at_call,
     end_call,
     insert_at_call,
+    time_by_policy,
     time_of_message,
 )
 from axlog.document.xml import load, read_forest
@@ -48,6 +49,7 @@ from axlog.widgets.collecting import Collector
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
 from axlog.widgets.filtering import filter_at_source
+from axlog.widgets.finishing import Collection, Dropped, Finisher, calls_in
 from axlog.widgets.guarding import KeyGuard
 from axlog.widgets.streaming import Streaming, StreamStatus
 from axlog.widgets.tuner import Policy, Tuner, TuningReport
@@ -102,7 +104,7 @@ class Widget:
         _check_option("keep", keep, "all", "needed")
         _check_option("validate", validate, "all", "wanted")
         _check_option("cache", cache, "memory", "disk")
-        _check_option("collect", collect, "state", "off")
+        _check_option("collect", collect, "state", "auto", "off")
         tree = source
         if not isinstance(tree, Tree):
             tree = load(tree, limits=limits, keep_whitespace=keep_whitespace)
@@ -119,6 +121,8 @@ class Widget:
         self.dead_letters: list[DeadLetter] = []
         self._collector = Collector(self.document, drops=collect != "off")
         self._streaming = Streaming(self.document, keep, validate, self._collector)
+        self._finisher = Finisher(self.document, self._collector)
+        self._collects = collect == "auto"
         self._guard = KeyGuard(tree, tree.facts)
         policy = Policy.of(tune)
         self._counts = policy is not None
@@ -133,15 +137,21 @@ class Widget:
         if self._counts:
             self.tuner.count()
         changes = self._streaming.feed(stream, message, at)
-        return self._feed_nodes(stream, message, at) if changes is None else changes
+        if changes is None:
+            changes = self._feed_nodes(stream, message, at)
+        if self._collects and self._finisher.is_due():
+            self.collect()
+        return changes
 
     def _feed_nodes(self, stream: str, message: Message, at: Time | None) -> list[Change]:
         """The long way: the message becomes nodes."""
-
+        if stream in self._finisher.closed:
+            return self._pass_by(stream, message, at)
         brought: list[tuple[Key, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
+            self._finisher.check(calls_in(forest), stream)
             brought.extend(self._guard.check(stream, forest))
             self._collector.note_forest(stream, forest)
             return insert_at_call(self.document.tree, stream, forest)
@@ -160,9 +170,57 @@ class Widget:
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """Take the end of a stream: its call goes, nothing more can come."""
-        changes = self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+        if stream in self._finisher.closed:
+            changes = self._pass_by(stream, None, at)
+        else:
+            changes = self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
         self.tuner.ended()
+        if self._collects:
+            self.collect()
         return changes
+
+    def _pass_by(self, stream: str, message: Message | None, at: Time | None) -> list[Change]:
+        """A stream that collection closed sends on, or ends (None): only the clock moves."""
+        document, tree = self.document, self.document.tree
+        with document._lock:
+            status = self._streaming.status(stream)
+            status.messages += 1
+            closed = self._finisher.closed
+            try:
+                time = time_by_policy(
+                    tree, closed[stream], None if at is None else microseconds(at)
+                )
+                forest = [] if message is None else read_forest(message, document.limits)
+                calls = calls_in(forest)
+                self._finisher.check(calls, stream)
+            except AxlogError as error:
+                status.refused += 1
+                return self._refuse(stream, status.messages, message or "", error)
+            status.last = time
+            if message is None:
+                del closed[stream]
+            else:
+                status.unmatched += 1
+                closed.update({call.stream: call for call in calls})
+            self._collector.refresh()
+            tree.clock = time
+            return document._announce(self._collector.after([], time))
+
+    def collect(self) -> Collection:
+        """Close the streams and drop the nodes of the document that no view can need any more.
+
+        Rows and changes stay what they would be without. The document is not whole afterwards: a
+        statement, a new view, `why` and the text are refused (AX307).
+        """
+        with self.document._lock:
+            self.document._refuse_if_sealed()
+            return self._finisher.collect()
+
+    @property
+    def collected(self) -> list[Dropped]:
+        """What collection has let go so far and why, the latest last; the first are forgotten."""
+        with self.document._lock:
+            return list(self._finisher.collected)
 
     def tune(self, exact: bool = False) -> TuningReport:
         """Work out what each stream is still wanted for, and let nothing else pass from now on.
@@ -287,13 +345,14 @@ class Widget:
         """Each stream that has, or had, a call, with what has come over it."""
         with self.document._lock:
             tree = self.document.tree
-            known = sorted({*tree.calls(), *tree.ended})
+            closed = self._finisher.closed
+            known = sorted({*tree.calls(), *tree.ended, *closed})
             return {
                 stream: replace(
                     self._streaming.status(stream),
-                    ended=stream in tree.ended,
+                    ended=stream in tree.ended and stream not in closed,
                     wanted=self._streaming.patterns(stream),
-                    is_tuned=stream in self._streaming.wants,
+                    is_tuned=stream in self._streaming.wants or stream in closed,
                     nodes=self._streaming.automaton_nodes(stream),
                 )
                 for stream in known

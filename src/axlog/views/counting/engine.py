@@ -46,6 +46,7 @@ class CountingEngine:
         self._interpreter = Interpreter(())
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
+        self.left: set[Relation] = set()  # that were kept at sites which have left
         self.climbed = 0  # sites that deltas have moved since the start
         self._version = 0
         self._waiting: list[tuple[Relation, Load]] = []
@@ -109,6 +110,16 @@ class CountingEngine:
         for site in self._sites.values():
             site.states = [state for state in site.states if state.relation in used]
         self._version += 1
+
+    def leave(self, tops: Iterable[int]) -> None:
+        """Subtrees go that nothing will climb from again; what they gave to sites above stays."""
+        self.build()
+        for top in tops:
+            for node in self.tree.subtree(top):
+                site = self._sites.pop(node, None)
+                if site is not None:
+                    self._version += 1
+                    self.left.update(s.relation for s in site.states if not s.is_dead)
 
     def build(self) -> None:
         """Evaluate everything in one pass and set the sites up, if a program waits for it."""
