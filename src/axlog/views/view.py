@@ -55,7 +55,7 @@ class View:
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether updates came since the view was last read
-        self.standing = Standing(query.pattern, nodes)
+        self.standing = Standing(query.pattern, lambda: self.nodes_left())
         self.prospects: Callable[[], Prospects | None] = _no_prospects
         """What the joins know of the rows to come, where they do: asked before the document."""
         self.nodes_left = nodes

@@ -336,6 +336,8 @@ class Document:
         self._values.before(plan.delta)
         self.engine.leave(tops)
         plan.commit()
+        for view in self.views.values():
+            view.standing.forget()
         self._values.after(plan.delta)
 
     @property
