@@ -249,3 +249,14 @@ def test_axlog_truth_prints_example_2() -> None:
         "truth": "possible",
         "possible": [{"row": {"x": "b", "y": "c"}, "needs": [{"stream": "f", "pattern": "s"}]}],
     }
+
+
+def test_rows_beside_not_where_calls_are_limited_are_asked_for_by_what_they_show() -> None:
+    """Limited calls keep every variable of a scenario, also those that its row does not show."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="s" most="2"/>'
+    tree = parse(f"<r><a><b>1</b>{call}</a></r>").tree
+    assert outlook(tree, "match /r/a[not(c)][b/$x]").truth is Truth.TRUE
+    for negated in ("", "[not(c)]"):
+        assert possible(tree, f"match /r/a{negated}[b/$x]") == []  # it is there
+        (one,) = possible(tree, f"match /r/a{negated}[b/$x]/d")
+        assert one == ({}, ["d from s"])  # another `b` may come, and is not needed

@@ -135,9 +135,36 @@ class Outlook:
             for need in needs
             if self._can_be_met(values, need)
         ]
-        return (
-            met if self._negation is None else self._negation.open_scenarios(self._scenarios, met)
-        )
+        if self._negation is not None:
+            met = self._negation.open_scenarios(self._scenarios, met)
+        return self._undominated(met)
+
+    def _undominated(self, met: list[tuple[Values, Need]]) -> list[tuple[Values, Need]]:
+        """Without scenarios of a known row that is there, or that comes with less, as late.
+
+        Limited calls keep apart what a row does not show, so that these are not found before. Where
+        something of the row is unknown, its scenarios may ask different things of it: they stay.
+        """
+        columns = self._scenarios.columns
+        shown = [columns.index(column_of(output)) for output in self.pattern.outputs]
+        by_row: dict[Values, list[Need]] = {}
+        for values, need in met:
+            by_row.setdefault(tuple(values[at] for at in shown), []).append(need)
+        return [
+            (values, need)
+            for values, need in met
+            if None in (row := tuple(values[at] for at in shown))
+            or (
+                not any(_dominates(other, need) for other in by_row[row])
+                and not self._is_there_with_not(columns, values, shown)
+            )
+        ]
+
+    def _is_there_with_not(
+        self, columns: tuple[str, ...], values: Values, shown: Iterable[int]
+    ) -> bool:
+        pins = {columns[at]: value for at in shown if (value := values[at]) is not None}
+        return self._negation is not None and self._negation.is_there(pins)
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
         columns = self._deciding.columns
@@ -281,6 +308,14 @@ class Outlook:
             if read != row[output.column]:
                 return False
         return True
+
+
+def _dominates(other: Need, need: Need) -> bool:
+    """Whether what one scenario needs is less than the other's, and may come as late."""
+    if not other.brought < need.brought:
+        return False
+    late, until = (deadline(each.times, each.unknown_times) for each in (other, need))
+    return not other.brought or late is None or (until is not None and until <= late)
 
 
 def _pin(
