@@ -180,3 +180,10 @@ def test_axlog_relevance_prints_example_8() -> None:
         {"stream": "g", "lazy": True, "axlog": True, "relevant": True, "wanted": ["d"]},
         {"stream": "h", "lazy": False, "axlog": False, "relevant": False, "wanted": []},
     ]
+
+
+def test_a_text_that_is_also_compared_can_still_come() -> None:
+    """Seed 9972 of law 4: the compared value was tried as anything but the text asked for."""
+    tree = document("b[?s]")
+    found = relevance(tree, parse_pattern('match //"1"[. != "2"]'))
+    assert found["s"].relevant is True

@@ -152,8 +152,9 @@ def _variables(nodes: Iterable[PatternNode]) -> Iterator[str]:
 
 
 def _own_labels(nodes: Iterable[PatternNode]) -> set[str]:
-    """What `self` steps say of labels: an unknown may have to be one of them."""
-    every = [each for node in nodes for each in nodes_of(node) if each.axis not in _DOWN]
+    """What `self` steps and compared texts say: an unknown may have to be one of them."""
+    inside = [each for node in nodes for each in nodes_of(node)]
+    every = [each for each in inside if each.axis not in _DOWN or each.comparisons]
     names = {each.test.label for each in every if isinstance(each.test, Name)}
     return names | {each.test.text for each in every if isinstance(each.test, Literal)}
 
