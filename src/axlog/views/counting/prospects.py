@@ -15,7 +15,7 @@ been completed in the very moment in which it came under way is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from axlog.analysis.truth import Possible, Wanted, column_of
@@ -136,6 +136,7 @@ class Prospects:
         listed = [
             Possible(dict(zip(columns, shown, strict=True)), needs, until)
             for (shown, needs), until in found.items()
+            if None in shown or not _comes_with_less(found, shown, needs, until)
         ]
         return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
 
@@ -258,6 +259,21 @@ class Prospects:
             return limit is None or limit >= clock
         until = waiting.pair.both_until
         return until is None or until >= clock
+
+
+def _comes_with_less(
+    found: Mapping[tuple[Shown, tuple[Wanted, ...]], int | None],
+    shown: Shown,
+    needs: tuple[Wanted, ...],
+    until: int | None,
+) -> bool:
+    """Whether a known row needs less another way, and may come as late so (`Outlook`)."""
+    return len(needs) > 1 and any(
+        row == shown
+        and set(less) < set(needs)
+        and (late is None or (until is not None and until <= late))
+        for (row, less), late in found.items()
+    )
 
 
 def _put(
