@@ -5,8 +5,10 @@ One session for all tests here; queries that are killed have processes of their 
 """
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -19,8 +21,11 @@ from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Refusal
 from axlog.connectors.sources.memory import MemorySource
 from axlog.errors import PipelineError
+from axlog.pipeline import embedded
+from axlog.pipeline.reading import load
 from axlog.spark import maintain
 from axlog.spark.definition import Definition
+from axlog.spark.pipeline import start_widget
 from axlog.spark.streaming import BatchReport
 from axlog.views.change import Change
 
@@ -155,3 +160,47 @@ def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path) -> None
             row = {"document": key, **change.row.plain()}
             expected[json.dumps([change.view, row], sort_keys=True)] += 1
     assert found == expected != Counter()
+
+
+SITE = """
+engine: {engine}
+document: |
+  <site><log xmlns:ax="urn:axlog"><ax:call stream="log"/></log></site>
+streams:
+  log:
+    source: {{kind: access-log, path: access.log}}
+views:
+  missing:
+    query: match /site/log/in-call[status/"404"]/path/$p return $p
+    sinks:
+    - {{kind: feed, path: {engine}/missing.rss}}
+    - {{kind: xml, path: {engine}/rows.xml}}
+    - {{kind: sql, url: "sqlite:///{engine}/rows.db"}}
+settings: {{checkpoint: {engine}/checkpoint}}
+"""
+
+
+def test_alerters_and_publishers_by_the_same_pipeline_file(spark: Any, tmp_path: Path) -> None:
+    """An access log, a feed, an XML file and a table: the same on Spark as embedded."""
+    lines = [
+        f'10.0.0.{n} - - [10/Oct/2026:13:55:{n:02} +0000] "GET /{n}.html HTTP/1.1" {status} 1'
+        for n, status in enumerate((200, 404, 404, 200, 404))
+    ]
+    (tmp_path / "access.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for engine in ("embedded", "spark"):
+        (tmp_path / engine).mkdir()
+        (tmp_path / f"{engine}.yaml").write_text(SITE.format(engine=engine), encoding="utf-8")
+    embedded.run(load(str(tmp_path / "embedded.yaml")), once=True)
+    model = load(str(tmp_path / "spark.yaml"))
+    model = model.located(model.directory.absolute())
+    query, sinks = start_widget(spark, model, next(iter(model.widgets)), True, print)
+    query.wait()
+    for each in sinks:
+        each.sink.close()
+    rows = [(tmp_path / engine / "rows.xml").read_text() for engine in ("embedded", "spark")]
+    assert rows[0] == rows[1]
+    assert rows[0].count("/1.html") == rows[0].count("/4.html") == 1
+    for engine in ("embedded", "spark"):
+        assert "/2.html" in (tmp_path / engine / "missing.rss").read_text()
+        with closing(sqlite3.connect(tmp_path / engine / "rows.db")) as table:
+            assert table.execute("select count(*) from missing").fetchone() == (3,)

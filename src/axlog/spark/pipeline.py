@@ -64,7 +64,7 @@ def run(
 
     try:
         for widget in model.widgets:
-            query, sinks = _start(spark, model, widget, once, report)
+            query, sinks = start_widget(spark, model, widget, once, report)
             queries.append(query)
             opened += sinks
         with _stopped_by_signals() as stopping:
@@ -89,7 +89,7 @@ def definition_of(model: PipelineModel, widget: str) -> Definition:
     return Definition(document, views, tuple(written.facts), tuple(types), dict(model.namespaces))
 
 
-def _start(
+def start_widget(
     spark: Any, model: PipelineModel, widget: str, once: bool, report: Callable[[BatchReport], None]
 ) -> tuple[Maintained, list[OpenSink]]:
     """Start one widget's query, its first rows delivered."""
