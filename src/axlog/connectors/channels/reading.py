@@ -6,6 +6,7 @@ all the same.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from time import monotonic
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from axlog.errors import ChannelError
 from axlog.matching.filters import Filter
 
 
-class Placed:
+class Placed(ABC):
     """A reader with a place of its own; `fetch` gives what is behind it."""
 
     def __init__(self, name: str | None, wanted: Filter | None, after: int) -> None:
@@ -25,9 +26,9 @@ class Placed:
         self.wanted = wanted
         self.seen = after
 
+    @abstractmethod
     def fetch(self, limit: int, timeout: float) -> list[Entry]:
         """Entries after `seen`, in order; waits up to `timeout` seconds for some."""
-        raise NotImplementedError
 
     def looked(self, limit: int, until: float) -> Delivery:
         """What passes the filter; waits for it until a moment of the monotonic clock."""

@@ -8,6 +8,7 @@ the view (its rows): a page or an XML file of a view costs a view's size a batch
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".state")
 
 
-class WholeFile:
+class WholeFile(ABC):
     """A sink that writes a view's rows as one file; subclasses say how they look."""
 
     exactly_once = True
@@ -77,9 +78,9 @@ class WholeFile:
         for *values, copies in self._state.kept or ():
             self.rows[tuple(values)] = copies
 
+    @abstractmethod
     def render(self) -> bytes:
         """The file."""
-        raise NotImplementedError
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Bring the file to the view's rows after a batch."""
@@ -96,7 +97,8 @@ class WholeFile:
         self._state.keep(batch, [[*values, copies] for values, copies in self.rows.items()])
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Let the rows go; the file has them."""
+        self.rows = Counter()
 
     def in_order(self) -> list[Values]:
         """The rows, as often as they are there, in order."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
-from axlog.document.writing import serialise
 from axlog.evaluate.columns import columns_of
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.reference import gather
@@ -37,6 +36,7 @@ from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
+from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 
@@ -212,14 +212,14 @@ class Algebraic(Maintainer):
         if output.kind is not Kind.VARIABLE and output.of in self.shape.anchors:
             found = gathered[self.shape.anchors[output.of]]
             return [
-                tuple(self._of_node(output.kind, node) for node in each.get(output.of, ()))
+                tuple(shown_of(self.tree, output.kind, node) for node in each.get(output.of, ()))
                 for each in found
             ]
         column = Column("value", number)
         if column in table.columns:
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
         nodes = table.columns[node_column(self.shape.named[output.of])]
-        return [self._of_node(output.kind, node) for node in nodes.tolist()]
+        return [shown_of(self.tree, output.kind, node) for node in nodes.tolist()]
 
     def _gathered(self, table: Table) -> dict[int, list[dict[str, Any]]]:
         """For each node with collected paths, what they show in every row."""
@@ -232,19 +232,6 @@ class Algebraic(Maintainer):
                     each[at].update(gather(self.tree, collect.node, anchor))
             found[number] = each
         return found
-
-    def _of_node(self, kind: Kind, node: int) -> Any:
-        match kind:
-            case Kind.ID:
-                return self.tree.id(node)
-            case Kind.VAL:
-                return self.tree.string_value(node)
-            case Kind.CONT:
-                return serialise(self.tree, node)
-            case Kind.TIME:
-                return self.tree.time(node)
-            case _:
-                return self.tree.label(node)
 
     def _columns_read(self) -> list[Column]:
         """The columns of nodes whose value, content or collected paths rows show."""

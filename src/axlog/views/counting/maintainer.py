@@ -15,13 +15,13 @@ from axlog.datalog.joins import Bag
 from axlog.datalog.joins import Row as Binding
 from axlog.document.delta import Delta
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
-from axlog.document.writing import serialise
 from axlog.language.pattern import Kind, Output, Pattern, nodes_of
 from axlog.reference import gather
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.stored import counts_on
 from axlog.views.maintainer import Maintainer
+from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 _OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
@@ -225,25 +225,12 @@ class Showing:
                 shown.append(self._value(output.kind, binding[at]))
             else:
                 nodes = found[self._collected[output.of]].get(output.of, ())
-                shown.append(tuple(self._of_node(output.kind, node) for node in nodes))
+                shown.append(tuple(shown_of(self.tree, output.kind, node) for node in nodes))
         return tuple(shown)
 
     def _value(self, kind: Kind, value: str | int) -> Any:
         """An output of a binding: strings and times stand there, the rest is read from its node."""
-        return self._of_node(kind, int(value)) if kind in _OF_NODES else value
-
-    def _of_node(self, kind: Kind, node: int) -> Any:
-        match kind:
-            case Kind.ID:
-                return self.tree.id(node)
-            case Kind.VAL:
-                return self.tree.string_value(node)
-            case Kind.CONT:
-                return serialise(self.tree, node)
-            case Kind.TIME:
-                return self.tree.time(node)
-            case _:
-                return self.tree.label(node)
+        return shown_of(self.tree, kind, int(value)) if kind in _OF_NODES else value
 
 
 def _column(output: Output) -> str:

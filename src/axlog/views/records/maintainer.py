@@ -12,11 +12,9 @@ re-evaluation (`declined` then says so): the answers stay exact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
-from axlog.document.writing import serialise
 from axlog.language.pattern import Kind, Pattern
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
@@ -32,6 +30,7 @@ from axlog.views.records.question import Letters, Question, facts_of, question_o
 from axlog.views.records.selection import Selection
 from axlog.views.records.surroundings import MOST_STATES, Surroundings
 from axlog.views.records.weights import weights_of
+from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 Key = tuple[object, ...]
@@ -151,24 +150,11 @@ class Records(Maintainer):
 
     def _row(self, node: int) -> tuple[Key, Values]:
         """The key of a node's row, and what it shows."""
-        values = tuple(self._value(output.kind, node) for output in self.pattern.outputs)
+        values = tuple(shown_of(self.tree, output.kind, node) for output in self.pattern.outputs)
         if not self._read:
             return values, values
         own, pairs = self.tree.id(node), zip(self.pattern.outputs, values, strict=True)
         return tuple(own if output.kind in _READ else value for output, value in pairs), values
-
-    def _value(self, kind: Kind, node: int) -> Any:
-        match kind:
-            case Kind.ID:
-                return self.tree.id(node)
-            case Kind.VAL:
-                return self.tree.string_value(node)
-            case Kind.CONT:
-                return serialise(self.tree, node)
-            case Kind.TIME:
-                return self.tree.time(node)
-            case _:
-                return self.tree.label(node)
 
     # An update ------------------------------------------------------------------------------------
 
