@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axlog.document import pending
+from axlog.document import alike, pending
 from axlog.document.delta import Delta
 from axlog.document.lists import addressed, resolved
 from axlog.document.reduction import reduce
 from axlog.document.tree import ELEMENT, Tree
-from axlog.document.updates import Insert, Operation, Where
+from axlog.document.updates import Delete, Insert, Operation, Where
 from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import AxlogError
@@ -90,10 +90,17 @@ def options(random: Random, law: str) -> Options:
     )
 
 
+@pytest.fixture(autouse=True)
+def _alike_from_two_operations_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "FEWEST", 2)
+
+
 def everywhere(random: Random, tree: Tree) -> list[Operation]:
-    """One fragment put into most elements, as statements do."""
+    """One fragment put into most elements, or many of them deleted, as statements do."""
     content = small_cases.content(random, attributes=False)
     elements = [node for node in tree.subtree(0) if tree._kind[node] == ELEMENT]
+    if random.random() < 0.3:
+        return [Delete(node) for node in elements[1:] if random.random() < 0.3]
     return [Insert(Where.LAST, node, content) for node in elements if random.random() < 0.8]
 
 

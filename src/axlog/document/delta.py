@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
 
 from axlog.document.tree import TEXT_LABEL, NodeKind, Tree
 
@@ -46,6 +49,11 @@ class Delta:
     copies: dict[int, list[int]] = field(default_factory=dict)
     """Roots built from the same element, by its identity: subtrees that are alike. Some may not
     have been added."""
+    blocks: list[np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=list)
+    """All that was added, where it is known to be copies: for each fragment a row of handles for
+    every copy, in the fragment's document order."""
+    nodes_removed: np.ndarray[Any, np.dtype[np.int32]] | None = None
+    """All nodes that go, where they were gathered already."""
 
     def __bool__(self) -> bool:
         return bool(self.removed or self.added or self.changed)
@@ -76,3 +84,21 @@ class Delta:
             if kind in _IN_RELATIONS:
                 named = change.old if old else change.new
                 yield (TEXT_LABEL if kind is NodeKind.TEXT else named), change.node
+
+
+class Watcher(Protocol):
+    """Something that follows a document: a maintainer, an index."""
+
+    def before(self, delta: Delta) -> None: ...
+
+    def after(self, delta: Delta) -> None: ...
+
+
+class Planned(Protocol):
+    """A pending update list worked out: its delta, and what makes it true or forgets it."""
+
+    delta: Delta
+
+    def commit(self) -> None: ...
+
+    def abandon(self) -> None: ...

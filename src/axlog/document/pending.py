@@ -7,7 +7,7 @@ texts are merged. The list is first tried on a plan beside the columns; whatever
 from there, so `commit` cannot fail half way. Nodes to come are built before, hanging nowhere. No id
 that goes comes back in the same update.
 
-    plan = Plan(tree, operations, time)      # raises, or knows the delta
+    plan = planned(tree, operations, time)   # raises, or knows the delta
     watcher.before(plan.delta)               # removed subtrees still in place
     plan.commit()
     watcher.after(plan.delta)                # added subtrees in place
@@ -19,11 +19,12 @@ to its target as it can: of two insertions `after` a node the later one comes fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
+from axlog.document.alike import plan_of
 from axlog.document.chains import Chains
+from axlog.document.columns_moved import release
 from axlog.document.content import check_name, check_text
-from axlog.document.delta import Changed, Delta
+from axlog.document.delta import Changed, Delta, Planned, Watcher
 from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -46,20 +47,12 @@ from axlog.document.updates import (
     ReplaceNode,
     ReplaceValue,
     Where,
-    in_seconds,
+    checked_time,
 )
 from axlog.document.xml import graft
-from axlog.errors import LateError, StreamError, UpdateError
+from axlog.errors import StreamError, UpdateError
 
 _INSIDE = (Where.INTO, Where.FIRST, Where.LAST)
-
-
-class Watcher(Protocol):
-    """Something that follows a document: a maintainer, an index."""
-
-    def before(self, delta: Delta) -> None: ...
-
-    def after(self, delta: Delta) -> None: ...
 
 
 def apply(
@@ -72,7 +65,7 @@ def apply(
     keep_whitespace: bool = False,
 ) -> Delta:
     """Carry out a pending update list and return its delta, or raise and leave the tree alone."""
-    plan = Plan(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
+    plan = planned(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
     watchers = list(watchers)
     try:
         for watcher in watchers:
@@ -84,6 +77,22 @@ def apply(
     for watcher in watchers:
         watcher.after(plan.delta)
     return plan.delta
+
+
+def planned(
+    tree: Tree,
+    operations: Sequence[Operation],
+    time: int | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    keep_whitespace: bool = False,
+) -> Planned:
+    """The plan of a pending update list: for all places together where it does one thing."""
+    now = tree.clock if time is None else checked_time(tree, time)
+    alike = plan_of(tree, operations, now, limits, keep_whitespace)
+    if alike is not None:
+        return alike
+    return Plan(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
 
 
 class Plan:
@@ -436,8 +445,7 @@ class Plan:
     def commit(self) -> None:
         """Write the plan into the columns. Everything was checked: this cannot fail."""
         tree, delta = self.tree, self.delta
-        for dead in tree._dying:
-            tree._release(dead)
+        release(tree, tree._dying)
         for root in delta.removed:
             for node in tree.subtree(root):
                 tree._leave(node)
@@ -476,19 +484,6 @@ class Plan:
             tree._label[node] = NONE
             tree._texts[node] = change.new
         tree._time[node] = change.new_time
-
-
-def checked_time(tree: Tree, time: int) -> int:
-    """The time, if it is not before the clock and fits the column of times."""
-    if time >= 1 << 63:
-        raise StreamError("AX409", f"{time} microseconds are beyond any time")
-    if time < tree.clock:
-        raise LateError(
-            "AX404",
-            f"time {in_seconds(time)} lies before the document's clock at {in_seconds(tree.clock)}",
-            advice="times never go back within a document",
-        )
-    return time
 
 
 def _goes_inside(operation: Operation) -> bool:

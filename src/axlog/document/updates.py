@@ -129,6 +129,19 @@ def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
     )
 
 
+def checked_time(tree: Tree, time: int) -> int:
+    """The time, if it is not before the clock and fits the column of times."""
+    if time >= 1 << 63:
+        raise StreamError("AX409", f"{time} microseconds are beyond any time")
+    if time < tree.clock:
+        raise LateError(
+            "AX404",
+            f"time {in_seconds(time)} lies before the document's clock at {in_seconds(tree.clock)}",
+            advice="times never go back within a document",
+        )
+    return time
+
+
 def in_seconds(time: int) -> str:
     """A time for people, to the microsecond."""
     return f"{time / 1e6:.6f}".rstrip("0").rstrip(".") + " s"

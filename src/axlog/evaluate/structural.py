@@ -1,22 +1,20 @@
-"""Structural joins that keep pairs: from nodes to all nodes above them, from roots to all below.
+"""Structural joins that keep pairs: from nodes to all nodes above them, and tests of many.
 
 `columns` asks whether something stands above or below; here every pair counts, as derivation counts
 need. P5 3.4: `navigate` is Path Navigate (from nodes, so from their ids, to parents or ancestors),
-`passing` with it is Path Filter (whether what stands above has a label), `subtrees` gives the nodes
-that a delta adds or removes. All follow the parent column, so they work alike for a subtree that
-is about to go, has just gone, or has just come.
+`passing` with it is Path Filter (whether what stands above has a label). All follow the parent
+column, so they work alike for a subtree that is about to go, has just gone, or has just come.
 
-Cost: nodes times depth for `navigate`; for `subtrees` the nodes, in as many steps as the longest
-way down and to the right.
+Cost: nodes times depth for `navigate`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
-from axlog.evaluate.bulk import FEW, Bulk
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT
+from axlog.evaluate.bulk import Bulk
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
 from axlog.language.pattern import (
     AnyNode,
     AnyText,
@@ -26,37 +24,6 @@ from axlog.language.pattern import (
     PatternNode,
     Wildcard,
 )
-
-
-def subtrees(tree: Tree, roots: list[int] | Handles) -> Handles:
-    """The roots and all nodes below them, of every kind, in no order; roots must not nest."""
-    first = np.frombuffer(tree._first, dtype=np.int32)
-    following = np.frombuffer(tree._next, dtype=np.int32)
-    frontier = np.asarray(roots, dtype=np.int32)
-    found = [frontier]
-    frontier = first[frontier]
-    frontier = frontier[frontier != NONE]
-    while len(frontier) > FEW:
-        found.append(frontier)
-        frontier = np.concatenate([first[frontier], following[frontier]])
-        frontier = frontier[frontier != NONE]
-    if len(frontier):
-        found.append(_walked(tree, frontier.tolist()))
-    return np.concatenate(found)
-
-
-def _walked(tree: Tree, stack: list[int]) -> Handles:
-    """The same one by one, from first children or following siblings on."""
-    first, following = tree._first, tree._next
-    found: list[int] = []
-    while stack:
-        at = stack.pop()
-        while at != NONE:
-            found.append(at)
-            if following[at] != NONE:
-                stack.append(following[at])
-            at = first[at]
-    return handles(found)
 
 
 def navigate(columns: Columns, nodes: Handles, axis: Axis) -> tuple[Handles, Handles]:

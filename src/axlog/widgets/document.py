@@ -226,7 +226,7 @@ class Document:
         if origin is None:
             self._refuse_if_collected()
             self.untune()
-        plan = pending.Plan(
+        plan = pending.planned(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
         )
         views = list(self.views.values())
@@ -332,7 +332,7 @@ class Document:
     def drop(self, tops: Sequence[int]) -> None:
         """Take subtrees away that no view will look at again; their rows stay."""
         self.collected += len(tops)
-        plan = pending.Plan(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
+        plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
         self._values.before(plan.delta)
         self.engine.leave(tops)
         plan.commit()

@@ -22,10 +22,10 @@ from typing import TypeAlias
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
 from axlog.datalog.joins import Bag, Row, add_all
-from axlog.document.pending import Plan, checked_time
+from axlog.document.pending import Plan
 from axlog.document.reading import Element
 from axlog.document.times import Time, microseconds
-from axlog.document.updates import insert_at_call
+from axlog.document.updates import checked_time, insert_at_call
 from axlog.document.xml import read_forest
 from axlog.errors import StreamError, UpdateError
 from axlog.language.pattern import Kind

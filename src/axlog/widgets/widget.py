@@ -21,7 +21,6 @@ from pathlib import Path
 
 from axlog.analysis.keys import Key, parse_fact
 from axlog.channels.updates import StreamUpdate
-from axlog.document.pending import checked_time
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema_sources import Types
 from axlog.document.times import Time, microseconds
@@ -29,6 +28,7 @@ from axlog.document.tree import Tree
 from axlog.document.updates import (
     Operation,
     call_of,
+    checked_time,
     delete_at_call,
     end_call,
     insert_at_call,

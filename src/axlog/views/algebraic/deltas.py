@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from axlog.document.columns_moved import subtrees
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.structural import ancestors, passing, subtrees
+from axlog.evaluate.structural import ancestors, passing
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
 
 FEWEST_COPIES = 4
@@ -127,7 +128,9 @@ def before(columns: Columns, delta: Delta) -> DeltaTables:
     """CD-: what is about to go."""
     tree = columns.tree
     roots = handles(delta.removed)
-    removed = subtrees(tree, roots) if delta.removed else NOTHING
+    removed = delta.nodes_removed
+    if removed is None:
+        removed = subtrees(tree, roots) if delta.removed else NOTHING
     changed = handles([change.node for change in delta.changed])
     parents = columns.parent[roots]
     places = np.concatenate([parents, columns.parent[handles(delta.added)], changed])
@@ -153,6 +156,8 @@ def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
     The nodes of a copy are alike and mostly stand in the columns as those of the first do; that
     the links between them are the same too proves it.
     """
+    if delta.blocks:
+        return delta.blocks
     given = list(delta.copies.values())
     if given != [delta.added]:  # several fragments, or some of a copy was not added
         known = set(delta.added)

@@ -19,9 +19,10 @@ from time import thread_time
 
 import numpy as np
 
+from axlog.document.columns_moved import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
-from axlog.evaluate.structural import passing, subtrees
+from axlog.evaluate.structural import passing
 from axlog.language.pattern import Axis, Name
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
 from axlog.views.algebraic.evaluation import Evaluation, Kept

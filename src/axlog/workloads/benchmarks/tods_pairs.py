@@ -103,7 +103,7 @@ class Run:
         start = thread_time()
         operations = self.operations(statement)
         found = thread_time()
-        plan = pending.Plan(self.tree, operations)
+        plan = pending.planned(self.tree, operations)
         self.find, self.targets = found - start, len(operations)
         self.apply = thread_time() - found
         delta = plan.delta

@@ -101,7 +101,7 @@ def annotated(result: Result, size: float, times: int) -> None:
 
 def _followed(tree: Tree, view: Maintainer, operations: Sequence[Operation]) -> float:
     """Seconds that a view takes for an update, the document's own work left out."""
-    plan = pending.Plan(tree, operations)
+    plan = pending.planned(tree, operations)
     start = thread_time()
     view.before(plan.delta)
     middle = thread_time()

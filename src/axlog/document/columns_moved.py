@@ -1,0 +1,134 @@
+"""Many nodes at once through a tree's columns: gathering subtrees, entering and leaving partitions,
+freeing handles. What `Tree` does for one node, by numpy; few nodes are done one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, TEXT_LABEL, NodeKind, Tree
+
+Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
+
+FEW = 24
+"""So many nodes cost less one by one than as arrays."""
+
+
+def _column(column: Any, kind: Any = np.int32) -> Any:
+    return np.frombuffer(column, dtype=kind)
+
+
+def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
+    """The roots and all nodes below them, of every kind, in no order; roots must not nest.
+
+    In as many steps as the longest way down and to the right.
+    """
+    first, following = _column(tree._first), _column(tree._next)
+    frontier = np.asarray(roots, dtype=np.int32)
+    found = [frontier]
+    frontier = first[frontier]
+    frontier = frontier[frontier != NONE]
+    while len(frontier) > FEW:
+        found.append(frontier)
+        frontier = np.concatenate([first[frontier], following[frontier]])
+        frontier = frontier[frontier != NONE]
+    if len(frontier):
+        found.append(_walked(tree, frontier.tolist()))
+    return np.concatenate(found)
+
+
+def _walked(tree: Tree, stack: list[int]) -> Handles:
+    """The same one by one, from first children or following siblings on."""
+    first, following = tree._first, tree._next
+    found: list[int] = []
+    while stack:
+        at = stack.pop()
+        while at != NONE:
+            found.append(at)
+            if following[at] != NONE:
+                stack.append(following[at])
+            at = first[at]
+    return np.array(found, dtype=np.int32)
+
+
+def enter(tree: Tree, copies: Handles) -> None:
+    """Put copies of one fragment, a row of handles each, into their labels' partitions."""
+    by_label: dict[str, list[int]] = {}
+    for at, node in enumerate(copies[0].tolist()):
+        label = tree._partition_of(node)
+        if label is not None:
+            by_label.setdefault(label, []).append(at)
+    place = _column(tree._place)
+    for label, places in by_label.items():
+        nodes = np.ascontiguousarray(copies[:, places]).ravel()
+        partition = tree._partitions.get(label)
+        if partition is None:
+            partition = tree._partitions[label] = type(tree._place)("i")
+        place[nodes] = np.arange(len(partition), len(partition) + len(nodes), dtype=np.int32)
+        partition.frombytes(nodes.tobytes())
+
+
+def leave(tree: Tree, nodes: Handles) -> None:
+    """Take nodes out of their labels' partitions: the last ones fill the holes."""
+    if len(nodes) <= FEW:
+        for node in nodes.tolist():
+            tree._leave(node)
+        return
+    kinds, labels = _column(tree._kind, np.int8)[nodes], _column(tree._label)[nodes]
+    is_text = kinds == TEXT
+    _left(tree, TEXT_LABEL, nodes[is_text])
+    is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
+    named, labels = nodes[is_named], labels[is_named]
+    fits = len(tree.names) < 1 << 15  # short integers are sorted by radix
+    by_label = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
+    named, labels = named[by_label], labels[by_label]
+    ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1 if len(labels) else ()
+    start = 0
+    for end in map(int, ends):
+        _left(tree, tree.names[int(labels[start])], named[start:end])
+        start = end
+
+
+def _left(tree: Tree, label: str, nodes: Handles) -> None:
+    if not len(nodes):
+        return
+    partition = tree._partitions[label]
+    kept = len(partition) - len(nodes)
+    members, place = _column(partition), _column(tree._place)
+    places = place[nodes]
+    stays = np.ones(len(nodes), dtype=np.bool_)
+    stays[places[places >= kept] - kept] = False
+    moved = members[kept:][stays]
+    holes = places[places < kept]
+    members[holes] = moved
+    place[moved] = holes
+    del members  # else the partition could not shrink
+    del partition[kept:]
+
+
+def release(tree: Tree, roots: Sequence[int]) -> None:
+    """Free the handles of subtrees; they are used again."""
+    if not roots:
+        return
+    nodes = subtrees(tree, roots)
+    if len(nodes) <= FEW:
+        for root in roots:
+            tree._release(root)
+        return
+    kind = _column(tree._kind, np.int8)
+    if tree._texts:
+        for node in nodes[(kind[nodes] >= TEXT) & (_column(tree._label)[nodes] == NONE)].tolist():
+            tree._texts.pop(node, None)
+    freed = nodes.tolist()
+    tables: tuple[dict[int, Any], ...] = (
+        tree._far, tree._prefix, tree._declared, tree._call_at, tree._origins,
+    )  # fmt: skip
+    for table in tables:
+        if table:
+            for node in freed:
+                table.pop(node, None)
+    kind[nodes] = int(NodeKind.FREE)
+    tree._free += freed
