@@ -1,67 +1,108 @@
-"""The docs do not lie: sessions are run, links lead somewhere, the site is built without a warning.
+"""The docs do not lie: what they show is run, links lead somewhere, the site is built strictly.
 
-A session is a `pycon` block, or indented lines that begin with `>>>`: all sessions of a page are
-one, and print what is shown. A `python` block with `<!-- run -->` before it is run, and prints what
-the `text` block after it shows, or nothing.
+`pages.py` says how a page is played, and how a page says that something cannot be run.
 """
 
-import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
+from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-DOCS = REPOSITORY / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
-READ = [REPOSITORY / "README.md", *PAGES]
+from axlog.cli.application import application
+from axlog.pipeline import kinds
+
+SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
+ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\[]*\]\(([^)\s]+)\)")
-RUN = re.compile(
-    r"^<!-- run -->\n+```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
-)
 
 
 def name(path: Path) -> str:
     return path.name
 
 
-def sessions(text: str) -> str:
-    """A page as doctest takes it: the end of a block is not what a session prints."""
-    return re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A directory to play a page in; nothing of it stays in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    monkeypatch.setattr(kinds, "_registered", dict(kinds._registered))
+    yield tmp_path
+    forget_modules(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if ">>> " in p.read_text(encoding="utf-8")], ids=name
+    "page", [page for page in PAGES if blocks(page) and page not in ON_SPARK], ids=name
 )
-def test_sessions_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(REPOSITORY)
-    text = sessions(page.read_text(encoding="utf-8"))
-    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
-    assert test.examples
-    told: list[str] = []
-    failed, _ = doctest.DocTestRunner(verbose=False).run(test, out=told.append)
-    assert failed == 0, "".join(told)
+def test_pages_show_what_happens(page: Path, room: Path) -> None:
+    Play(page, room).whole()
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if RUN.search(p.read_text(encoding="utf-8"))], ids=name
-)
-def test_marked_blocks_run(page: Path, tmp_path: Path) -> None:
-    for block, shown in RUN.findall(page.read_text(encoding="utf-8")):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", block],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, shown, "")
+@pytest.mark.spark
+@pytest.mark.parametrize("page", ON_SPARK, ids=name)
+def test_pages_on_spark_show_what_happens(page: Path, room: Path, spark: Any) -> None:
+    """Their `session()` is the one of all tests here."""
+    Play(page, room).whole()
+
+
+def test_a_page_that_lies_is_found(room: Path) -> None:
+    page = room / "page.md"
+    for text in (
+        "```console\n$ axlog query '<a/>' 'match /b'\n{}\n```\n",
+        "```console\n$ axlog query '<a/>' 'match /a['\n...\n$ true\n```\n",
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+        "```pycon\n>>> 1 + 1\n3\n```\n",
+        "    >>> 1 + 1\n    3\n",
+        "```yaml\nviews: {}\n```\n",
+        "```console\n$ pip install 'axlog[nothing]'\n```\n",
+        "```console\n$ make nothing\n```\n",
+        "    axlog query a b\n",
+    ):
+        page.write_text(text, encoding="utf-8")
+        directory = room / f"room{len(list(room.iterdir()))}"
+        directory.mkdir()
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            Play(page, directory).whole()
+
+
+# What is named in prose exists -------------------------------------------------------------------
+
+
+def inline(page: Path, word: str) -> list[list[str]]:
+    """The commands that prose names, as words."""
+    prose = FENCED.sub("", page.read_text(encoding="utf-8"))
+    found = re.findall(rf"`({word} [^`]+)`", prose)
+    return [shlex.split(each.replace("\n", " ").replace("'", "")) for each in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_verbs_and_options_that_prose_names_exist(page: Path) -> None:
+    verbs: Any = typer.main.get_command(application())
+    for _, verb, *rest in inline(page, "axlog"):
+        if verb.startswith("-"):
+            continue
+        command = verbs.commands.get(verb)
+        assert command is not None, f"axlog {verb}"
+        known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
+        options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    for _, target, *_ in inline(page, "make"):
+        assert f"\n{target}:" in makefile, f"make {target}"
+
+
+# Links, and the site ------------------------------------------------------------------------------
 
 
 def anchors(page: Path) -> set[str]:
@@ -85,7 +126,7 @@ def wrong_links(page: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("page", READ, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert wrong_links(page) == []
 
@@ -106,7 +147,7 @@ def in_nav(nav: Any) -> list[str]:
 def test_every_page_is_in_the_site_once() -> None:
     written = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))
     pages = in_nav(written["nav"])
-    assert sorted(pages) == [page.name for page in PAGES], "nav of mkdocs.yml"
+    assert sorted(pages) == [page.name for page in SITE], "nav of mkdocs.yml"
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

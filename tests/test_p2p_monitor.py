@@ -9,7 +9,10 @@ import pytest
 @pytest.mark.slow
 def test_the_p2p_monitor(repository: Path, tmp_path: Path) -> None:
     example = runpy.run_path(str(repository / "examples" / "p2p-monitor" / "monitor.py"))
-    seen = example["play"](tmp_path, lambda line: None)
+    said: list[str] = []
+    seen = example["play"](tmp_path, said.append)
+    page = (repository / "docs" / "tutorial-p2p-monitor.md").read_text(encoding="utf-8")
+    assert "\n".join(said) in page
     # What the alarm wanted of b is settled by then, and no part of the filter any more.
     assert seen["filter"] == ['match /row[status/"500"]/path/$path']
     assert seen["failures"] == ["/2", "/4", "/6", "/7", "/8"]  # each once, in order
