@@ -25,7 +25,7 @@ from axlog.views.netting import net
 from axlog.views.reevaluate import Reevaluate
 from axlog.widgets.document import Document, parse
 from axlog.workloads import small_cases
-from axlog.workloads.fuzzing import replayed
+from axlog.workloads.exact_law import replayed
 
 
 def rows(maintainer: Maintainer) -> Counter[Any]:

@@ -16,6 +16,7 @@ from axlog.cli.statements import statements
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.workloads import orders
+from axlog.workloads.fuzzing import LAWS
 
 AXLOG = Path(sys.executable).parent / "axlog"
 CALL = '<r><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></r>'
@@ -387,17 +388,31 @@ def test_generate_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_fuzz_runs_a_range_of_seeds() -> None:
-    found = objects(run("fuzz", "--cases", 12, "--law", "all", "--seed", 7))
-    assert [each["law"] for each in found] == ["1", "2", "4", "5", "8", "records"]
-    assert {tuple(each["seeds"]) for each in found} == {(7, 19)}
-    assert {each["failures"] for each in found} == {0}
+    *laws, total = objects(run("fuzz", "--cases", 60, "--law", "all", "--seed", 7))
+    assert [each["law"] for each in laws] == list(LAWS)
+    assert all(each["seeds"] == [[7, 7 + each["cases"]]] for each in laws)
+    assert {each["failures"] for each in laws} == {0}
+    assert total["cases"] == total["of"] == sum(each["cases"] for each in laws) == 60
+    assert total["seed"] == 7
     said = run("fuzz", "--cases", 5, "--seed", 3, "--table").stdout
-    assert "go on with --seed 8" in said
+    assert "law 1: 5 cases, seeds 3 to 7, 0 failures" in said
+
+
+def test_fuzz_goes_on_with_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "fuzz.json"
+    first = run("fuzz", "--cases", 60, "--law", "6", "--resume", file)
+    assert objects(first)[-1]["cases"] == 60
+    said = json.loads(file.read_text())
+    said["laws"]["6"]["seeds"] = [[0, 50]]  # as if it had been stopped there
+    file.write_text(json.dumps(said))
+    again = objects(run("fuzz", "--resume", file))
+    assert again[0]["seeds"] == [[0, 60]]
 
 
 def test_fuzz_shares_the_work() -> None:
-    (found,) = objects(run("fuzz", "--cases", 120, "--jobs", 2))
-    assert found == {"law": "1", "seeds": [0, 120], "cases": 120, "failures": 0}
+    found, total = objects(run("fuzz", "--cases", 120, "--jobs", 2))
+    assert (found["law"], found["seeds"], found["failures"]) == ("1", [[0, 120]], 0)
+    assert total["cases"] == 120
 
 
 def test_fuzz_writes_what_fails_as_fixtures(
@@ -406,8 +421,8 @@ def test_fuzz_writes_what_fails_as_fixtures(
     monkeypatch.setattr(Counting, "take", lambda self, moved: [])
     result = run("fuzz", "--cases", 50, "--stop-after", 1)
     assert result.exit_code == 1
-    assert "== document" in result.stdout
-    assert "== changes" in result.stdout
+    assert "== document" in result.stderr
+    assert "== changes" in result.stderr
     assert run("fuzz", "--cases", 50, "--stop-after", 1, "--into", tmp_path).exit_code == 1
     monkeypatch.undo()
     from axlog.workloads.fixtures import play, read_fixture

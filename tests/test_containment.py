@@ -8,38 +8,20 @@ pair undecided, that is all there is to check.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from axlog.analysis.containment import Verdict, contains
-from axlog.document.tree import Tree
 from axlog.document.xml import load
 from axlog.errors import QueryError, UndecidedError, UnsupportedError
-from axlog.language.normal import check
 from axlog.language.pattern import (
-    AnyNode,
-    AnyText,
-    Axis,
-    Branch,
-    Comparison,
-    Kind,
-    Literal,
-    Name,
-    Or,
-    Output,
     Pattern,
-    PatternNode,
-    Test,
-    Variable,
-    Wildcard,
 )
 from axlog.language.tree_syntax import parse_pattern
-from axlog.reference import Alphabet, fragments, rows
-from axlog.reference.fragments import as_element
+from axlog.reference import rows
+from axlog.workloads.containment_law import KINDS, Features, Maker, documents
 
 # Examples -----------------------------------------------------------------------------------------
 
@@ -248,115 +230,6 @@ def test_known_pairs(form: str, conformance: Callable[[str], Path]) -> None:
 # Small patterns and all small documents -----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Features:
-    """What random patterns are made of, and the documents they are tried on."""
-
-    labels: tuple[str, ...] = ("a", "b")
-    texts: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    selves: bool = False
-    ors: bool = False
-    values: bool = False
-    outputs: bool = False
-    nodes: int = 4
-    document: int = 4
-    fresh: str = "c"
-
-    def alphabet(self) -> Alphabet:
-        texts = (*self.texts, self.fresh) if self.texts or self.variables or self.keys else ()
-        return Alphabet((*self.labels, self.fresh), texts, self.keys)
-
-
-class Maker:
-    """Random patterns of a few nodes."""
-
-    def __init__(self, random: Random, features: Features) -> None:
-        self.random = random
-        self.features = features
-        self.left = 0
-
-    def patterns(self, count: int) -> list[Pattern]:
-        found: list[Pattern] = []
-        while len(found) < count:
-            self.left = self.random.randint(1, self.features.nodes)
-            branches = tuple(self.branch(True) for _ in range(self.random.choice((1, 1, 1, 2))))
-            made = self.with_output(Pattern(branches)) if self.features.outputs else None
-            try:
-                check(made or Pattern(branches))
-            except QueryError:
-                continue
-            found.append(made or Pattern(branches))
-        return found
-
-    def branch(self, at_top: bool = False) -> Branch:
-        if self.features.ors and self.left > 1 and self.random.random() < 0.15:
-            return Or(((self.branch(at_top),), (self.branch(at_top),)))
-        return self.node(at_top)
-
-    def node(self, at_top: bool) -> PatternNode:
-        self.left -= 1
-        axis = self.axis(at_top)
-        test = self.test(axis)
-        comparisons = self.comparisons(axis)
-        branches: list[Branch] = []
-        while self.left > 0 and self.random.random() < 0.65:
-            branches.append(self.branch())
-        return PatternNode(axis, test, None, comparisons, tuple(branches))
-
-    def axis(self, at_top: bool) -> Axis:
-        axes = [Axis.CHILD] * 3 + [Axis.DESCENDANT] * 3
-        axes += [Axis.ATTRIBUTE] if self.features.keys and not at_top else []
-        axes += [Axis.SELF, Axis.DESCENDANT_OR_SELF] if self.features.selves else []
-        return self.random.choice(axes)
-
-    def test(self, axis: Axis) -> Test:
-        features = self.features
-        if axis is Axis.ATTRIBUTE:
-            names: list[Test] = [*map(Name, features.keys), Wildcard()]
-            return self.random.choice(names)
-        tests: list[Test] = [*map(Name, features.labels), Wildcard()]
-        tests += map(Variable, features.variables)
-        tests += [*map(Literal, features.texts), AnyText(), AnyNode()] if features.texts else []
-        return self.random.choice(tests)
-
-    def comparisons(self, axis: Axis) -> tuple[Comparison, ...]:
-        chance = 0.6 if axis is Axis.ATTRIBUTE else 0.2 if self.features.values else 0
-        operands: list[str | Variable] = [*self.features.texts]
-        operands += map(Variable, self.features.variables)
-        if not operands or self.random.random() > chance:
-            return ()
-        return (Comparison("=", self.random.choice(operands)),)
-
-    def with_output(self, pattern: Pattern) -> Pattern | None:
-        kind = self.random.choice((Kind.VARIABLE, Kind.ID, None))
-        if kind is Kind.VARIABLE and self.features.variables:
-            shown = Output(kind, self.random.choice(self.features.variables))
-            return replace(pattern, outputs=(shown,))
-        top = pattern.branches[0]
-        if kind is not Kind.ID or not isinstance(top, PatternNode):
-            return None
-        branches = (self.named(top), *pattern.branches[1:])
-        return Pattern(branches, (), (Output(kind, "t"),))
-
-    def named(self, node: PatternNode) -> PatternNode:
-        below = [i for i, b in enumerate(node.branches) if isinstance(b, PatternNode)]
-        if not below or self.random.random() < 0.4:
-            return replace(node, name="t")
-        chosen = self.random.choice(below)
-        inner = node.branches[chosen]
-        assert isinstance(inner, PatternNode)
-        changed = [*node.branches]
-        changed[chosen] = self.named(inner)
-        return replace(node, branches=tuple(changed))
-
-
-@cache
-def documents(alphabet: Alphabet, nodes: int) -> list[Tree]:
-    return [load(as_element(fragment)) for fragment in fragments(alphabet, nodes)]
-
-
 def pairs(features: Features, seed: int, count: int) -> Iterator[tuple[Pattern, Pattern]]:
     random = Random(seed)
     patterns = Maker(random, features).patterns(40)
@@ -368,24 +241,9 @@ def pairs(features: Features, seed: int, count: int) -> Iterator[tuple[Pattern, 
             yield patterns[one], patterns[other]
 
 
-CASES = {
-    "paths": Features(),
-    "deep": Features(labels=("a",), nodes=5, document=5),
-    "or": Features(ors=True),
-    "texts": Features(texts=("a",), document=3),
-    "joins": Features(labels=("a",), variables=("x", "y"), nodes=5, document=4),
-    "attributes": Features(texts=("a",), variables=("x",), keys=("k",), outputs=True, document=3),
-    "everything": Features(
-        texts=("a",), variables=("x", "y"), keys=("k",), selves=True, ors=True, outputs=True,
-        document=3,
-    ),
-    "values": Features(texts=("a",), variables=("x",), values=True, outputs=True, document=3),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", KINDS)
 def test_oracle_containment(case: str) -> None:
-    features = CASES[case]
+    features = KINDS[case]
     trees = documents(features.alphabet(), features.document)
     known: dict[Pattern, list[frozenset[object]]] = {}
     verdicts: Counter[Verdict] = Counter()

@@ -207,6 +207,23 @@ def test_a_directory_without_a_store_needs_a_source(tmp_path: Path) -> None:
         axlog.open(tmp_path / "new", DOCUMENT, colour="red")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "match /r/a#n return n.val",
+        "match /r/a#n return n.id, n.time",
+        "match /r[a#n][a#m] return m.label, n.cont",
+    ],
+)
+def test_verify_compares_what_rows_show(tmp_path: Path, query: str) -> None:
+    """Found by `axlog fuzz --law 7`: outputs are values and contents, not handles of nodes."""
+    with axlog.open(tmp_path, DOCUMENT, {"v": query}) as widget:
+        feed(widget, "1", "1", "2")
+        (result,) = verify(DiskFiles(tmp_path))
+        assert result.is_right
+        assert result.rows == len(widget.view("v").rows()) > 1
+
+
 GOLDEN = Path(__file__).parent / "golden" / "store-1"
 
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_matching import blocks, decorate
+from tests.test_matching import blocks
 
 from axlog.datalog.compile import compile_pattern
 from axlog.document.reading import Element, parse
@@ -29,25 +29,14 @@ from axlog.matching.questions import has_value, make_question
 from axlog.matching.twigs import DOCUMENT, Layout, can_check, make_check
 from axlog.matching.watching import Strings, short_value
 from axlog.workloads.benchmarks.filters import same_answers
+from axlog.workloads.filters_law import ALWAYS, NEVER, decorate, message
 from axlog.workloads.small_cases import fragment, pattern
 
 CASES = 240
-ALWAYS, NEVER = 0, 1 << 30  # patterns from which there is an automaton
 
 
 def element(text: str) -> Element:
     return parse(text).root
-
-
-def message(random: Random) -> str:
-    """A message; some are of the kind that only a tree shows right."""
-    text = decorate(random, fragment(random, random.randint(1, 14)))
-    pick = random.random()
-    if pick < 0.1:
-        return f'<a xml:space="preserve"> <b> {text} </b> </a>'
-    if pick < 0.2:
-        return f'<a> <ax:call xmlns:ax="urn:axlog" stream="s"> </ax:call>{text}</a>'
-    return text
 
 
 def patterns(random: Random, count: int) -> dict[str, Pattern]:
@@ -136,6 +125,14 @@ def test_differential_checks_and_interpreter(seeds: range) -> None:
             counts["asked"] += ask is not None
             counts["held"] += holds
     assert min(counts.values()) > len(seeds) // 4, counts
+
+
+def test_texts_count_for_any_node_at_or_below() -> None:
+    """Found by `axlog fuzz --law filters`: white space that is kept is a text like any other."""
+    text = '<b xml:space="preserve"> <c/></b>'
+    one = parse_pattern("match //b[descendant-or-self::node()]")
+    assert make({"k": one}, ALWAYS).match(element(text)) == {"k": {(): 3}}
+    assert answers(load(text), one) == {(): 3}
 
 
 def nested(random: Random, size: int) -> str:

@@ -19,7 +19,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.widgets.document import Document, parse
 from axlog.widgets.widget import Widget
 from axlog.workloads.fixtures import fixture_of, play, read_fixture, write_fixture
-from axlog.workloads.fuzz_cases import Case
+from axlog.workloads.fuzz_cases import Case, less_of
 from axlog.workloads.fuzzing import LAWS, run_case, shrink
 
 CHUNK = 500
@@ -30,20 +30,15 @@ CHUNKS = [(law, start) for law, count in CASES.items() for start in range(0, cou
 @pytest.mark.parametrize(("law", "start"), CHUNKS)
 def test_differential_law_holds_for_seeds(law: str, start: int) -> None:
     failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, law)) is not None]
-    assert not failures, "\n".join([str(f) for f in failures] + [_first_fixture(failures)])
+    assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
-def _first_fixture(failures: list[Any]) -> str:
-    return write_fixture(fixture_of(failures[0].case, str(failures[0])))
-
-
-@pytest.mark.parametrize("law", sorted(LAWS))
+@pytest.mark.parametrize("law", ["1", "2", "4", "5", "8", "records"])
 @settings(max_examples=100)
 @given(data=st.data())
 def test_differential_law_holds_for_hypothesis(law: str, data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))
-    make, check = LAWS[law]
-    check(make(random))
+    LAWS[law].check(LAWS[law].make(random))
 
 
 # Whether the fuzzer can see anything --------------------------------------------------------------
@@ -80,17 +75,17 @@ def test_a_miscounting_maintainer_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_shrinking_keeps_what_fails() -> None:
-    make, _ = LAWS["1"]
+    make = LAWS["1"].make
     case = next(c for seed in range(100) if len((c := make(Random(seed))).steps) > 3)
 
     def fails(smaller: Case) -> bool:
         return case.steps[2] in smaller.steps
 
-    assert shrink(case, fails).steps == (case.steps[2],)
+    assert shrink(case, fails, less_of).steps == (case.steps[2],)
 
 
 def test_the_same_seed_makes_the_same_case() -> None:
-    make, _ = LAWS["1"]
+    make = LAWS["1"].make
     assert make(Random(5)) == make(Random(5))
     assert make(Random(5)) != make(Random(6))
 

@@ -22,6 +22,7 @@ from axlog.language.query import Query
 from axlog.matching.generate import can_match, generate, names_needed
 from axlog.widgets.streaming import StreamStatus
 from axlog.widgets.widget import Widget
+from axlog.workloads.filters_law import decorate
 from axlog.workloads.small_cases import VALUES, Features, document, fragment, pattern
 
 CASES, WIDGETS = 3000, 240
@@ -31,16 +32,6 @@ _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 def blocks(count: int, size: int) -> list[range]:
     return [range(start, start + size) for start in range(0, count, size)]
-
-
-def decorate(random: Random, text: str) -> str:
-    """Things that matchers must look through: white space, comments, instructions, CDATA."""
-    for extra in ("<!--a-->", "<?a 1?>", "<![CDATA[1]]>", " \n ", "&#49;", "<a/>"):
-        if random.random() < 0.2:
-            ends = [at for at in range(len(text)) if text.startswith("</", at)]
-            at = random.choice(ends)
-            text = text[:at] + extra + text[at:]
-    return text
 
 
 def reached(relations: list[Relation], axes: tuple[Axis, ...]) -> list[Relation]:

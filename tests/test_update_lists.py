@@ -34,6 +34,7 @@ from axlog.language.pattern import Kind
 from axlog.language.query import Query
 from axlog.widgets.document import Document
 from axlog.workloads import small_cases
+from axlog.workloads.lists_law import after
 
 INSERT, DELETE = EditKind.INSERT_LAST, EditKind.DELETE
 
@@ -48,14 +49,6 @@ def insert(target: str, *xml: str, kind: EditKind = INSERT) -> Edit:
 
 def delete(target: str) -> Edit:
     return Edit(DELETE, Id.parse(target))
-
-
-def after(xml: str, *lists: UpdateList) -> str:
-    """The document when the lists were carried out one after the other."""
-    tree = load(xml)
-    for given in lists:
-        pending.apply(tree, resolved(tree, given))
-    return serialise(tree)
 
 
 # The paper's examples -----------------------------------------------------------------------------
@@ -311,6 +304,18 @@ def test_attributes_survive_new_content() -> None:
     reduced = reduce([attribute, value, beside])
     assert after("<r><a/></r>", reduced) == '<r k="1" m="2">new</r>'
     assert sum(len(edit.content) for edit in reduced) == 2
+
+
+def test_attributes_beside_what_goes_with_its_parent_go_too() -> None:
+    """Found by `axlog fuzz --law lists`: both the parent's and the grandparent's content goes."""
+    given = [
+        Edit(EditKind.REPLACE_VALUE, Id.parse("1.1"), text="1"),
+        Edit(EditKind.REPLACE_VALUE, Id.parse("1"), text="a"),
+        Edit(EditKind.INSERT_AFTER, Id.parse("1.1.1"), (Attribute("m", "2"),)),
+    ]
+    reduced = reduce(given)
+    assert [edit.target for edit in reduced] == [Id.parse("1")]
+    assert after("<r><a><b/>a</a></r>", reduced) == "<r>a</r>"
 
 
 def test_two_renames_are_left_to_be_refused() -> None:

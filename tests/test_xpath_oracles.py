@@ -19,20 +19,23 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from lxml import etree
 
-from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.document.xml import load
 from axlog.errors import UnsupportedError
 from axlog.language.pattern import Pattern
 from axlog.language.tree_syntax import parse_pattern
 from axlog.language.xpath import parse_xpath
 from axlog.reference import rows
-from axlog.views.counting.maintainer import Counting
-
-Position = tuple[object, ...]
-
-NAMES = ("a", "b", "c")
-TEXTS = ("x", "1", "2", "10", " 2 ", "1.0")
-
+from axlog.workloads.xpath_law import (
+    AXES,
+    NAMES,
+    NUMBERS,
+    STRINGS,
+    TESTS,
+    TEXTS,
+    Position,
+    selected_by_axlog,
+    selected_by_lxml,
+)
 
 # Documents and expressions ------------------------------------------------------------------------
 
@@ -52,15 +55,6 @@ def elements(draw: DrawFn, depth: int = 3) -> str:
         else:
             content.append(draw(elements(depth - 1)))
     return f"<{name}{written}>{''.join(content)}</{name}>"
-
-
-AXES = tuple(
-    """child descendant descendant-or-self self following-sibling preceding-sibling parent
-    ancestor ancestor-or-self""".split()
-)
-TESTS = (*NAMES, "*", "*", "node()", "text()")
-STRINGS = ('"x"', '"1"', '"2"')
-NUMBERS = ("1", "2", "-1", "1.5")
 
 
 @dataclass(frozen=True)
@@ -142,70 +136,8 @@ def selections(draw: DrawFn, *worlds: World) -> str:
 # Positions ----------------------------------------------------------------------------------------
 
 
-def positions_of_tree(tree: Tree) -> dict[int, Position]:
-    """Handles to positions."""
-    found: dict[int, Position] = {}
-    number = 0
-    for node in tree.subtree(DOCUMENT_NODE):
-        if tree.kind(node) is NodeKind.ELEMENT:
-            found[node] = (number,)
-            number += 1
-    for node in list(found):
-        for attribute in tree.attributes(node):
-            found[attribute] = (*found[node], tree.label(attribute))
-        for place, child in enumerate(tree.children(node)):
-            if tree.kind(child) is NodeKind.TEXT:
-                found[child] = (*found[node], place)
-    return found
-
-
-def selected_by_axlog(tree: Tree, pattern: Pattern) -> set[Position]:
-    """By the definitions; and by counting, where it accepts the pattern."""
-    positions: dict[object, Position] = {
-        tree.id(node): at for node, at in positions_of_tree(tree).items()
-    }
-    found = {positions[answer.values[0]] for answer in rows(tree, pattern).values()}
-    if Counting.refusal(pattern) is None:
-        counted = {positions[row["node.id"]] for row in Counting(tree, pattern).rows()}
-        assert counted == found, "the two engines differ"
-    return found
-
-
-def element_numbers(root: etree._Element) -> dict[etree._Element, int]:
-    return {element: number for number, element in enumerate(root.iter())}
-
-
-def selected_by_lxml(root: etree._Element, expression: str) -> set[Position]:
-    numbers = element_numbers(root)
-    selected: Any = root.getroottree().xpath(expression)
-    found: set[Position] = set()
-    for each in selected:
-        if isinstance(each, etree._Element):
-            found.add((numbers[each],))
-        elif each.is_attribute:
-            found.add((numbers[each.getparent()], f"@{each.attrname}"))
-        elif each.is_text:
-            found.add((numbers[each.getparent()], 0))
-        else:
-            before = each.getparent()
-            above = before.getparent()
-            found.add((numbers[above], _place_behind(above, before)))
-    return found
-
-
-def _place_behind(above: etree._Element, before: etree._Element) -> int:
-    """The place of the text behind a child among all children, texts too."""
-    place = 1 if above.text else 0
-    for child in above:
-        place += 1
-        if child is before:
-            return place
-        place += 1 if child.tail else 0
-    raise AssertionError("not a child")
-
-
 def selected_by_elementpath(root: etree._Element, expression: str) -> set[Position]:
-    numbers = element_numbers(root)
+    numbers = {element: number for number, element in enumerate(root.iter())}
     context = XPathContext(root.getroottree())
     selected: Any = XPath1Parser().parse(expression).select(context)
     found: set[Position] = set()

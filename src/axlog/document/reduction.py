@@ -110,7 +110,12 @@ def override_below_content(edits: Edits) -> Edits:
     for edit in edits:
         parent = edit.target.parent
         if not emptied.isdisjoint(above_content(edit.target)):
-            is_own = edit.kind in BESIDE and parent in emptied
+            is_own = (
+                edit.kind in BESIDE
+                and parent is not None
+                and parent in emptied
+                and emptied.isdisjoint(above_content(parent))  # else the parent goes too
+            )
             edit = _only_attributes(edit) if is_own else replace(edit, content=(), roots=())
             if not edit.content:
                 continue

@@ -145,5 +145,6 @@ def _reads_texts(relation: Relation) -> bool:
     if node is None or node.axis is Axis.ATTRIBUTE:
         return False
     if node.axis is Axis.DESCENDANT_OR_SELF and isinstance(node.test, AnyNode):
-        return bool(node.comparisons)
+        # A text has nothing below: where something must be, it is no match (and counts for none).
+        return bool(node.comparisons) or not relation.edges
     return bool(node.comparisons) or not isinstance(node.test, Name | Wildcard)

@@ -6,14 +6,16 @@ see the store as it was when they started reading).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from axlog.errors import AxlogError, StoreError
-from axlog.evaluate.answers import answers
 from axlog.store.files import Files
 from axlog.store.log import read_log, segments
 from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
+from axlog.views.reevaluate import Reevaluate
 from axlog.views.view import View
 from axlog.widgets.records import decode
 from axlog.widgets.restoring import Restored, repeat, restore
@@ -89,15 +91,28 @@ class _Keeping(Widget):
 
 
 def _verify(view: View, whole: Restored | None) -> Verified:
-    rows = {row.values_: row for row in view.rows()}
+    rows = list(view.rows())
     if whole is None:
         reason = "messages were not kept, and the log does not go back to the first"
         return Verified(view.name, len(rows), reason=reason)
+    pattern = view.query.pattern
+    # Recomputed by counting, on a fresh engine, where it takes the pattern; else by definition.
+    recompute = Counting if Counting.refusal(pattern) is None else Reevaluate
     try:
-        right = answers(whole.widget.document.nodes(), view.query.pattern)
+        right = list(recompute(whole.widget.document.nodes(), pattern).rows())
     except AxlogError as error:
         return Verified(view.name, len(rows), reason=error.message)
-    columns = view.columns
-    missing = [Row(columns, values, n) for values, n in right.items() if values not in rows]
-    extra = [row for values, row in rows.items() if values not in right]
+    missing, extra = _without(right, rows), _without(rows, right)
     return Verified(view.name, len(rows), tuple(missing), tuple(extra))
+
+
+def _without(rows: list[Row], others: list[Row]) -> list[Row]:
+    """The rows of the first that the second has not; rows of several nodes may show the same."""
+    left = Counter(row.values_ for row in others)
+    found = []
+    for row in rows:
+        if left[row.values_]:
+            left[row.values_] -= 1
+        else:
+            found.append(row)
+    return found

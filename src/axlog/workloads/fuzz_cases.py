@@ -6,7 +6,7 @@ made on a document that follows along, so that most of them can be applied; some
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -117,7 +117,13 @@ def make_deaf_case(random: Random) -> Case:
 
 
 def _only_inserts(steps: tuple[Step, ...]) -> bool:
-    return all("insert" in edit and "stream" in edit for step in steps for edit in step)
+    """Whether nothing is deleted, nor a call brought that may: that is refused (AX307) where
+    messages were not kept."""
+    return all(
+        "insert" in edit and "stream" in edit and "deletes=" not in edit["insert"]
+        for step in steps
+        for edit in step
+    )
 
 
 def _moment(random: Random, share: float, steps: int) -> int | None:
@@ -190,3 +196,32 @@ def _at(making: _Making, edit: dict[str, Any]) -> dict[str, Any]:
         return edit
     ahead = making.random.choice((0, 1, 1, 2, 5, -1))
     return {**edit, "at": max(0, making.widget.clock + ahead) / 1_000_000}
+
+
+# Cutting down -------------------------------------------------------------------------------------
+
+
+def less_of(case: Case) -> Iterator[Case]:
+    """Cases with a little less, the greatest cuts first."""
+    for number in range(len(case.patterns)):
+        if len(case.patterns) > 1:
+            cut = _without(case.patterns, number)
+            since, until = _without(case.since, number), _without(case.until, number)
+            yield replace(case, patterns=cut, since=since, until=until)
+    for number in reversed(range(len(case.steps))):
+        earlier = tuple(min(at, len(case.steps) - 1) for at in case.since)
+        yield replace(case, steps=_without(case.steps, number), since=earlier)
+    for number, step in enumerate(case.steps):
+        for part in range(len(step) if len(step) > 1 else 0):
+            fewer = _without(step, part)
+            yield replace(case, steps=(*case.steps[:number], fewer, *case.steps[number + 1 :]))
+    if any(case.since) or any(at is not None for at in case.until):
+        yield replace(case, since=(), until=())
+    if case.maintainer != "counting":
+        yield replace(case, maintainer="counting")
+    if case.keep != "all" or case.validate != "all":
+        yield replace(case, keep="all", validate="all")
+
+
+def _without(items: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    return (*items[:number], *items[number + 1 :])

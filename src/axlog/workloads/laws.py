@@ -1,0 +1,86 @@
+"""The laws that can be fuzzed, in one table: how a case is made, and what must hold of it.
+
+The numbers are those of DESIGN section 8; laws that have a word are parts of them that are checked
+on cases of their own. `share` says how many of ten thousand cases are this law's when all laws run
+together (`axlog fuzz --law all`): cheap laws get more, so that a million cases can be run.
+
+Not here: law 7 on Spark, which a session of Spark has to be started for (`test_spark_streaming`,
+`test_spark_kills`), and Saxon's and BaseX's answers for law 3, which the conformance tests compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from axlog.workloads.containment_law import check_pair, make_pair
+from axlog.workloads.exact_law import check_batches, check_exact, check_idle
+from axlog.workloads.filters_law import check_filter, make_filter_case
+from axlog.workloads.finished_law import check_finished, make_finished_case, make_keyed_case
+from axlog.workloads.fuzz_cases import less_of, make_case, make_deaf_case
+from axlog.workloads.ids_law import check_ids, make_ids_case
+from axlog.workloads.lists_law import check_lists, make_lists_case
+from axlog.workloads.never_law import check_never, make_never_case
+from axlog.workloads.outlook_cases import smaller_cases
+from axlog.workloads.outlook_law import check_outlook, make_small_case
+from axlog.workloads.records_law import check_records, make_records_case
+from axlog.workloads.replay_law import check_replay, make_replay_case, smaller_replays
+from axlog.workloads.rows_law import check_rows, make_rows_case, smaller_rows
+from axlog.workloads.truth_law import check_truth
+from axlog.workloads.tuning_law import check_tuning, make_tuning_case
+from axlog.workloads.xpath_law import check_xpath, make_xpath_case, smaller_documents
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One law: what it says, its cases, its check, and how a failing case is cut down."""
+
+    says: str
+    make: Callable[[Random], Any]
+    check: Callable[[Any], object]
+    share: int
+    cuts: Callable[[Any], Iterator[Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A case that is drawn while it is checked: all there is to it is a seed."""
+
+    seed: int
+
+    @staticmethod
+    def make(random: Random) -> Drawn:
+        return Drawn(random.getrandbits(48))
+
+
+def _make_collected(random: Random) -> Any:
+    return make_keyed_case(random) if random.random() < 0.3 else make_finished_case(random)
+
+
+LAWS: dict[str, Law] = {
+    "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
+    "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2300,
+             smaller_documents),
+    "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
+             smaller_cases),
+    "5": Law("tuning changes nothing", make_tuning_case, check_tuning, 80, less_of),
+    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1800),
+    "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
+             smaller_replays),
+    "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
+    "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
+                   200, less_of),
+    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 2300,
+                smaller_rows),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
+    "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
+    "containment": Law("containment on all small documents", make_pair, check_pair, 60),
+    "truth": Law("truth as data arrives", Drawn.make, lambda case: check_truth(Random(case.seed)),
+                 25),
+    "never": Law("never is what its definition says", make_never_case, check_never, 10),
+    "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
+}  # fmt: skip
+"""Every law by its name; the shares add up to ten thousand."""

@@ -1,0 +1,117 @@
+"""The evaluators agree with the definitions: the interpreter, the columns, the datalog program.
+
+    reference.rows(document, pattern)                       P3 definition 3
+        ==  the datalog program under integers              DESIGN section 2
+        ==  the bottom-up interpreter                       evaluate/answers.py
+        ==  the columnar selection, where it covers         evaluate/select.py
+
+Documents are changed by random updates before they are asked, so that handles are used again and
+siblings have components beyond one integer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from axlog.datalog.annotations import INTEGERS
+from axlog.datalog.compile import compile_pattern
+from axlog.datalog.evaluate import evaluate
+from axlog.datalog.magic import folded, magic
+from axlog.datalog.rules import output_columns, rules_of
+from axlog.document import pending
+from axlog.document.ids import Id
+from axlog.document.tree import Tree
+from axlog.document.xml import load
+from axlog.errors import AxlogError
+from axlog.evaluate.answers import answers
+from axlog.evaluate.select import covers, select
+from axlog.language.pattern import Kind, Output, Pattern
+from axlog.reference import rows
+from axlog.workloads import small_cases
+from axlog.workloads.small_cases import DOWNWARD, Features
+
+_STRINGS = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
+_NODES = Features(times=False, collects=False, outputs=(Kind.ID,), siblings=True, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCase:
+    """A document, the seed of the updates it has seen, and a pattern."""
+
+    document: str
+    seed: int
+    updates: int
+    pattern: Pattern
+
+
+def make_rows_case(random: Random) -> RowsCase:
+    """A random case: rows of strings with their counts, or nodes that are selected."""
+    text = small_cases.document(random, random.choice((6, 12, 20)))
+    features = _STRINGS if random.random() < 0.6 else _NODES
+    made = small_cases.pattern(random, features)
+    if features is _NODES:
+        names = sorted(output.of for output in made.outputs)
+        made = replace(made, outputs=(Output(Kind.ID, names[0]),) if names else ())
+    return RowsCase(text, random.getrandbits(32), random.randrange(3), made)
+
+
+def _living(case: RowsCase) -> Tree:
+    random, tree = Random(case.seed), load(case.document)
+    for _ in range(case.updates):
+        try:
+            pending.apply(tree, small_cases.operations(random, tree))
+        except AxlogError:
+            continue
+    return tree
+
+
+def check_rows(case: RowsCase) -> None:
+    """All ways of evaluating that take the pattern find what the definitions find."""
+    tree, pattern = _living(case), case.pattern
+    defined = rows(tree, pattern)
+    if any(output.kind is Kind.ID for output in pattern.outputs):
+        nodes = sorted(key[0] for key in defined if isinstance(key[0], Id))
+        if covers(pattern) is not None:
+            return
+        _same("the nodes selected", [tree.id(node) for node in select(tree, pattern)], nodes)
+        return
+    program = compile_pattern(pattern)
+    if program.refusal is not None:
+        return
+    wanted = {answer.values: answer.count for answer in defined.values()}
+    found = _shown(pattern, program.root.columns, answers(tree, pattern))
+    _same("the interpreter's rows", found, wanted)
+    rules, columns = rules_of(program), output_columns(program)
+    counted = evaluate(rules, tree, INTEGERS)
+    _same("the program's rows", _shown(pattern, columns, counted), wanted)
+    _same("the rewritten program's rows", evaluate(folded(magic(rules)), tree, INTEGERS), counted)
+
+
+def _shown(
+    pattern: Pattern, columns: Sequence[str], counted: Mapping[tuple[Any, ...], int]
+) -> dict[tuple[object, ...], int]:
+    """Rows by what the outputs show: variables, labels and times stand in the columns."""
+    found: Counter[tuple[object, ...]] = Counter()
+    at = {name: number for number, name in enumerate(columns)}
+    for row, count in counted.items():
+        found[tuple(row[at[_column(output)]] for output in pattern.outputs)] += count
+    return dict(found)
+
+
+def _column(output: Output) -> str:
+    return f"${output.of}" if output.kind is Kind.VARIABLE else f"{output.of}.{output.kind.value}"
+
+
+def smaller_rows(case: RowsCase) -> Iterator[RowsCase]:
+    """The case with fewer updates."""
+    for fewer in range(case.updates):
+        yield replace(case, updates=fewer)
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")
