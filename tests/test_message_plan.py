@@ -27,7 +27,7 @@ def halves(make: Widget, messages: list[Message]) -> list[object]:
         time = round(at * 1_000_000)
         bags = plans[stream].bags(message, time)
         assert bags is not None
-        found.append(streaming.apply(stream, pickle.loads(pickle.dumps(bags)), time))
+        found.append(streaming.apply_all([(stream, pickle.loads(pickle.dumps(bags)), time)]))
     return found
 
 
@@ -36,6 +36,22 @@ def test_differential_halves_apart_make_the_same_changes() -> None:
     wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
     assert halves(monitor(), MESSAGES) == wanted
     assert any(wanted)
+
+
+def test_many_messages_at_once_make_the_changes_of_one_after_the_other() -> None:
+    whole, apart = monitor(), monitor()
+    heard: list[object] = []
+    for view in apart.views.values():
+        view.listen(heard.append)
+    wanted = [c for stream, message, at in MESSAGES for c in whole.feed(stream, message, at=at)]
+    streaming = apart._streaming
+    plans = {s: plan for s in apart.streams() if (plan := streaming.plan(s)) is not None}
+    found = [
+        (stream, plans[stream].bags(message, round(at * 1e6)) or (), round(at * 1e6))
+        for stream, message, at in MESSAGES
+    ]
+    assert streaming.apply_all(found[:150]) + streaming.apply_all(found[150:]) == wanted == heard
+    assert apart.document.forgotten == len(MESSAGES)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,7 +92,7 @@ def test_stream_without_a_plan_takes_no_bags() -> None:
     )
     assert widget._streaming.plan("f") is None
     with pytest.raises(StreamError, match="no plan"):
-        widget._streaming.apply("f", (), 0)
+        widget._streaming.apply_all([("f", (), 0)])
 
 
 @pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])

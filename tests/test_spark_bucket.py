@@ -21,6 +21,7 @@ from axlog.spark.bucket import told as said_of
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
 from axlog.spark.ordering import Order, Packet, lane_of
+from axlog.spark.packets import pack, unpack
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document, forget_live
 from axlog.spark.streaming import gather_batch
@@ -46,10 +47,10 @@ VIEWS = {
 }
 
 
-class Memory(dict[str, str]):
-    """A store of texts."""
+class Memory(dict[str, bytes]):
+    """A store of bytes."""
 
-    def put(self, key: str, value: str) -> None:
+    def put(self, key: str, value: bytes) -> None:
         self[key] = value
 
     def remove(self, key: str) -> None:
@@ -105,21 +106,21 @@ def run(
     told: list[list[Change]] = []
     refused: list[str] = []
     for batch in batches:
-        inbox: dict[tuple[str, int], list[str]] = {}
+        inbox: dict[tuple[str, int], list[bytes]] = {}
         for partition in batch:
             for unit, bucket, body in packed(extractor.extract(partition), plan):
                 if unit == ASIDE:
-                    refused += [one[2] for one in json.loads(body)["refused"]]
+                    refused += [one[2] for one in unpack(body)["refused"]]
                 else:
                     inbox.setdefault((unit, bucket), []).append(body)
-        rows: list[tuple[str, str]] = []
+        rows: list[tuple[str, bytes]] = []
         for (unit, bucket), bodies in inbox.items():
             chosen = plan.unit(unit)
             made = partial(Instance, definition, chosen, bucket, hold)
             keeper = Keeper(stores.setdefault((unit, bucket), Memory()), f"{unit} {bucket}", made)
             spread = by_document(bodies) if chosen.kind == "documents" else {"": bodies}
             said = [said_of(*keeper.batch(name, packets)) for name, packets in spread.items()]
-            rows.append((f"{unit}/{bucket}/0", json.dumps(said)))
+            rows.append((f"{unit}/{bucket}/0", pack(said)))
         report = gather_batch(len(told), rows)
         refused += [one.origin for one in report.refused]
         told.append(report.changes)
@@ -318,7 +319,7 @@ def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:
     store = Memory()
     keeper = Keeper(store, "run", lambda name: Instance(definition, plan.units[0], 0))
 
-    def body(stream: str, number: int) -> str:
+    def body(stream: str, number: int) -> bytes:
         message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
         extracted = Extractor(definition, plan).extract([message])
         return next(b for unit, _, b in packed(extracted, plan) if unit != ASIDE)
@@ -342,7 +343,7 @@ def test_a_live_engine_that_is_behind_catches_up() -> None:
         made.append(name)
         return Instance(definition, plan.units[0], 0)
 
-    def body(stream: str, number: int) -> str:
+    def body(stream: str, number: int) -> bytes:
         message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
         return next(packed(Extractor(definition, plan).extract([message]), plan))[2]
 

@@ -6,7 +6,7 @@ stream's place feeds, in the order `here`, `everywhere`; joining them is the wid
 (`widgets/streaming.py`).
 
     bags = plan.bags(message, time)        stateless, anywhere
-    changes = streaming.apply(stream, bags, time)      where the joins' state is
+    changes = streaming.apply_all([(stream, bags, time)])      where the joins' state is
 
 Not taken (None): several trees, calls inside, a DOCTYPE, an encoding of its own, `xml:space`,
 anything near a limit, anything wrong. Such a message goes through the document.

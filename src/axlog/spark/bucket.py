@@ -21,15 +21,28 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from axlog.channels.updates import StreamUpdate
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
 from axlog.document.tree import Tree
-from axlog.errors import AxlogError, LateError
+from axlog.errors import AxlogError, EndedStreamError, LateError
 from axlog.spark.definition import Definition
-from axlog.spark.ordering import BODY, KIND, ORIGIN, STREAM, TIME, Hold, Item, Order, Packet
+from axlog.spark.ordering import (
+    BINDINGS,
+    BODY,
+    KIND,
+    ORIGIN,
+    STREAM,
+    TIME,
+    Hold,
+    Item,
+    Order,
+    Packet,
+)
 from axlog.spark.plan import Unit
 from axlog.views.change import Change
 from axlog.views.counting.waiting import Waiting
@@ -77,7 +90,6 @@ class Instance:
         self.order = Order(*_streams(self.widget), hold)
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
-        self._now: dict[str, tuple[int, list[int]]] = {}
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
@@ -91,12 +103,16 @@ class Instance:
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refused.append(_refused(item, _late(item, clock)))
-        for item in released:
-            try:
-                self._apply(item)
-                outcome.applied += 1
-            except AxlogError as error:
-                outcome.refused.append(_refused(item, error))
+        for kind, items in groupby(released, itemgetter(KIND)):
+            if kind == BINDINGS:
+                self._apply_bindings(items, outcome)
+                continue
+            for item in items:
+                try:
+                    self._apply(item)
+                    outcome.applied += 1
+                except AxlogError as error:
+                    outcome.refused.append(_refused(item, error))
         tree: Tree = self.widget.document.tree
         if self.order.clock > tree.clock:
             self.widget.advance(timedelta(microseconds=self.order.clock))
@@ -109,15 +125,9 @@ class Instance:
     # Applying -------------------------------------------------------------------------------------
 
     def _apply(self, item: Item) -> None:
+        """Take an update that travelled whole, or an end."""
         tree = self.widget.document.tree
-        stream, time, kind = item[STREAM], item[TIME], item[KIND]
-        if time < tree.clock:  # only where `hold` is bounded
-            if self.order.late.get(stream, "refuse") == "refuse":
-                raise _late(item, tree.clock)
-            time = tree.clock
-        if kind == "bindings":
-            self._apply_bindings(stream, item[BODY], time)
-            return
+        stream, kind, time = item[STREAM], item[KIND], self._time(item, tree.clock)
         if kind == "end" and min(self.order.heard, time) > tree.clock:
             # Elsewhere messages have moved the clock: what that rules out is not the end's doing.
             self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
@@ -126,19 +136,41 @@ class Instance:
         if kind == "end":
             self._ended.append(stream)
 
-    def _apply_bindings(self, stream: str, found: Iterable[Sequence[Any]], time: int) -> None:
-        """Give bindings to the relations that the stream feeds now.
+    def _time(self, item: Item, clock: int) -> int:
+        """When an item is applied; it is late only where `hold` is bounded."""
+        time: int = item[TIME]
+        if time >= clock:
+            return time
+        if self.order.late.get(item[STREAM], "refuse") == "refuse":
+            raise _late(item, clock)
+        return clock
+
+    def _apply_bindings(self, items: Iterable[Item], outcome: Outcome) -> None:
+        """Give bindings to the relations that their streams feed now, in one go.
 
         They were numbered as a fresh widget has the relations; some may not be asked for any more.
         """
-        known = self._now.get(stream)
-        if known is None or known[0] != len(self._ended):  # nothing else changes what is asked for
-            known = self._now[stream] = (len(self._ended), self._numbers(stream))
-        slots: dict[int, Bag] = {}
-        for number, row, count in found:
-            slots.setdefault(number, {})[tuple(row)] = count
-        bags = tuple([slots.get(number, _NOTHING) for number in known[1]])
-        self.widget._streaming.apply(stream, bags, time)
+        clock, streaming = self.widget.document.tree.clock, self.widget._streaming
+        takes = {s for s in self.order.streams if streaming.plan(s) is not None}
+        numbers = {stream: self._numbers(stream) for stream in self.order.streams}
+        plain = {s: n == list(range(len(self._shapes[s]))) for s, n in numbers.items()}
+        updates: list[tuple[str, tuple[Bag, ...], int]] = []
+        for item in items:
+            time, stream, bags = item[TIME], item[STREAM], item[BODY]
+            try:
+                if time < clock:
+                    time = self._time(item, clock)
+                if stream not in takes:
+                    raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
+            except AxlogError as error:
+                outcome.refused.append(_refused(item, error))
+                continue
+            if not plain[stream]:
+                bags = tuple([bags[n] if n >= 0 else _NOTHING for n in numbers[stream]])
+            updates.append((stream, bags, time))
+            clock = time
+        streaming.apply_all(updates)
+        outcome.applied += len(updates)
 
     def _numbers(self, stream: str) -> list[int]:
         """For each relation that the stream feeds now, its number in a fresh widget."""

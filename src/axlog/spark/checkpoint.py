@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 1
+_FORM = 2
 _SALTS = 64
 
 

@@ -30,7 +30,8 @@ from axlog.errors import AxlogError, StreamError, UnknownStreamError
 from axlog.matching.plan import MessagePlan
 from axlog.spark.bucket import Refused
 from axlog.spark.definition import Definition
-from axlog.spark.ordering import Item, Lane, lane_of
+from axlog.spark.ordering import BINDINGS, Item, Lane, lane_of
+from axlog.spark.packets import pack
 from axlog.spark.plan import ALL, SparkPlan, Unit
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -65,6 +66,22 @@ class Extracted:
     kept: int = 0
 
 
+@dataclass(slots=True)
+class _Seen:
+    """How far a partition has come with one lane of one document."""
+
+    name: str
+    document: str
+    first: int
+    latest: int | None = None
+    ended: int | None = None
+    messages: int = 0
+    floor: int | None = None  # the latest time of all
+
+    def lane(self) -> Lane:
+        return Lane(self.first, self.latest, self.ended, self.messages)
+
+
 class Extractor:
     """The stateless half of a plan."""
 
@@ -84,7 +101,7 @@ class Extractor:
     def extract(self, messages: Iterable[Message]) -> Extracted:
         """What the messages of one partition come to."""
         out = Extracted()
-        floors: dict[tuple[str, str], int] = {}
+        seen: dict[tuple[str, int, str], _Seen] = {}
         for message in messages:
             if message.action == "rest":
                 lanes = out.census.setdefault("", {})
@@ -92,10 +109,11 @@ class Extractor:
                 continue
             out.messages += 1
             try:
-                document = self._document(message)
-                self._count(message, document, out, floors)
+                self._take(message, out, seen)
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
+        for each in seen.values():
+            out.census.setdefault(each.document, {})[each.name] = each.lane()
         return out
 
     def _document(self, message: Message) -> str:
@@ -110,38 +128,42 @@ class Extractor:
             raise StreamError("AX407", "the message does not say which document it is for")
         return found
 
-    def _count(
-        self,
-        message: Message,
-        document: str,
-        out: Extracted,
-        floors: dict[tuple[str, str], int],
+    def _take(
+        self, message: Message, out: Extracted, seen: dict[tuple[str, int, str], _Seen]
     ) -> None:
-        """Note a message in the census, and send on what units need of it."""
-        lane = lane_of(message.source, message.stream)
-        floor = floors.get((document, lane))
-        number = message.source * SOURCES_APART + message.number
-        head: Item = [message.time, message.stream, number]
-        tail = [floor if message.time is not None else None, lane, message.origin]
-        sent = [self._send(unit, plans, message, document) for unit, plans in self._plans]
-        for (unit, _), parts in zip(self._plans, sent, strict=True):
-            for bucket, kind, body in parts:
-                item = [*head, kind, body, *tail]
-                out.items.setdefault((unit.name, bucket), {}).setdefault(document, []).append(item)
-        out.kept += any(sent)
-        lanes = out.census.setdefault(document, {})
-        known = lanes.get(lane, Lane(number, None, None, 0))
-        is_end = message.action == "end"
-        came = None if is_end else message.time
-        times = [time for time in (known.latest, came) if time is not None]
-        ended = (message.time or 0) if is_end else known.ended
-        lanes[lane] = Lane(known.first, max(times, default=None), ended, known.messages + 1)
-        if message.time is not None:
-            floors[document, lane] = max(message.time, floor or message.time)
+        """Send on what units need of a message, and note it in the census."""
+        source, stream, action, _, time, given, origin, *_ = message
+        document = self._document(message)
+        number = source * SOURCES_APART + given
+        parts = [
+            (unit.name, bucket, kind, body)
+            for unit, plans in self._plans
+            for bucket, kind, body in self._send(unit, plans, message, document)
+        ]
+        known = seen.get((document, source, stream))
+        if known is None:
+            known = _Seen(lane_of(source, stream), document, number)
+            seen[document, source, stream] = known
+        floor, lane = known.floor, known.name
+        late = floor if time is not None and floor is not None and time < floor else None
+        for unit_name, bucket, kind, body in parts:
+            item = [time, stream, number, kind, body, late, lane, origin]
+            try:
+                out.items[unit_name, bucket][document].append(item)
+            except KeyError:
+                out.items.setdefault((unit_name, bucket), {})[document] = [item]
+        out.kept += bool(parts)
+        known.messages += 1
+        if action == "end":
+            known.ended = time or 0
+        elif time is not None and (known.latest is None or time > known.latest):
+            known.latest = time
+        if time is not None and (floor is None or time > floor):
+            known.floor = time
 
     def _send(
         self, unit: Unit, plans: dict[str, MessagePlan], message: Message, document: str
-    ) -> list[tuple[int, str, Any]]:
+    ) -> Iterable[tuple[int, str, Any]]:
         """What a unit gets of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
             bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
@@ -153,8 +175,7 @@ class Extractor:
             return [(bucket, "end", "") for bucket in range(unit.buckets)]
         if message.action == "delete":
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
-        bags = bags_of(plan, message.content, message.time or 0)
-        return [(b, "bindings", body) for b, body in _by_bucket(unit, message.stream, bags)]
+        return _by_bucket(unit, message.stream, bags_of(plan, message.content, message.time or 0))
 
 
 def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:
@@ -183,19 +204,27 @@ def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:
 
 def _by_bucket(
     unit: Unit, stream: str, bags: tuple[Bag, ...]
-) -> Iterator[tuple[int, list[list[Any]]]]:
+) -> Iterable[tuple[int, str, tuple[Bag, ...]]]:
     """Bindings by the bucket of their key; those without a key go to all."""
-    found: dict[int, list[list[Any]]] = {}
+    if unit.buckets == 1:
+        return [(0, BINDINGS, bags)] if any(bags) else ()
     positions = unit.positions.get(stream) or (ALL,) * len(bags)
+    values = {
+        None if at == ALL else row[at]
+        for bag, at in zip(bags, positions, strict=True)
+        for row in bag
+    }
+    if not values:
+        return ()
+    if len(values) == 1 and None not in values:  # most messages are about one thing
+        return [(unit.bucket_of(values.pop()), BINDINGS, bags)]
+    found: dict[int, list[Bag]] = {}
     for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
         for row, count in bag.items():
-            one = [number, row, count]
-            if at == ALL:
-                for bucket in range(unit.buckets):
-                    found.setdefault(bucket, []).append(one)
-            else:
-                found.setdefault(unit.bucket_of(row[at]), []).append(one)
-    return iter(found.items())
+            for bucket in range(unit.buckets) if at == ALL else (unit.bucket_of(row[at]),):
+                mine = found.setdefault(bucket, [{} for _ in bags])
+                mine[number][row] = count
+    return [(bucket, BINDINGS, tuple(mine)) for bucket, mine in found.items()]
 
 
 def _refused(message: Message, error: str) -> Refused:
@@ -207,31 +236,27 @@ def _refused(message: Message, error: str) -> Refused:
 # Packets as they travel -------------------------------------------------------------------------
 
 
-def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, str]]:
-    """Unit, bucket and JSON of what goes to each; one row for each bucket of a partition."""
+def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, bytes]]:
+    """Unit, bucket and bytes of what goes to each; one row for each bucket of a partition."""
     for unit in plan.units:
         for bucket in range(unit.buckets):
             mine = extracted.items.get((unit.name, bucket), {})
             if unit.kind == "documents":
                 each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
                 if each:
-                    yield unit.name, bucket, _json(each)
+                    yield unit.name, bucket, pack(each)
             elif extracted.census:
-                yield unit.name, bucket, _json(_packet(mine.get("", []), extracted.census[""]))
+                yield unit.name, bucket, pack(_packet(mine.get("", []), extracted.census[""]))
     aside = {
         "refused": [one.plain() for one in extracted.refused],
         "messages": extracted.messages,
         "kept": extracted.kept,
     }
-    yield ASIDE, 0, _json(aside)
+    yield ASIDE, 0, pack(aside)
 
 
-def _packet(items: list[Item], census: dict[str, Lane]) -> dict[str, Any]:
-    return {"items": items, "census": census}
-
-
-def _json(body: Any) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
+    return items, {lane: tuple(told) for lane, told in census.items()}
 
 
 @lru_cache(maxsize=16)

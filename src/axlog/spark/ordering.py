@@ -26,12 +26,15 @@ TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN = range(8)
 Item: TypeAlias = list[Any]
 """[time, stream, number, kind, body, floor, lane, origin]; kind is bindings, or an action.
 
-`body` is the bindings of a message as [relation, row, count], or the content of an update.
+`body` is the bags of a message, one for each relation of its stream's plan, or the content of an
+update; `floor` is there only if it is later than the item's time.
 """
+BINDINGS = "bindings"
 EVERY = "*"
 """In place of a stream: all that a source brings."""
 _ORDER = itemgetter(TIME, STREAM, NUMBER)
 Hold: TypeAlias = int | None
+_EARLIEST = -(1 << 63)
 
 
 class Lane(NamedTuple):
@@ -76,15 +79,24 @@ class Order:
         """The items that can be applied now, in order, and those that came too late."""
         refused: list[Late] = []
         newest = max(self.lanes.values(), default=0)
+        pending = self.pending
         for packet, floors in self._in_order(packets):
             for item in packet.items:
-                late = self._judge(item, floors.get(item[LANE]), newest)
-                if late is not None:
-                    refused.append(late)
+                time, before = item[TIME], floors.get(item[LANE])
+                if (
+                    time is None
+                    or item[FLOOR] is not None
+                    or (before is not None and time < before)
+                ):
+                    late = self._judge(item, before, newest)
+                    if late is not None:
+                        refused.append(late)
+                        continue
+                pending.append(item)
         self.clock = max(self.clock, self._clock())
-        self.pending.sort(key=_ORDER)
-        count = next((n for n, i in enumerate(self.pending) if self._waits(i)), len(self.pending))
-        released, self.pending = self.pending[:count], self.pending[count:]
+        pending.sort(key=_ORDER)
+        count = self._first_that_waits(pending)
+        released, self.pending = pending[:count], pending[count:]
         return released, refused
 
     def _in_order(
@@ -113,7 +125,7 @@ class Order:
         return zip(packets, floors, strict=True)
 
     def _judge(self, item: Item, before: int | None, newest: int) -> Late | None:
-        """Put an item among those that wait, unless it is late and refused."""
+        """Give an item its time, if it has none or is late; what it is if that is refused."""
         floor = max(item[FLOOR] or 0, before or 0)
         if item[TIME] is None:
             item[TIME] = newest  # it has no time of its own: the clock's
@@ -121,7 +133,6 @@ class Order:
             if self.late.get(item[STREAM], "refuse") == "refuse":
                 return Late(item, floor)
             item[TIME] = floor
-        self.pending.append(item)
         return None
 
     def _open(self) -> dict[str, int | None]:
@@ -156,19 +167,27 @@ class Order:
         slowest = min(latest if latest is not None else 0 for latest in still_open.values())
         return slowest if self.hold is None else max(slowest, newest - self.hold)
 
-    def _waits(self, item: Item) -> bool:
-        """Whether an open stream could still bring something that goes before an item."""
+    def _first_that_waits(self, pending: Sequence[Item]) -> int:
+        """Where the items begin before which an open stream could still bring something."""
         if self.hold == 0:
-            return False
-        time, stream = item[TIME], item[STREAM]
-        newest = max(self.lanes.values(), default=0)
-        if self.hold is not None and time <= newest - self.hold:
-            return False
-        return any(
-            latest is None or (latest, other) < (time, stream)
-            for other, latest in self._open().items()
-            if other != stream
-        )
+            return len(pending)
+        past = None if self.hold is None else max(self.lanes.values(), default=0) - self.hold
+        still_open = self._open()
+        bounds: dict[str, tuple[int, str] | None] = {}  # the earliest that another stream can bring
+        for at, item in enumerate(pending):
+            time, stream = item[TIME], item[STREAM]
+            if stream not in bounds:
+                others = [
+                    (_EARLIEST if latest is None else latest, other)
+                    for other, latest in still_open.items()
+                    if other != stream
+                ]
+                bounds[stream] = min(others, default=None)
+            bound = bounds[stream]
+            is_past = past is not None and time <= past
+            if bound is not None and not is_past and bound < (time, stream):
+                return at
+        return len(pending)
 
     def state(self) -> dict[str, Any]:
         """What is known, for JSON."""

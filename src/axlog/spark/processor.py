@@ -24,10 +24,12 @@ from axlog.spark.bucket import Instance, told
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
 from axlog.spark.ordering import Hold
+from axlog.spark.packets import pack
+from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, by_document
 
-OUTPUT = "bucket string, body string"
+OUTPUT = "bucket string, body binary"
 
 
 @lru_cache(maxsize=16)
@@ -40,16 +42,16 @@ def _known(
 
 
 class MapStore:
-    """A map state of texts."""
+    """A map state of bytes by texts."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
 
-    def get(self, key: str) -> str | None:
+    def get(self, key: str) -> bytes | None:
         found = self._state.getValue((key,))
-        return None if found is None else str(found[0])
+        return None if found is None else bytes(found[0])
 
-    def put(self, key: str, value: str) -> None:
+    def put(self, key: str, value: bytes) -> None:
         self._state.updateValue((key,), (value,))
 
     def remove(self, key: str) -> None:
@@ -75,7 +77,7 @@ class Maintaining(StatefulProcessor):
         self._run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._store = MapStore(handle.getMapState("engine", "key string", "value string"))
+        self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
         self._read, self._plan = _known(self._definition, *self._shape)
 
     def handleInputRows(
@@ -85,17 +87,23 @@ class Maintaining(StatefulProcessor):
         timerValues: TimerValues,
     ) -> Iterator[Row]:
         unit, number = bucket_of(key[0])
-        bodies = [row["body"] for row in rows]
+        bodies = [bytes(row["body"]) for row in rows]
         if unit == ASIDE:
             for body in bodies:
                 yield Row(bucket=ASIDE, body=body)
             return
-        keeper = self._keeper(key[0], unit, number)
+        with collector_paused():
+            body = self._batch(key[0], unit, number, bodies)
+        yield Row(bucket=key[0], body=body)
+
+    def _batch(self, key: str, unit: str, number: int, bodies: list[bytes]) -> bytes:
+        """What a bucket says of its packets."""
+        keeper = self._keeper(key, unit, number)
         is_spread = self._plan.unit(unit).kind == "documents"
         said: list[dict[str, Any]] = []
         for name, packets in (by_document(bodies) if is_spread else {"": bodies}).items():
             said.append(told(*keeper.batch(name, packets)))
-        yield Row(bucket=key[0], body=json.dumps(said, ensure_ascii=False))
+        return pack(said)
 
     def close(self) -> None:
         """Live engines stay in the worker for the next batch."""

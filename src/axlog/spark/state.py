@@ -7,20 +7,21 @@ random for every version, so an engine that ran in an attempt that came to nothi
 for the one that was stored. An engine that is behind catches up by the chunks it lacks; otherwise
 it is made again from snapshot and log. So a batch costs what it brings, a restart the state once.
 
-`Store` is the little of Spark's map states that is used here; tests give dictionaries.
+`Store` is the little of Spark's map states that is used here; tests give dictionaries. What it
+has is packed (`packets.py`), as it travelled.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from axlog.spark.bucket import Instance, Outcome
 from axlog.spark.ordering import Lane, Packet
+from axlog.spark.packets import pack, unpack
 
 MOST_LIVE = 4096
 """Instances that a worker keeps alive; more are made again from the store when they are needed."""
@@ -31,10 +32,10 @@ LONGEST_LOG = 64
 
 
 class Store(Protocol):
-    """A map from texts to texts."""
+    """A map from texts to bytes."""
 
-    def get(self, key: str) -> str | None: ...
-    def put(self, key: str, value: str) -> None: ...
+    def get(self, key: str) -> bytes | None: ...
+    def put(self, key: str, value: bytes) -> None: ...
     def remove(self, key: str) -> None: ...
 
 
@@ -46,15 +47,15 @@ class Head:
     mark: str = ""
     snapshot: int = 0  # the version that it holds
     chunks: int = 0  # of the snapshot
-    size: int = 0  # of the snapshot, in characters
-    logged: int = 0  # characters of log since
+    size: int = 0  # of the snapshot, in bytes
+    logged: int = 0  # bytes of log since
 
     @classmethod
-    def read(cls, text: str | None) -> Head:
-        return cls() if text is None else cls(**json.loads(text))
+    def read(cls, written: bytes | None) -> Head:
+        return cls() if written is None else cls(**unpack(written))
 
-    def text(self) -> str:
-        return json.dumps(asdict(self))
+    def packed(self) -> bytes:
+        return pack(asdict(self))
 
 
 @dataclass
@@ -76,17 +77,17 @@ class Keeper:
         self._run = run
         self._make = make
 
-    def batch(self, name: str, written: Sequence[str]) -> tuple[Outcome, Instance, int]:
+    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance, int]:
         """Apply the packets of a batch (as they travelled) to an instance, and store that.
 
-        What the batch came to, the instance, and how much the store has of it, in characters.
+        What the batch came to, the instance, and how much the store has of it, in bytes.
         """
         head = Head.read(self._store.get(f"head {name}"))
         instance = self._take(name, head)
-        outcome = instance.batch([read_packet(json.loads(one)) for one in written])
-        self._log(name, head, f"[{','.join(written)}]")
+        outcome = instance.batch([read_packet(one) for one in written])
+        self._log(name, head, written)
         self._snapshot(name, head, instance)
-        self._store.put(f"head {name}", head.text())
+        self._store.put(f"head {name}", head.packed())
         self._keep(name, head, instance)
         return outcome, instance, head.size + head.logged
 
@@ -102,8 +103,9 @@ class Keeper:
         else:
             instance, start = self._restored(name, head), head.snapshot
         for version in range(start + 1, head.version + 1):
-            chunk = json.loads(self._store.get(f"log {name} {version}") or "{}")
-            instance.batch([read_packet(one) for one in chunk["batch"]])
+            chunk = self._store.get(f"log {name} {version}")
+            assert chunk is not None, f"the log lacks version {version} of {name!r}"
+            instance.batch([read_packet(one) for one in unpack(chunk)[1]])
         return instance
 
     def _is_behind(self, name: str, live: _Live, head: Head) -> bool:
@@ -111,13 +113,13 @@ class Keeper:
         if not head.snapshot < live.version < head.version:
             return False
         chunk = self._store.get(f"log {name} {live.version}")
-        return chunk is not None and json.loads(chunk)["mark"] == live.mark
+        return chunk is not None and unpack(chunk)[0] == live.mark
 
     def _restored(self, name: str, head: Head) -> Instance:
         instance = self._make(name)
         if head.chunks:
-            parts = [self._store.get(f"part {name} {n}") or "" for n in range(head.chunks)]
-            instance.restore(json.loads("".join(parts)))
+            parts = [self._store.get(f"part {name} {n}") or b"" for n in range(head.chunks)]
+            instance.restore(unpack(b"".join(parts)))
         return instance
 
     def _keep(self, name: str, head: Head, instance: Instance) -> None:
@@ -127,11 +129,11 @@ class Keeper:
 
     # The store ------------------------------------------------------------------------------------
 
-    def _log(self, name: str, head: Head, batch: str) -> None:
+    def _log(self, name: str, head: Head, batch: Sequence[bytes]) -> None:
         head.version += 1
         head.mark = os.urandom(8).hex()
-        head.logged += len(batch)
-        self._store.put(f"log {name} {head.version}", f'{{"mark":"{head.mark}","batch":{batch}}}')
+        head.logged += sum(map(len, batch))
+        self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
 
     def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
         """Put the state in the log's place, if the log has grown and there is a state to have."""
@@ -141,29 +143,29 @@ class Keeper:
         state = instance.state()
         if state is None:
             return
-        text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
-        parts = [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)]
+        whole = pack(state)
+        parts = [whole[at : at + CHUNK] for at in range(0, len(whole), CHUNK)]
         for number, part in enumerate(parts):
             self._store.put(f"part {name} {number}", part)
         for number in range(len(parts), head.chunks):
             self._store.remove(f"part {name} {number}")
         for version in range(head.snapshot + 1, head.version + 1):
             self._store.remove(f"log {name} {version}")
-        head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(text), 0
+        head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(whole), 0
 
 
-def read_packet(written: Mapping[str, Any]) -> Packet:
-    """A packet from JSON."""
-    return Packet(written["items"], {lane: Lane(*told) for lane, told in written["census"].items()})
+def read_packet(written: bytes) -> Packet:
+    """A packet from its bytes."""
+    items, census = unpack(written)
+    return Packet(items, {lane: Lane(*told) for lane, told in census.items()})
 
 
-def by_document(rows: Iterable[str]) -> dict[str, list[str]]:
-    """The packets of a bucket's rows where it has many documents, each as JSON again."""
-    found: dict[str, list[str]] = {}
+def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
+    """The packets of a bucket's rows where it has many documents, each by itself again."""
+    found: dict[str, list[bytes]] = {}
     for row in rows:
-        for document, packet in json.loads(row).items():
-            written = json.dumps(packet, ensure_ascii=False, separators=(",", ":"))
-            found.setdefault(document, []).append(written)
+        for document, packet in unpack(row).items():
+            found.setdefault(document, []).append(pack(packet))
     return found
 
 

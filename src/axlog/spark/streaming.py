@@ -16,7 +16,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count as count_up
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ from axlog.spark.checkpoint import settle
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
 from axlog.spark.ordering import Hold
+from axlog.spark.packets import unpack
+from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.sources import MOST, frame_of
 from axlog.views.change import Change
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-PACKETS = "bucket string, body string"
-_SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.string())])
+PACKETS = "bucket string, body binary"
+_SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
+_NUMBER = Message._fields.index("number")
 BATCHES_APART = 1 << 32
 """Numbers of changes that one batch can have."""
 
@@ -53,7 +56,7 @@ class BatchReport:
     kept: int = 0
     rows: int = 0
     waiting: int = 0
-    state: int = 0  # characters that the state store has of the buckets
+    state: int = 0  # bytes that the state store has of the buckets
     clock: int = 0
 
     def plain(self) -> dict[str, Any]:
@@ -178,10 +181,12 @@ def _extract(
 
     def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         extractor = extractor_of(written, documents, cores, buckets)
-        found = list(packed(extractor.extract(messages_of(batches)), extractor.plan))
-        columns = [[names[f"{unit}/{number}"] for unit, number, _ in found], [b for *_, b in found]]
+        with collector_paused():
+            found = list(packed(extractor.extract(messages_of(batches)), extractor.plan))
+        keyed = [names[f"{unit}/{number}"] for unit, number, _ in found]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(c, pa.string()) for c in columns], schema=_SCHEMA
+            [pa.array(keyed, pa.string()), pa.array([body for *_, body in found], pa.binary())],
+            schema=_SCHEMA,
         )
 
     each = [frame.mapInArrow(extract, PACKETS) for frame in frames]
@@ -193,13 +198,19 @@ def _extract(
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     """The messages of a partition; those without a number are numbered as they come."""
-    numbers = count_up()
+    start = 0
     for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        for row in zip(*columns, strict=True):
-            number = next(numbers)
-            given: int | None = row[5]
-            yield Message(*row) if given is not None else Message(*row)._replace(number=number)
+        columns = [
+            repeat(None) if column.null_count == len(column) else column.to_pylist()
+            for column in batch.columns
+        ]
+        numbers = range(start, start + len(batch))
+        start += len(batch)
+        given = columns[_NUMBER]
+        columns[_NUMBER] = [
+            number if one is None else one for number, one in zip(numbers, given, strict=False)
+        ]
+        yield from map(Message._make, zip(*columns, strict=False))
 
 
 def _keep(
@@ -245,8 +256,11 @@ class Delivery:
         self._report = report
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        batch = number + self._first
-        told = gather_batch(batch, [(row[0], row[1]) for row in frame.collect()])
+        with collector_paused():
+            self._deliver(frame, number + self._first)
+
+    def _deliver(self, frame: DataFrame, batch: int) -> None:
+        told = gather_batch(batch, [(row[0], bytes(row[1])) for row in frame.collect()])
         for sink in self._all:
             sink.write(batch, told.changes)
         for view, sinks in self._by_view.items():
@@ -259,14 +273,14 @@ class Delivery:
             self._report(told)
 
 
-def gather_batch(batch: int, rows: Iterable[tuple[str, str]]) -> BatchReport:
+def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
     """What the buckets said of a batch, put together: the same whichever came first."""
     told = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
     refused: dict[tuple[str, str, str], Refusal] = {}
     for bucket, body in rows:
-        said = json.loads(body)
+        said = unpack(body)
         for one in [said] if bucket == ASIDE else said:
             for stream, content, origin, error in one["refused"]:
                 refused.setdefault(

@@ -9,12 +9,12 @@ way, through the document; the answers are the same.
 
 This is where a message's cost is: `Streaming.feed` is one straight line, and what does not depend
 on the message is worked out in `ShortWay`, once for a stream. The two halves can run apart: a
-stream's `plan` reads messages anywhere (`matching/plan.py`), `apply` takes the bags that it made.
+stream's `plan` reads messages anywhere (`matching/plan.py`), `apply_all` takes what it made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -181,18 +181,42 @@ class Streaming:
             way = self._find(stream)
             return None if way is None or way.is_wanted is not None else way.plan
 
-    def apply(self, stream: str, bags: tuple[Bag, ...], time: int) -> list[Change]:
-        """Take what a plan made of one message of a stream elsewhere; the message is not kept."""
+    def apply_all(self, found: Iterable[tuple[str, tuple[Bag, ...], int]]) -> list[Change]:
+        """Take what plans made elsewhere of messages, in the order of their times: of each its
+        stream, its bags and its time. The messages are not kept; listeners are told at the end."""
         document = self._document
+        tree, engine, collector = document.tree, document.engine, self._collector
+        told: Told = []
+        count = 0
         with document._lock:
-            way = self._find(stream)
-            if way is None or way.is_wanted is not None:
-                raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")
-            document.tree.clock = checked_time(document.tree, time)
-            document.forgotten += 1
-            way.status.messages += 1
-            way.status.last = time
-            return self._join(way, bags, time)
+            ways: dict[str, ShortWay] = {}
+            try:
+                for stream, bags, time in found:
+                    way = ways.get(stream)
+                    if way is None:
+                        way = ways[stream] = self._way_of_plan(stream)
+                    if time < tree.clock:
+                        checked_time(tree, time)  # raises
+                    tree.clock = time
+                    way.status.messages += 1
+                    way.status.last = time
+                    answers = way.deliver(bags)
+                    each = self._changes(answers, time) if answers else []
+                    if collector.is_busy or collector.next < time:
+                        each = collector.after(each, time)
+                    told += each
+                    count += 1
+            finally:
+                document.forgotten += count
+                engine.climbed += count
+                changes = document._announce(told) if told else []
+        return changes
+
+    def _way_of_plan(self, stream: str) -> ShortWay:
+        way = self._find(stream)
+        if way is None or way.is_wanted is not None:
+            raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")
+        return way
 
     def state(self) -> SavedState:
         """What the joins and the views keep, as plain tuples; see `restore`."""
