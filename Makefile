@@ -72,6 +72,8 @@ conformance: install
 	$(BIN)/python -m axlog.workloads.conformance
 
 docs: install
+	@echo "== the pages that are made from the code, into docs/"
+	$(BIN)/python -m axlog.cli.documentation docs
 	@echo "== the site, into build/site"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open build/site/index.html"

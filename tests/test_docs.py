@@ -16,8 +16,10 @@ import typer
 import yaml
 from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules
 
+from axlog.cli import documentation
 from axlog.cli.application import application
 from axlog.pipeline import kinds
+from axlog.workloads.documentation import error_codes, patterns
 
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
@@ -94,12 +96,34 @@ def test_verbs_and_options_that_prose_names_exist(page: Path) -> None:
             continue
         command = verbs.commands.get(verb)
         assert command is not None, f"axlog {verb}"
+        command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
         known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
         options = {word.partition("=")[0] for word in rest if word.startswith("--")}
         assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     for _, target, *_ in inline(page, "make"):
         assert f"\n{target}:" in makefile, f"make {target}"
+
+
+# What is generated ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", documentation.PAGES)
+def test_made_pages_are_up_to_date(made: str) -> None:
+    written = (REPOSITORY / "docs" / made).read_text(encoding="utf-8")
+    assert written == documentation.PAGES[made](), "make docs"
+
+
+def test_the_language_page_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert patterns.uncovered() == set()
+    monkeypatch.setattr(patterns, "SECTIONS", patterns.SECTIONS[:-1])
+    assert {"returns", "output", "alias"} <= patterns.uncovered()
+    with pytest.raises(ValueError, match="alias"):
+        "".join(patterns.page())
+
+
+def test_every_error_code_is_raised_somewhere() -> None:
+    assert [code for code, names in error_codes.classes().items() if not names] == []
 
 
 # Links, and the site ------------------------------------------------------------------------------

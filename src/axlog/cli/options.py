@@ -22,7 +22,7 @@ Namespaces = Annotated[
     typer.Option("--namespace", "-n", metavar="PREFIX=URI", help="Declare a prefix; repeatable."),
 ]
 Language = Annotated[
-    str | None, typer.Option(help="tree, xpath or xquery; by its first word without it.")
+    str | None, typer.Option(help="pattern, xpath or xquery; by its first word without it.")
 ]
 KeepWhitespace = Annotated[
     bool, typer.Option("--keep-whitespace", help="Keep texts that are white space alone.")

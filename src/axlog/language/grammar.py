@@ -48,6 +48,21 @@ class Grammar:
         source = self.file.read_text(encoding="utf-8")
         return Lark(source, parser="lalr", lexer="contextual", maybe_placeholders=True)
 
+    @cached_property
+    def rules(self) -> frozenset[str]:
+        """The names that parse trees can have; who describes the language leaves none out."""
+        named = {
+            rule.alias or rule.origin.name
+            for rule in self._lark.rules
+            if rule.alias or not (rule.options.expand1 or rule.origin.name.startswith("_"))
+        }
+        return frozenset(str(name) for name in named)
+
+    @cached_property
+    def terminals(self) -> dict[str, str]:
+        """Each terminal with the pattern that it is read by."""
+        return {each.name: each.pattern.to_regexp() for each in self._lark.terminals}
+
     def parse(self, text: str) -> Tree[Token]:
         """The parse tree, or QuerySyntaxError."""
         if len(text) > MOST_CHARACTERS:

@@ -37,7 +37,7 @@ from axlog.language.tree_building import TreeBuilder
 _NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace"}
 
 _STEP = ("NAME", "EXPANDED_NAME", "STAR", "AT", "AXIS", "STRING", "VARIABLE", "TEXT_TEST")
-_GRAMMAR = Grammar(
+GRAMMAR = Grammar(
     Path(__file__).with_name("tree_syntax.lark"),
     (
         Wording("the word `match`", ("_MATCH",)),
@@ -90,7 +90,7 @@ def parse_pattern(text: str, namespaces: Mapping[str, str] | None = None) -> Pat
 def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> Pattern:
     builder = TreeBuilder(text, {**_NAMESPACES, **dict(namespaces)})
     try:
-        pattern: Pattern = builder.transform(_GRAMMAR.parse(text))
+        pattern: Pattern = builder.transform(GRAMMAR.parse(text))
     except VisitError as wrapped:
         raise wrapped.orig_exc from None
     check(pattern, builder.places())

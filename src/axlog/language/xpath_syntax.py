@@ -43,7 +43,7 @@ _AXIS = re.compile(rf"({NCNAME})\s*::")
 _EXPANDED = re.compile(rf"Q\{{([^{{}}]*)\}}({NCNAME}|\*)")
 _PARTIAL = re.compile(rf"(?:\*:{NCNAME}|{NCNAME}:\*)")
 _CALLED = re.compile(rf"(?:({NCNAME}):)?({NCNAME})\s*\((?!:)")
-_KIND_TESTS = frozenset(
+KIND_TESTS = frozenset(
     """attribute comment document-node element item namespace-node node processing-instruction
     schema-attribute schema-element text""".split()
 )
@@ -58,13 +58,13 @@ _STEP_START = re.compile(rf"{NCNAME}|[*@.(]")
 _COMPARISON = re.compile(r"!=|<=|>=|=|<(?!<)|>(?!>)")
 _VALUE_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _ARITHMETIC = re.compile(r"[+\-*]")
-_INFIX_SYMBOLS = {
+INFIX_SYMBOLS = {
     "||": "joining strings by `||`",
     "=>": "the arrow `=>`",
     "<<": "`<<`",
     ">>": "`>>`",
 }
-_INFIX_WORDS = {
+INFIX_WORDS = {
     "div": "arithmetic",
     "idiv": "arithmetic",
     "mod": "arithmetic",
@@ -75,7 +75,7 @@ _INFIX_WORDS = {
     "castable as": "`castable as`",
     "cast as": "`cast as`",
 }
-_SETS = {"intersect": "`A[...]` with a predicate that says B", "except": "`A[not(...)]`"}
+SETS = {"intersect": "`A[...]` with a predicate that says B", "except": "`A[not(...)]`"}
 
 
 class ExpressionParser(Reader):
@@ -168,13 +168,13 @@ class ExpressionParser(Reader):
         """One operand, and the refusal of every infix operator that a view has no use for."""
         found = self._signed()
         at = self.skip()
-        word = self.take_word(*_SETS)
+        word = self.take_word(*SETS)
         if word is not None:
-            raise self.unsupported(f"the set operation `{word}`", at, advice=_SETS[word])
-        word = self.take_word(*_INFIX_WORDS)
+            raise self.unsupported(f"the set operation `{word}`", at, advice=SETS[word])
+        word = self.take_word(*INFIX_WORDS)
         if word is not None:
-            raise self.unsupported(_INFIX_WORDS[word], at)
-        for symbol, name in _INFIX_SYMBOLS.items():
+            raise self.unsupported(INFIX_WORDS[word], at)
+        for symbol, name in INFIX_SYMBOLS.items():
             if self.sees(symbol):
                 raise self.unsupported(name, at)
         if self.take_match(_ARITHMETIC):
@@ -341,7 +341,7 @@ class ExpressionParser(Reader):
         if self.take("*"):
             return Wildcard()
         called = _CALLED.match(self.text, at)
-        if called is not None and called[2] in _KIND_TESTS and not called[1]:
+        if called is not None and called[2] in KIND_TESTS and not called[1]:
             return self._kind_test(called[2], axis, at)
         found = self.take_name()
         if found is None:
@@ -371,7 +371,7 @@ class ExpressionParser(Reader):
 
     def _sees_call(self) -> bool:
         found = _CALLED.match(self.text, self.skip())
-        return found is not None and (bool(found[1]) or found[2] not in _KIND_TESTS)
+        return found is not None and (bool(found[1]) or found[2] not in KIND_TESTS)
 
     def _call(self, at: int) -> Call:
         prefix, name = self.take_name() or ("", "")

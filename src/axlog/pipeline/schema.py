@@ -89,7 +89,8 @@ def reference() -> str:
     lines = [
         "# Pipeline files: reference",
         "",
-        "Made by `axlog check --reference` from the model; see [pipelines](pipeline.md).",
+        "Made by `make docs` from the model, as by `axlog check --reference`; what it means is in",
+        "[pipelines](pipeline.md).",
     ]
     for title, model in _PARTS:
         lines += ["", f"## {title}", "", *_table(model)]
