@@ -40,16 +40,16 @@ class Ivma(Algebraic):
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         propagation = self._propagation
-        assert propagation is not None
+        if propagation is None:
+            return super().propagate(delta)
         with columns_of(self.tree) as columns:
             turned = propagation.restated(columns)
         if len(turned):
             return super().propagate(delta)
         self._propagation = None
-        self._tables = propagation.tables
+        self._tables = self.engine.after(delta)
         coming = [node for root in delta.added for node in self.tree.subtree(root)]
         with columns_of(self.tree) as columns:
-            self.engine.after(columns, delta)
             is_out = np.zeros(len(columns.kind), dtype=np.bool_)
             is_out[coming] = True
             come = self._one_by_one(columns, coming, is_out, is_coming=True)

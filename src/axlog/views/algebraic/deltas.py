@@ -7,7 +7,7 @@ test, selection or shown value the update turns (it is renamed, its text is anot
 So what is in a delta has everything below it in the delta, which propositions 3.3 and 4.2 rest on
 (DESIGN section 6).
 
-`before` sees the tree with what goes still in it, `after` the tree with what came. Once an update
+The tables are made while what goes is still in the tree and what comes is built. Once an update
 is applied the removed roots have lost their parents: `rehung` gives them back for as long as the
 terms of what went are evaluated.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.structural import ancestors, passing
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
+from axlog.views.algebraic.labels import Moved, changed_labels, labels_of
 
 FEWEST_COPIES = 4
 """With fewer copies of a fragment, walking each is as quick."""
@@ -113,41 +114,56 @@ class DeltaTables:
 
     delta: Delta
     removed: NodeTable
+    added: NodeTable
     roots: Handles  # of what is removed
     parents: Handles  # of those roots
     touched: Handles  # nodes above what changes, or changed themselves: values may be others
     changed: Handles
-    added: NodeTable = field(default_factory=lambda: NodeTable(NOTHING))
+    labels: Moved
+    _is_moving: Mask | None = None
 
     @property
     def size(self) -> int:
         return len(self.removed.nodes) + len(self.added.nodes)
 
+    def is_moving(self, columns: Columns) -> Mask:
+        """By handle, whether a node comes or goes; not to be written to."""
+        if self._is_moving is None:
+            self._is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+            self._is_moving[self.removed.nodes] = self._is_moving[self.added.nodes] = True
+        return self._is_moving
 
-def before(columns: Columns, delta: Delta) -> DeltaTables:
-    """CD-: what is about to go."""
+
+def tables_of(columns: Columns, delta: Delta) -> DeltaTables:
+    """CD- and CD+: what is about to go, and what was built to come."""
     tree = columns.tree
     roots = handles(delta.removed)
     removed = delta.nodes_removed
     if removed is None:
         removed = subtrees(tree, roots) if delta.removed else NOTHING
+    added = _added(tree, delta)
     changed = handles([change.node for change in delta.changed])
     parents = columns.parent[roots]
     places = np.concatenate([parents, columns.parent[handles(delta.added)], changed])
     touched = ancestors(columns, places[places != NONE])
-    return DeltaTables(delta, NodeTable(removed), roots, parents, touched, changed)
+    looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
+    labels = Moved(
+        labels_of(columns, removed),
+        labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
+        labels_of(columns, touched),
+        changed_labels(tree, delta),
+    )
+    return DeltaTables(delta, NodeTable(removed), added, roots, parents, touched, changed, labels)
 
 
-def after(tree: Tree, tables: DeltaTables) -> None:
-    """CD+: what has come."""
-    delta = tables.delta
+def _added(tree: Tree, delta: Delta) -> NodeTable:
     if not delta.added:
-        return
+        return NodeTable(NOTHING)
     copies = copies_of(tree, delta)
     if copies:
-        tables.added = NodeTable(np.concatenate([m.ravel() for m in copies]), copies)
-    else:
-        tables.added = NodeTable(subtrees(tree, delta.added))
+        every = [matrix.ravel() for matrix in copies]
+        return NodeTable(every[0] if len(every) == 1 else np.concatenate(every), copies)
+    return NodeTable(subtrees(tree, delta.added))
 
 
 def copies_of(tree: Tree, delta: Delta) -> list[Handles]:

@@ -192,8 +192,7 @@ class Lattice:
         live = [snowcap for snowcap in self._kept.values() if not snowcap.is_stale]
         if not live:
             return
-        is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-        is_moving[tables.removed.nodes] = is_moving[tables.added.nodes] = True
+        is_moving = tables.is_moving(columns)
         with rehung(columns, tables):
             for snowcap in live:
                 era = self._era(columns, snowcap, tables.removed, is_moving, -1)

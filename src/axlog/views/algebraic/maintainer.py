@@ -20,6 +20,7 @@ from axlog.reference import gather
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
+from axlog.views.algebraic.labels import may_concern
 from axlog.views.algebraic.propagation import (
     Options,
     Propagation,
@@ -27,6 +28,7 @@ from axlog.views.algebraic.propagation import (
     Unseen,
     caught_up,
     everything,
+    unconcerned,
     within_times,
 )
 from axlog.views.algebraic.relation import Relation
@@ -39,6 +41,8 @@ from axlog.views.maintainer import Maintainer
 from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
+_NO_ROWS: Integers = np.empty(0, dtype=np.int64)
+NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
 
 
 class Algebraic(Maintainer):
@@ -91,17 +95,26 @@ class Algebraic(Maintainer):
 
     def before(self, delta: Delta) -> None:
         tables = self.look_at(delta)
-        touched = tables.touched.astype(np.int64)
-        slots = [self.relation.with_value(column, touched) for column in self._read]
-        self._before = self._values(np.unique(np.concatenate(slots))) if slots else {}
+        above = tables.labels.above
+        read = [column for column in self._read if self._wanted(column) in above]
+        if read:
+            touched = tables.touched.astype(np.int64)
+            slots = [self.relation.with_value(column, touched) for column in read]
+            self._before = self._values(np.unique(np.concatenate(slots)))
 
     def look_at(self, delta: Delta) -> DeltaTables:
         """What of `before` the rows need; the rest reads the values that changes will show."""
-        with columns_of(self.tree) as columns:
-            tables = self.engine.before(columns, delta)
+        tables = self.engine.before(delta)
+        self._propagation = None
+        if self.unseen or may_concern(self.shape, tables.labels):
             self._propagation = Propagation(self.selections, tables, self.options)
-            self._propagation.before(columns)
+            if self._propagation.has_to_look:
+                with columns_of(self.tree) as columns:
+                    self._propagation.before(columns)
         return tables
+
+    def _wanted(self, column: Column) -> str:
+        return self.shape.nodes[column.number].wanted
 
     def after(self, delta: Delta) -> list[Change]:
         if self.unseen:  # it was read seldom until now
@@ -134,6 +147,8 @@ class Algebraic(Maintainer):
 
     def _told(self, slots: Integers, old: Integers, new: Integers) -> list[Change]:
         """The changes of rows whose counts moved, and of rows shown otherwise."""
+        if not len(slots) and not self._before:
+            return []
         changes = self._deleted(slots[new == 0], old[new == 0])
         self.relation.release(slots[new == 0])
         changes += [Change("insert", row) for row in self._shown(slots[(old == 0) & (new > 0)])]
@@ -142,18 +157,19 @@ class Algebraic(Maintainer):
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         """Move the rows' counts: slots, what each count was, what it is."""
-        propagation = self._propagation
-        assert propagation is not None
-        self._propagation = None
+        propagation, self._propagation = self._propagation, None
+        self._tables = self.engine.after(delta)
+        if propagation is None:
+            self.report = unconcerned(self.shape, self._tables)
+            self.snowcaps.learn(self.report)
+            return NOTHING_MOVED
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
         with columns_of(self.tree) as columns:
-            self.engine.after(columns, delta)
             moved = propagation.after(columns, self.relation, kept, unseen)
         self.report = propagation.report
-        self._tables = propagation.tables
         self.snowcaps.learn(self.report)
-        return self.relation.add(moved)
+        return self.relation.add(moved) if len(moved) else NOTHING_MOVED
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose nodes' times meet the constraints, as they are now."""

@@ -26,6 +26,7 @@ from axlog.evaluate.structural import passing
 from axlog.language.pattern import Axis, Name
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
 from axlog.views.algebraic.evaluation import Evaluation, Kept
+from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import Shape, ShapeNode
@@ -118,6 +119,14 @@ class Propagation:
         self._timed = {self.shape.named[n] for each in self.shape.times for _, n in each.terms}
 
     # Before ---------------------------------------------------------------------------------------
+
+    @property
+    def has_to_look(self) -> bool:
+        """Whether something can be known only while what goes is in place."""
+        labels = self.tables.labels
+        return may_turn(self.shape, labels.above, labels.changed) or any(
+            node.conditions and node.wanted in labels.removed for node in self.shape.nodes
+        )
 
     def before(self, columns: Columns) -> None:
         """Note the nodes that go, and those that may be turned."""
@@ -242,11 +251,12 @@ class Propagation:
         self, columns: Columns, restated: Handles, unseen: Unseen | None = None
     ) -> tuple[Era, Era]:
         """Both sides: what goes and what comes, restated nodes on both."""
-        is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-        for nodes in (self.tables.removed.nodes, self.tables.added.nodes, restated):
-            is_moving[nodes] = True
-        if unseen is not None:
-            is_moving[unseen.nodes] = True
+        is_moving = self.tables.is_moving(columns)
+        if len(restated) or unseen is not None:
+            is_moving = is_moving.copy()
+            is_moving[restated] = True
+            if unseen is not None:
+                is_moving[unseen.nodes] = True
         again = NodeTable(restated)
 
         def known(table: NodeTable, number: int) -> Handles:
@@ -343,6 +353,8 @@ class Propagation:
         which the update does not come.
         """
         shape = self.shape
+        if not era.restates:
+            return self._facts_of_labels(era)
         numbers = range(1, len(shape.nodes))
         labelled = {number for number in numbers if len(era.candidates(number))}
         above = self._above(columns, era) if labelled else NOTHING
@@ -359,6 +371,17 @@ class Propagation:
         matched = {n for n in labelled if n not in asked or len(era.members(n))}
         return Facts(frozenset(matched), over)
 
+    def _facts_of_labels(self, era: Era) -> Facts:
+        """The same where nothing is restated: labels were looked at once for all views."""
+        shape, labels = self.shape, self.tables.labels
+        facts = facts_of(shape, labels.added if era.sign > 0 else labels.removed, labels.above)
+        asked = {
+            number
+            for number in asked_of(shape, facts)
+            if not shape.nodes[number].is_plain and not len(era.members(number))
+        }
+        return Facts(facts.matched - asked, facts.above) if asked else facts
+
     def _above(self, columns: Columns, era: Era) -> Handles:
         """What stays above the places of the update, or above what is restated."""
         touched = self.tables.touched
@@ -371,6 +394,16 @@ class Propagation:
         now = np.frombuffer(self.tree._time, dtype=np.int64)
         changed = self.tables.delta.changed if sign < 0 else ()
         return within_times(table, self.shape, now, {c.node: c.old_time for c in changed})
+
+
+def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
+    """What is said of an update none of whose labels the view has where it could matter."""
+    report = Report("nothing", "its labels do not meet the view's", moved=tables.size)
+    labels = tables.labels
+    for sign, moved in ((1, labels.added), (-1, labels.removed)):
+        if moved:
+            report.facts[sign] = facts_of(shape, moved, labels.above)
+    return report
 
 
 def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Relation) -> Table:

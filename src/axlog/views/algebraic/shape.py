@@ -18,14 +18,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from axlog.document.tree import TEXT_LABEL
 from axlog.language.normal import bound_names, normalise
 from axlog.language.pattern import (
     AnyNode,
+    AnyText,
     Axis,
     Branch,
     Collect,
     Comparison,
     Kind,
+    Literal,
+    Name,
     Not,
     Or,
     Output,
@@ -33,12 +37,16 @@ from axlog.language.pattern import (
     PatternNode,
     TimeConstraint,
     Variable,
+    Wildcard,
     branches_of,
 )
 from axlog.views.algebraic.tables import Column, node_column
 
 MOST_NODES = 24
 """Of larger patterns there would be more terms than counting has relations."""
+
+ANY_ELEMENT, ANY_ATTRIBUTE, ANYTHING = "*", "@*", "."
+"""Classes of labels, which no node has as its name."""
 
 OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 ROOT = 0
@@ -70,6 +78,24 @@ class ShapeNode:
     def reads_below(self) -> bool:
         """Whether a change below a node can change what holds, or is shown, of the node."""
         return bool(self.step.comparisons or self.conditions)
+
+    @cached_property
+    def wanted(self) -> str:
+        """The label that its nodes have, or the class of labels (see `labels`)."""
+        is_attribute = self.step.axis is Axis.ATTRIBUTE
+        match self.step.test:
+            case Name(label=label):
+                return f"@{label}" if is_attribute else label
+            case Wildcard():
+                return ANY_ATTRIBUTE if is_attribute else ANY_ELEMENT
+            case AnyText() | Literal():
+                return TEXT_LABEL
+        return ANYTHING
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether its label alone says that a node is in its relation."""
+        return not self.is_selective and not isinstance(self.step.test, Literal)
 
     def __str__(self) -> str:
         test = str(PatternNode(Axis.CHILD, self.step.test)).removeprefix("/")

@@ -1,0 +1,127 @@
+"""What an update moves by its labels: enough to know which views it cannot concern.
+
+One look at the delta for all views: the labels of what comes, of what goes, of what stands above
+the places, of what is renamed or revalued. Propositions 3.6, 3.8 and 4.7 on labels alone then leave
+most views no term at all, at the price of a lookup, as updates of one kind have the same labels.
+
+A set of labels has the classes too that its labels are in (`*`, `@*`, `.`), so that every test of a
+pattern is one membership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from axlog.document.delta import Delta
+from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, TEXT_LABEL, Tree
+from axlog.evaluate.columns import Columns, Handles
+from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
+from axlog.views.algebraic.terms import Facts
+
+FEW = 40
+"""So many nodes are asked for their labels one by one."""
+
+Labels = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """The labels of one update."""
+
+    removed: Labels
+    added: Labels
+    above: Labels
+    changed: Labels
+
+
+@lru_cache(maxsize=4096)
+def with_classes(labels: Labels) -> Labels:
+    """With the classes that the labels are in; the largest is always there."""
+    classes = {ANYTHING}
+    for label in labels:
+        if label[0] == "@":
+            classes.add(ANY_ATTRIBUTE)
+        elif label != TEXT_LABEL:
+            classes.add(ANY_ELEMENT)
+    return labels | classes
+
+
+NO_LABELS: Labels = frozenset()
+
+
+def labels_of(columns: Columns, nodes: Handles) -> Labels:
+    """The labels of nodes, with their classes; none of no nodes."""
+    if not len(nodes):
+        return NO_LABELS
+    tree = columns.tree
+    if len(nodes) <= FEW:
+        return with_classes(frozenset(_named(tree, nodes.tolist())))
+    kinds, labels = columns.kind[nodes], columns.label[nodes]
+    present = np.zeros(len(tree.names), dtype=np.bool_)
+    present[labels[(kinds == ELEMENT) | (kinds == ATTRIBUTE)]] = True
+    found = [tree.names[number] for number in np.flatnonzero(present).tolist()]
+    if (kinds == TEXT).any():
+        found.append(TEXT_LABEL)
+    return with_classes(frozenset(found))
+
+
+def _named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
+    kinds, labels, names = tree._kind, tree._label, tree.names
+    for node in nodes:
+        kind = kinds[node]
+        if kind == ELEMENT or kind == ATTRIBUTE:
+            yield names[labels[node]]
+        elif kind == TEXT:
+            yield TEXT_LABEL
+
+
+def changed_labels(tree: Tree, delta: Delta) -> Labels:
+    """The labels that renamed nodes had and will have; that of texts where one is another."""
+    found = set()
+    for change in delta.changed:
+        kind = tree._kind[change.node]
+        if kind == ELEMENT or kind == ATTRIBUTE:
+            found |= {change.old, change.new}
+        elif kind == TEXT:
+            found.add(TEXT_LABEL)
+    return with_classes(frozenset(found)) if found else NO_LABELS
+
+
+@lru_cache(maxsize=4096)
+def facts_of(shape: Shape, moved: Labels, above: Labels) -> Facts:
+    """Which pattern nodes the labels of a delta and of what stands above it can match."""
+    nodes = shape.nodes[1:]
+    return Facts(
+        frozenset(node.number for node in nodes if node.wanted in moved),
+        frozenset(node.number for node in nodes if node.below and node.wanted in above),
+    )
+
+
+@lru_cache(maxsize=4096)
+def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
+    """The nodes that can be in the delta of some term: those worth looking at."""
+    found: set[int] = set()
+    for number in facts.matched:
+        inside = shape.subpatterns[number]
+        if facts.matched.issuperset(inside) and facts.above.issuperset(shape.above[number]):
+            found |= set(inside)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
+    """Whether a node that stays may come into a relation of the view, or leave it."""
+    return any(node.wanted in (above if node.reads_below else changed) for node in shape.nodes[1:])
+
+
+def may_concern(shape: Shape, moved: Moved) -> bool:
+    """Whether an update may move a row of the view."""
+    return bool(
+        asked_of(shape, facts_of(shape, moved.added, moved.above))
+        or asked_of(shape, facts_of(shape, moved.removed, moved.above))
+        or may_turn(shape, moved.above, moved.changed)
+    )
