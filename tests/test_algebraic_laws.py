@@ -26,8 +26,8 @@ from axlog.errors import AxlogError
 from axlog.language.pattern import Pattern
 from axlog.views.algebraic import propagation
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.algebraic.propagation import Options
 from axlog.views.algebraic.relation import Relation, SortedIndex
+from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.tables import Table, grouped, joined, node_column, together
 from axlog.views.algebraic.terms import ALL, Term, judged
 from axlog.views.maintainer import Maintainer
@@ -101,7 +101,9 @@ def everywhere(random: Random, tree: Tree) -> list[Operation]:
     elements = [node for node in tree.subtree(0) if tree._kind[node] == ELEMENT]
     if random.random() < 0.3:
         return [Delete(node) for node in elements[1:] if random.random() < 0.3]
-    return [Insert(Where.LAST, node, content) for node in elements if random.random() < 0.8]
+    where = random.choice((Where.LAST, Where.LAST, Where.BEFORE))
+    targets = elements[1:] if where is Where.BEFORE else elements
+    return [Insert(where, node, content) for node in targets if random.random() < 0.8]
 
 
 def update(random: Random, tree: Tree, watchers: list[Watcher]) -> None:

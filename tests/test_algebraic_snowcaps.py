@@ -13,7 +13,7 @@ from axlog.language.tree_syntax import parse_pattern
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.lattice import chain, columns_of_snowcap, may_be_kept
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.algebraic.propagation import Options
+from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.shape import shape_of
 from axlog.views.algebraic.snowcaps import EVERY
 from axlog.views.reevaluate import Reevaluate

@@ -8,12 +8,12 @@ from tests.papers import document, xml
 from axlog.document.delta import Delta
 from axlog.document.pending import apply
 from axlog.document.tree import Tree
-from axlog.document.updates import Delete, Insert, Rename, Where
+from axlog.document.updates import Delete, Insert, Rename, ReplaceValue, Where
 from axlog.document.xml import load, read_forest
 from axlog.language.tree_syntax import parse_pattern
 from axlog.reference import rows as reference_rows
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.algebraic.propagation import Options
+from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.shape import refusal, shape_of
 from axlog.views.algebraic.terms import (
     ALL,
@@ -315,3 +315,20 @@ def test_explain_tells_the_last_update() -> None:
     doc.insert("match /r/a#t return t.id", "<b><c/></b>")
     assert any("pruned by 3.8" in line for line in view.explain().terms)
     assert any(line.startswith("last update: ") for line in view.explain().terms)
+
+
+def test_a_text_that_is_written_again_keeps_its_row() -> None:
+    """What may be turned goes only if it is: the row of the first text was lost beside others."""
+    tree = load("<r><a>1</a><a>1</a><a>1</a><a>1</a></r>")
+    watched = Watched(tree, "match //$x#t return t.id, $x")
+    texts = [tree._first[node] for node in tree.partition("a")]
+    same, other = ReplaceValue(texts[0], "1"), ReplaceValue(texts[1], "2")
+    apply(tree, [same, other], 7, watchers=[watched])
+    assert len(watched.checked()) == 2
+
+
+def test_a_node_that_is_renamed_is_asked_what_its_new_name_asks() -> None:
+    tree = load("<r><c><b/></c></r>")
+    watched = Watched(tree, "match //a[b or c]")
+    apply(tree, [Rename(tree.partition("c")[0], "a")], watchers=[watched])
+    assert len(watched.checked()) == 1

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from axlog.document.columns_moved import enter, leave, release, subtrees
+from axlog.document.columns_moved import by_label, enter, leave, release, subtrees
 from axlog.document.delta import Delta
 from axlog.document.reading import Limits
 from axlog.document.tree import (
@@ -278,6 +278,7 @@ class Deletion:
         self.delta = Delta(tree, time)
         self.delta.removed = roots.tolist()
         self.delta.nodes_removed = self._nodes
+        self.delta.labels_removed = by_label(tree, self._nodes)
         if tree._calls and (_column(tree._kind, np.int8)[self._nodes] == CALL).any():
             self.delta.closed = [
                 tree.call(node).stream
@@ -293,7 +294,7 @@ class Deletion:
         """Write it into the columns. Everything was checked: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
-        leave(tree, self._nodes)
+        leave(tree, self.delta.labels_removed)
         tree._size -= len(self._nodes)
         for stream in self.delta.closed:
             del tree._calls[stream]

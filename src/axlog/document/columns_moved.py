@@ -71,30 +71,31 @@ def enter(tree: Tree, copies: Handles) -> None:
         partition.frombytes(nodes.tobytes())
 
 
-def leave(tree: Tree, nodes: Handles) -> None:
-    """Take nodes out of their labels' partitions: the last ones fill the holes."""
-    if len(nodes) <= FEW:
-        for node in nodes.tolist():
-            tree._leave(node)
-        return
+def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
+    """Nodes by the partition that they stand in; those that stand in none left out."""
     kinds, labels = _column(tree._kind, np.int8)[nodes], _column(tree._label)[nodes]
     is_text = kinds == TEXT
-    _left(tree, TEXT_LABEL, nodes[is_text])
+    groups = {TEXT_LABEL: nodes[is_text]} if is_text.any() else {}
     is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     named, labels = nodes[is_named], labels[is_named]
     fits = len(tree.names) < 1 << 15  # short integers are sorted by radix
-    by_label = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
-    named, labels = named[by_label], labels[by_label]
+    order = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
+    named, labels = named[order], labels[order]
     ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1 if len(labels) else ()
     start = 0
     for end in map(int, ends):
-        _left(tree, tree.names[int(labels[start])], named[start:end])
+        groups[tree.names[int(labels[start])]] = named[start:end]
         start = end
+    return groups
+
+
+def leave(tree: Tree, groups: dict[str, Handles]) -> None:
+    """Take nodes out of their labels' partitions: the last ones fill the holes."""
+    for label, nodes in groups.items():
+        _left(tree, label, nodes)
 
 
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
-    if not len(nodes):
-        return
     partition = tree._partitions[label]
     kept = len(partition) - len(nodes)
     members, place = _column(partition), _column(tree._place)

@@ -54,6 +54,8 @@ class Delta:
     every copy, in the fragment's document order."""
     nodes_removed: np.ndarray[Any, np.dtype[np.int32]] | None = None
     """All nodes that go, where they were gathered already."""
+    labels_removed: dict[str, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
+    """The same by label, Δ- as arrays."""
 
     def __bool__(self) -> bool:
         return bool(self.removed or self.added or self.changed)

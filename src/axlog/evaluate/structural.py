@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT
-from axlog.evaluate.bulk import Bulk
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.evaluate.bulk import FEW, Bulk
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.language.pattern import (
     AnyNode,
     AnyText,
@@ -62,16 +62,37 @@ def from_document(columns: Columns, nodes: Handles, axis: Axis) -> Mask:
 
 def ancestors(columns: Columns, nodes: Handles) -> Handles:
     """The nodes and all above them, each once, the document node too."""
-    found = []
-    seen = np.zeros(len(columns.kind), dtype=np.bool_)
-    at = np.unique(nodes)
-    while len(at):
+    found: list[Handles] = []
+    at = nodes
+    seen: Mask | None = None
+    while len(at) > FEW:
+        if (at == at[0]).all():
+            at = at[:1]
+            break
+        if seen is None:
+            seen = np.zeros(len(columns.kind), dtype=np.bool_)
+            place = np.empty(len(columns.kind), dtype=np.int32)
         at = at[~seen[at]]
+        numbers = np.arange(len(at), dtype=np.int32)
+        place[at] = numbers
+        at = at[place[at] == numbers]  # each once
         seen[at] = True
         found.append(at)
         at = columns.parent[at]
-        at = np.unique(at[at != NONE])
-    return np.concatenate(found) if found else NOTHING
+        at = at[at != NONE]
+    found.append(handles(_walked_up(columns.tree, at.tolist(), seen)))
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:
+    """The same one by one, up to what was seen."""
+    parent = tree._parent
+    found: dict[int, None] = {}
+    for node in nodes:
+        while node != NONE and node not in found and (seen is None or not seen[node]):
+            found[node] = None
+            node = parent[node]
+    return list(found)
 
 
 def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:

@@ -22,11 +22,17 @@ import numpy as np
 
 from axlog.document.columns_moved import subtrees
 from axlog.document.delta import Delta
-from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, TEXT_LABEL, Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.structural import ancestors, passing
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
-from axlog.views.algebraic.labels import Moved, changed_labels, labels_of
+from axlog.views.algebraic.labels import (
+    Moved,
+    changed_labels,
+    labels_above,
+    labels_of,
+    with_classes,
+)
 
 FEWEST_COPIES = 4
 """With fewer copies of a fragment, walking each is as quick."""
@@ -39,12 +45,39 @@ class NodeTable:
     for every copy. What is asked of the nodes is asked of the first row alone.
     """
 
-    def __init__(self, nodes: Handles, copies: Sequence[Handles] = ()) -> None:
-        self.nodes = nodes
+    def __init__(
+        self,
+        nodes: Handles | None,
+        copies: Sequence[Handles] = (),
+        labelled: dict[str, Handles] | None = None,
+        roots: Sequence[int] = (),
+        is_spread: bool = False,
+    ) -> None:
+        self._nodes = nodes
         self.copies = copies
+        self.roots = roots
+        self.is_spread = is_spread  # whether no two copies have one parent
         self._kinds: Handles | None = None
         self._labels: Handles = NOTHING
-        self._by_label: dict[tuple[int, int], Handles] = {}
+        self._is_split = labelled is not None  # all labels that there are
+        self._by_label: dict[str, Handles] = {} if labelled is None else labelled
+
+    @property
+    def nodes(self) -> Handles:
+        """All of them, in no order."""
+        if self._nodes is None:
+            every = [matrix.ravel() for matrix in self.copies]
+            self._nodes = every[0] if len(every) == 1 else np.concatenate(every)
+        return self._nodes
+
+    def __len__(self) -> int:
+        if self._nodes is None:
+            return sum(matrix.size for matrix in self.copies)
+        return len(self._nodes)
+
+    def rows(self, tree: Tree) -> list[list[int]]:
+        """The subtrees one by one, each in document order."""
+        return [list(tree.subtree(root)) for root in self.roots]
 
     def members(
         self, columns: Columns, step: PatternNode, select: Callable[[Handles], Handles]
@@ -63,17 +96,21 @@ class NodeTable:
         """The nodes that pass a test, but for a text any text; once for each label."""
         match step.test:
             case Name(label=label):
-                is_attribute = step.axis is Axis.ATTRIBUTE
-                number = columns.tree._name_ids.get(f"@{label}" if is_attribute else label, -2)
-                return self._labelled(columns, ATTRIBUTE if is_attribute else ELEMENT, number)
+                return self._labelled(
+                    columns, f"@{label}" if step.axis is Axis.ATTRIBUTE else label
+                )
             case Literal() | AnyText():
-                return self._labelled(columns, TEXT, NONE)
+                return self._labelled(columns, TEXT_LABEL)
         return self.nodes[passing(columns, self.nodes, step)]
 
-    def _labelled(self, columns: Columns, kind: int, label: int) -> Handles:
-        known = self._by_label.get((kind, label))
+    def _labelled(self, columns: Columns, label: str) -> Handles:
+        known = self._by_label.get(label)
         if known is None:
-            known = self._by_label[kind, label] = self._split(columns, kind, label)
+            if self._is_split:
+                return NOTHING
+            kind = ATTRIBUTE if label[0] == "@" else TEXT if label == TEXT_LABEL else ELEMENT
+            number = columns.tree._name_ids.get(label, -2)
+            known = self._by_label[label] = self._split(columns, kind, number)
         return known
 
     def _split(self, columns: Columns, kind: int, label: int) -> Handles:
@@ -117,14 +154,21 @@ class DeltaTables:
     added: NodeTable
     roots: Handles  # of what is removed
     parents: Handles  # of those roots
-    touched: Handles  # nodes above what changes, or changed themselves: values may be others
+    places: Handles  # the parents of what comes and goes, and what is changed
     changed: Handles
     labels: Moved
     _is_moving: Mask | None = None
+    _touched: Handles | None = None
+
+    def touched(self, columns: Columns) -> Handles:
+        """The places and all above them: what stays, and may have other values afterwards."""
+        if self._touched is None:
+            self._touched = ancestors(columns, self.places)
+        return self._touched
 
     @property
     def size(self) -> int:
-        return len(self.removed.nodes) + len(self.added.nodes)
+        return len(self.removed) + len(self.added)
 
     def is_moving(self, columns: Columns) -> Mask:
         """By handle, whether a node comes or goes; not to be written to."""
@@ -144,16 +188,26 @@ def tables_of(columns: Columns, delta: Delta) -> DeltaTables:
     added = _added(tree, delta)
     changed = handles([change.node for change in delta.changed])
     parents = columns.parent[roots]
-    places = np.concatenate([parents, columns.parent[handles(delta.added)], changed])
-    touched = ancestors(columns, places[places != NONE])
+    places = np.concatenate([parents, _places(columns, delta), changed])
     looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
+    given = delta.labels_removed
     labels = Moved(
-        labels_of(columns, removed),
+        with_classes(frozenset(given)) if given else labels_of(columns, removed),
         labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
-        labels_of(columns, touched),
+        labels_above(columns, places),
         changed_labels(tree, delta),
     )
-    return DeltaTables(delta, NodeTable(removed), added, roots, parents, touched, changed, labels)
+    gone = NodeTable(removed, labelled=given or None)
+    return DeltaTables(delta, gone, added, roots, parents, places, changed, labels)
+
+
+def _places(columns: Columns, delta: Delta) -> Handles:
+    """The parents of what comes, each at least once."""
+    if not delta.blocks:
+        return columns.parent[handles(delta.added)]
+    # The first node of a copy is a root; all roots of a copy have one parent.
+    firsts: Handles = np.concatenate([matrix[:, 0] for matrix in delta.blocks])
+    return columns.parent[firsts]
 
 
 def _added(tree: Tree, delta: Delta) -> NodeTable:
@@ -161,9 +215,8 @@ def _added(tree: Tree, delta: Delta) -> NodeTable:
         return NodeTable(NOTHING)
     copies = copies_of(tree, delta)
     if copies:
-        every = [matrix.ravel() for matrix in copies]
-        return NodeTable(every[0] if len(every) == 1 else np.concatenate(every), copies)
-    return NodeTable(subtrees(tree, delta.added))
+        return NodeTable(None, copies, is_spread=bool(delta.blocks))
+    return NodeTable(subtrees(tree, delta.added), roots=delta.added)
 
 
 def copies_of(tree: Tree, delta: Delta) -> list[Handles]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from axlog.language.pattern import Pattern
-from axlog.views.algebraic.propagation import Report
+from axlog.views.algebraic.reports import Report
 from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.terms import MOST_LISTED, Facts, Pruned, Term, judged
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from axlog.document.delta import Delta
-from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, TEXT_LABEL, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, TEXT_LABEL, Tree
 from axlog.evaluate.columns import Columns, Handles
 from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
 from axlog.views.algebraic.terms import Facts
@@ -69,6 +69,32 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
     return with_classes(frozenset(found))
 
 
+def labels_above(columns: Columns, places: Handles) -> Labels:
+    """The labels of places and of all nodes above them."""
+    if not len(places):
+        return NO_LABELS
+    tree, found = columns.tree, set[str]()
+    at = places
+    while len(at) > FEW:
+        if (at == at[0]).all():
+            at = at[:1]
+            break
+        numbers = columns.label[at]
+        if (numbers == numbers[0]).all() and (columns.kind[at] == ELEMENT).all():
+            found.add(tree.names[int(numbers[0])])
+        else:
+            found |= labels_of(columns, at)
+        at = columns.parent[at]
+        at = at[at > DOCUMENT_NODE]
+    seen = set[int]()
+    for node in at.tolist():
+        while node > DOCUMENT_NODE and node not in seen:
+            seen.add(node)
+            node = tree._parent[node]
+    found.update(_named(tree, seen))
+    return with_classes(frozenset(found))
+
+
 def _named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
     kinds, labels, names = tree._kind, tree._label, tree.names
     for node in nodes:
@@ -115,7 +141,10 @@ def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
 @lru_cache(maxsize=4096)
 def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
     """Whether a node that stays may come into a relation of the view, or leave it."""
-    return any(node.wanted in (above if node.reads_below else changed) for node in shape.nodes[1:])
+    return any(
+        node.wanted in changed or (node.reads_below and node.wanted in above)
+        for node in shape.nodes[1:]
+    )
 
 
 def may_concern(shape: Shape, moved: Moved) -> bool:

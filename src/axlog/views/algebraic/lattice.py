@@ -174,7 +174,7 @@ class Lattice:
     def _may_turn(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
         """Whether a node that stays may come into the snowcap's relations, or leave them."""
         for node in snowcap.shape.nodes[1:]:
-            watched = tables.touched if node.reads_below else tables.changed
+            watched = tables.touched(columns) if node.reads_below else tables.changed
             if len(watched) and passing(columns, watched, node.step).any():
                 return True
         return False

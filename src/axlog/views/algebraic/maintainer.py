@@ -21,21 +21,15 @@ from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
 from axlog.views.algebraic.labels import may_concern
-from axlog.views.algebraic.propagation import (
-    Options,
-    Propagation,
-    Report,
-    Unseen,
-    caught_up,
-    everything,
-    unconcerned,
-    within_times,
-)
+from axlog.views.algebraic.node_rows import NodeRows
+from axlog.views.algebraic.propagation import Propagation
 from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.reports import Options, Report, unconcerned
 from axlog.views.algebraic.selection import Codes, Selections
-from axlog.views.algebraic.shape import refusal, shape_of
+from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
+from axlog.views.algebraic.whole import Rows, Unseen, caught_up, everything, within_times
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
 from axlog.views.showing import shown_of
@@ -43,6 +37,14 @@ from axlog.views.showing import shown_of
 _READ = (Kind.VAL, Kind.CONT)
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
+
+
+def rows_of(shape: Shape, handles: int) -> Rows:
+    """What a view's rows are kept in, over a document of so many handles."""
+    reverse = [column for column in shape.key if column.kind == "node"]
+    if len(shape.key) == len(reverse) == 1:
+        return NodeRows(reverse[0], handles)
+    return Relation(shape.key, reverse)
 
 
 class Algebraic(Maintainer):
@@ -62,8 +64,7 @@ class Algebraic(Maintainer):
         self.options = options if options is not None else Options()
         self.shape = shape_of(pattern)
         self.selections = Selections(tree, self.shape, Codes())
-        reverse = [column for column in self.shape.key if column.kind == "node"]
-        self.relation = Relation(self.shape.key, reverse)
+        self.relation = rows_of(self.shape, len(tree._kind))
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
@@ -98,7 +99,8 @@ class Algebraic(Maintainer):
         above = tables.labels.above
         read = [column for column in self._read if self._wanted(column) in above]
         if read:
-            touched = tables.touched.astype(np.int64)
+            with columns_of(self.tree) as columns:
+                touched = tables.touched(columns).astype(np.int64)
             slots = [self.relation.with_value(column, touched) for column in read]
             self._before = self._values(np.unique(np.concatenate(slots)))
 
@@ -169,7 +171,9 @@ class Algebraic(Maintainer):
             moved = propagation.after(columns, self.relation, kept, unseen)
         self.report = propagation.report
         self.snowcaps.learn(self.report)
-        return self.relation.add(moved) if len(moved) else NOTHING_MOVED
+        if not len(moved):
+            return NOTHING_MOVED
+        return self.relation.add(moved)
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose nodes' times meet the constraints, as they are now."""

@@ -12,8 +12,7 @@ relations have, or leaves too many terms, the view is evaluated anew; `report` s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from time import thread_time
 
@@ -23,83 +22,28 @@ from axlog.document.columns_moved import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
 from axlog.evaluate.structural import passing
-from axlog.language.pattern import Axis, Name
-from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
+from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
+from axlog.views.algebraic.direct import moved_directly
 from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
-from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.reports import Options, Report
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import Shape, ShapeNode
-from axlog.views.algebraic.tables import Integers, Table, node_column, together
-from axlog.views.algebraic.terms import (
-    ALL,
-    MOST_LISTED,
-    Facts,
-    Pruned,
-    Term,
-    judged,
-    surviving,
+from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
+from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
+from axlog.views.algebraic.whole import (
+    Rows,
+    Unseen,
+    emptied,
+    everything,
+    relations_size,
+    within_times,
 )
 
 WORTH = 3.0
 """Moving so many times the nodes that the view's relations have costs more than evaluating it."""
 LEAST_MOVED = 100
 """Smaller updates are never worth an evaluation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a view is propagated to; the answers do not depend on it."""
-
-    rules: frozenset[str] = ALL
-    snowcaps: str = "cost"  # or leaves, levels
-    deletion: str = "index"  # or scan, the paper's way
-    may_recompute: bool = True
-
-
-@dataclass(slots=True)
-class Report:
-    """What was done for one update."""
-
-    way: str = "terms"  # or recomputed, nothing
-    reason: str = ""
-    evaluated: list[Term] = field(default_factory=list)
-    facts: dict[int, Facts] = field(default_factory=dict)
-    expression: float = 0.0  # seconds it took to know which terms are left
-    moved: int = 0  # nodes on one side of the update only
-    scanned: int = 0  # nodes that stay and were looked at
-    costs: list[tuple[frozenset[int], int, bool]] = field(default_factory=list)
-    """For each term its snowcap, the nodes looked at, and whether the snowcap was kept."""
-
-    def pruned(self, shape: Shape, rules: frozenset[str] = ALL) -> Iterator[Pruned]:
-        """The terms that were not evaluated, and why."""
-        for sign, facts in self.facts.items():
-            if len(shape.nodes) - 1 <= MOST_LISTED:
-                for one in judged(shape, sign, facts, rules):
-                    if isinstance(one, Pruned):
-                        yield one
-
-
-class Unseen:
-    """Nodes that a view that is read seldom has not been shown yet."""
-
-    def __init__(self) -> None:
-        self.nodes: Handles = NOTHING
-
-    def __bool__(self) -> bool:
-        return bool(len(self.nodes))
-
-    def clear(self) -> None:
-        self.nodes = NOTHING
-
-    def without(self, nodes: Handles) -> Handles:
-        """The nodes that have been seen."""
-        return nodes[~np.isin(nodes, self.nodes)]
-
-    def follow(self, tables: DeltaTables, restated: Handles) -> None:
-        """An update: what went is forgotten, what came or was turned is to be seen."""
-        kept = self.nodes[~np.isin(self.nodes, tables.removed.nodes)]
-        self.nodes = np.unique(np.concatenate([kept, tables.added.nodes, restated]))
 
 
 class Propagation:
@@ -134,7 +78,7 @@ class Propagation:
             if node.conditions:  # others can be asked when the nodes are out
                 select = partial(self.selections.selected, columns, node)
                 self._removed[node.number] = self.tables.removed.members(columns, node.step, select)
-            watched = self.tables.touched if node.reads_below else self.tables.changed
+            watched = self.tables.touched(columns) if node.reads_below else self.tables.changed
             if len(watched):
                 was = self.selections.members(columns, node, watched)
                 self._watched[node.number], self._was[node.number] = watched, was
@@ -150,7 +94,7 @@ class Propagation:
     def after(
         self,
         columns: Columns,
-        rows: Relation,
+        rows: Rows,
         kept: Kept | None = None,
         unseen: Unseen | None = None,
     ) -> Table:
@@ -162,7 +106,15 @@ class Propagation:
         self.report.moved = self.tables.size + len(restated)
         if not self.report.moved:
             self.report.way = "nothing"
-            return together((), self.shape.key)
+            return nothing(self.shape.key)
+        is_plain = unseen is None and not len(restated) and self.options.may_recompute
+        if is_plain and (label := emptied(self.tree, self.shape)) is not None:
+            self.report.way, self.report.reason = "recomputed", f"there is no {label} left"
+            return rows.table().times(-1)
+        if is_plain and self.options.is_direct and self.options.rules == ALL:
+            table = moved_directly(columns, self.selections, self.tables, rows, kept, self.report)
+            if table is not None:
+                return table
         old, new = self._eras(columns, restated, unseen)
         if self.options.may_recompute and self._is_much(columns, old, new):
             if unseen is not None:
@@ -184,7 +136,7 @@ class Propagation:
         return together(signed, self.shape.key)
 
     def _only_lost(
-        self, columns: Columns, rows: Relation, restated: Handles, unseen: Unseen, old: Era
+        self, columns: Columns, rows: Rows, restated: Handles, unseen: Unseen, old: Era
     ) -> Table:
         """The rows that go; the nodes that come are added to those not seen yet."""
         gone = self._rows_of_gone(rows, old)
@@ -198,7 +150,7 @@ class Propagation:
             return self.recomputed(columns, rows, "too many terms are left")
         return together([table.times(-1) for table in (*gone, *lost)], self.shape.key)
 
-    def recomputed(self, columns: Columns, rows: Relation, reason: str) -> Table:
+    def recomputed(self, columns: Columns, rows: Rows, reason: str) -> Table:
         """The difference to the view as it is evaluated anew."""
         self.report.way, self.report.reason = "recomputed", reason
         present = everything(columns, self.selections)
@@ -264,7 +216,8 @@ class Propagation:
             if not len(restated):
                 return found
             back = again.candidates(columns, self.shape.nodes[number].step)
-            return np.concatenate([found, back, self._was.get(number, NOTHING)])
+            was = self._was.get(number, NOTHING)  # not all that may be turned is
+            return np.concatenate([found, back, was[is_moving[was]]])
 
         def selected(table: NodeTable, number: int) -> Handles:
             node = self.shape.nodes[number]
@@ -300,7 +253,7 @@ class Propagation:
 
     # Rows -----------------------------------------------------------------------------------------
 
-    def _rows_of_gone(self, rows: Relation, old: Era) -> list[Table]:
+    def _rows_of_gone(self, rows: Rows, old: Era) -> list[Table]:
         """The rows that show the id of a node that goes, with all their derivations."""
         if "4.3" not in self.options.rules:
             return []
@@ -311,7 +264,7 @@ class Propagation:
         ]
         return [rows.table(np.unique(np.concatenate(slots)))] if slots else []
 
-    def _slots(self, rows: Relation, number: int, nodes: Handles, is_moving: Mask) -> Integers:
+    def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Mask) -> Integers:
         """The rows that show one of the nodes: by index, or where rows are fewer by a scan."""
         column = node_column(number)
         if self.options.deletion == "index" and len(nodes) < len(rows):
@@ -329,9 +282,9 @@ class Propagation:
             return None
         past = self._past if era.sign < 0 else None
         evaluation = Evaluation(columns, self.selections, era, past)
+        found = []
         if era.restates:
             kept = None  # snowcaps hold what this view restates
-        found = []
         for term in terms:
             found.append(self._constrained(evaluation.term(term, kept), era.sign))
             cost = (term.snowcap, evaluation.work, evaluation.served)
@@ -384,7 +337,7 @@ class Propagation:
 
     def _above(self, columns: Columns, era: Era) -> Handles:
         """What stays above the places of the update, or above what is restated."""
-        touched = self.tables.touched
+        touched = self.tables.touched(columns)
         return touched[~era.is_moving[touched]]
 
     def _constrained(self, table: Table, sign: int = 1) -> Table:
@@ -394,85 +347,3 @@ class Propagation:
         now = np.frombuffer(self.tree._time, dtype=np.int64)
         changed = self.tables.delta.changed if sign < 0 else ()
         return within_times(table, self.shape, now, {c.node: c.old_time for c in changed})
-
-
-def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
-    """What is said of an update none of whose labels the view has where it could matter."""
-    report = Report("nothing", "its labels do not meet the view's", moved=tables.size)
-    labels = tables.labels
-    for sign, moved in ((1, labels.added), (-1, labels.removed)):
-        if moved:
-            report.facts[sign] = facts_of(shape, moved, labels.above)
-    return report
-
-
-def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Relation) -> Table:
-    """The rows that nodes not seen yet bring: insertion terms with those nodes as the delta."""
-    shape = selections.shape
-    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-    is_moving[unseen.nodes] = True
-    table = NodeTable(unseen.nodes)
-
-    def members(number: int) -> Handles:
-        node = shape.nodes[number]
-        return table.members(columns, node.step, partial(selections.selected, columns, node))
-
-    era = Era(1, is_moving, members, members, False)
-    numbers = range(1, len(shape.nodes))
-    facts = Facts(frozenset(n for n in numbers if len(members(n))), frozenset(numbers))
-    terms = surviving(shape, 1, facts)
-    if terms is None:
-        return together([rows.table().times(-1), everything(columns, selections)], shape.key)
-    evaluation = Evaluation(columns, selections, era)
-    now = np.frombuffer(selections.tree._time, dtype=np.int64)
-    found = [within_times(evaluation.term(t), shape, now, {}) for t in terms]
-    return together(found, shape.key)
-
-
-def everything(columns: Columns, selections: Selections) -> Table:
-    """All rows of a view, with their counts."""
-    shape = selections.shape
-    table = Evaluation(columns, selections, still(columns)).everything()
-    if shape.times:
-        now = np.frombuffer(selections.tree._time, dtype=np.int64)
-        table = within_times(table, shape, now, {})
-    return together([table.keeping(shape.key)], shape.key)
-
-
-def within_times(table: Table, shape: Shape, now: Integers, past: dict[int, int]) -> Table:
-    """The rows of a table whose nodes' times meet the constraints."""
-    holds = np.ones(len(table), dtype=np.bool_)
-    for constraint in shape.times:
-        total = np.zeros(len(table), dtype=np.int64)
-        for coefficient, name in constraint.terms:
-            nodes = table.columns[node_column(shape.named[name])]
-            times = now[nodes]
-            for handle, time in past.items():
-                times[nodes == handle] = time
-            total += coefficient * times
-        holds &= _COMPARED[constraint.operator](total, constraint.bound)
-    return table.taken(holds).keeping(shape.key)
-
-
-_COMPARED = {
-    "=": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-
-
-def relations_size(columns: Columns, shape: Shape) -> int:
-    """How many nodes the relations of a view's labels have."""
-    tree = columns.tree
-    total = 0
-    for node in shape.nodes[1:]:
-        match node.step.test:
-            case Name(label=label):
-                is_attribute = node.step.axis is Axis.ATTRIBUTE
-                total += len(tree.partition(f"@{label}" if is_attribute else label))
-            case _:
-                total += len(tree)
-    return total

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from axlog.views.algebraic.lattice import Lattice, Nodes, Snowcap, chain, may_be_kept
-from axlog.views.algebraic.propagation import Report
 from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.reports import Report
 from axlog.views.algebraic.shape import Shape
 
 MODES = ("cost", "levels", "leaves")

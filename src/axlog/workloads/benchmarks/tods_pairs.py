@@ -34,7 +34,8 @@ from axlog.language.query import parse_query
 from axlog.language.xquery_update import parse_statements
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.algebraic.propagation import Options, everything
+from axlog.views.algebraic.reports import Options
+from axlog.views.algebraic.whole import everything
 from axlog.workloads.appendix import AppendixUpdate
 from axlog.workloads.appendix_views import VIEWS
 from axlog.workloads.auction import auction

@@ -21,7 +21,7 @@ from axlog.document.updates import Delete, Insert, Operation, Where
 from axlog.document.xml import load, read_forest
 from axlog.language.query import parse_query
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.algebraic.propagation import Options
+from axlog.views.algebraic.reports import Options
 from axlog.views.counting.maintainer import Counting
 from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer

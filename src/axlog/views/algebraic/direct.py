@@ -1,0 +1,344 @@
+"""Insertions into views whose rows are known by one node, without tables of bindings.
+
+Where rows show nothing but one node k, what else a row binds is a count. A new row's node is in the
+delta; the topmost node on its way up that is in the delta matches a pattern node r, and r's parent
+is matched by a node that stays. So
+
+    count(k) = inside(k below r)  x  upper(the parent of r's node)
+
+`inside` is matched in one copy of a fragment and put into all others; `upper` asks nodes above for
+their tests and for the branches beside the way, on the document as it is after the update: so one
+evaluation stands for every term that has k in its delta, whatever else of it comes too (terms with
+R and with Δ beside the way add up to the whole). `upper` depends on a node alone: it is asked once
+for each distinct node, few by walking, many by arrays.
+
+Only for child and attribute edges without `or`, `not`, times and shown strings; terms in which k
+stays are evaluated as ever. What was restated is no business of this either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
+from axlog.evaluate import pointwise
+from axlog.evaluate.bulk import Bulk
+from axlog.evaluate.columns import Columns, Handles
+from axlog.evaluate.structural import passing
+from axlog.language.pattern import Axis, Name
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable
+from axlog.views.algebraic.evaluation import Kept
+from axlog.views.algebraic.labels import asked_of, facts_of
+from axlog.views.algebraic.reports import Report
+from axlog.views.algebraic.selection import Selections
+from axlog.views.algebraic.shape import ROOT, Shape
+from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, stacked
+from axlog.views.algebraic.terms import Facts, surviving
+from axlog.views.algebraic.whole import Rows
+
+FEW = 8
+"""So many nodes are asked one by one."""
+LONG = 48
+"""A longer chain of children is not walked."""
+
+_NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
+
+
+@lru_cache(maxsize=512)
+def key_of(shape: Shape) -> int | None:
+    """The pattern node that rows are known by, if that is one and all edges are near."""
+    if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
+        return None
+    for node in shape.nodes[1:]:
+        if node.step.axis not in _NEAR or node.conditions or node.values:
+            return None
+    return shape.key[0].number
+
+
+@lru_cache(maxsize=4096)
+def tops_of(shape: Shape, key: int, facts: Facts) -> tuple[int, ...] | None:
+    """The pattern nodes on the way that can be topmost in the delta of an insertion's terms.
+
+    None where a term is left in which the rows' node stays.
+    """
+    terms = surviving(shape, 1, facts)
+    if terms is None or any(key not in term.delta for term in terms):
+        return None
+    way = {key, *shape.above[key]}
+    return tuple(sorted({root for term in terms for root in term.roots if root in way}))
+
+
+def moved_directly(
+    columns: Columns,
+    selections: Selections,
+    tables: DeltaTables,
+    rows: Rows,
+    kept: Kept | None,
+    report: Report,
+) -> Table | None:
+    """The rows that come and go, with signed counts; None where that takes tables."""
+    shape, labels, added = selections.shape, tables.labels, tables.added
+    key = key_of(shape)
+    if key is None or (not added.copies and len(added.roots) > FEW):
+        return None
+    direct = Direct(columns, selections, key)
+    if tables.delta.removed:
+        report.facts[-1] = facts_of(shape, labels.removed, labels.above)
+        if surviving(shape, -1, report.facts[-1]) != ():
+            return None
+    tops: tuple[int, ...] | None = ()
+    if tables.delta.added:
+        facts = report.facts[1] = facts_of(shape, labels.added, labels.above)
+        tops = tops_of(shape, key, facts)
+        if tops is None:
+            facts = report.facts[1] = direct.facts(facts, added)
+            tops = tops_of(shape, key, facts)
+        terms = surviving(shape, 1, facts) or ()
+        if tops is None or (kept and any(term.snowcap and kept(term.snowcap) for term in terms)):
+            return None
+        report.evaluated += terms
+    found = [direct.come(tops, added)] if tops else []
+    share = direct.scanned // max(len(report.evaluated), 1)
+    report.scanned += direct.scanned
+    report.costs += [(term.snowcap, share, False) for term in report.evaluated]
+    gone = tables.removed.candidates(columns, shape.nodes[key].step)
+    if len(gone):
+        slots = rows.with_value(node_column(key), gone.astype(np.int64))
+        if len(slots):
+            found.append(rows.table(slots).times(-1))
+    return stacked(found) if found else nothing(shape.key)
+
+
+class Direct:
+    """The rows that one update brings to one view."""
+
+    def __init__(self, columns: Columns, selections: Selections, key: int) -> None:
+        self.columns = columns
+        self.tree: Tree = columns.tree
+        self.selections = selections
+        self.shape: Shape = selections.shape
+        self.key = key
+        self._way = {key, *self.shape.above[key]}
+        self._known: dict[tuple[int, int], int] = {}
+        self.scanned = 0  # nodes looked at beside the way
+
+    def come(self, roots: Iterable[int], added: NodeTable) -> Table:
+        """The new rows whose topmost new node matches one of the pattern nodes given."""
+        found: list[tuple[Integers, Integers]] = []
+        blocks = added.copies or [np.array([row], np.int32) for row in added.rows(self.tree)]
+        for block in blocks:
+            found += self._of_copies(block, roots, added.is_spread)
+        column = node_column(self.key)
+        if not found:
+            return nothing((column,))
+        if len(found) == 1:
+            return Table({column: found[0][0]}, found[0][1])
+        nodes = np.concatenate([each for each, _ in found])
+        return Table({column: nodes}, np.concatenate([counts for _, counts in found]))
+
+    def _of_copies(
+        self, block: Handles, roots: Iterable[int], is_spread: bool
+    ) -> list[tuple[Integers, Integers]]:
+        """Copies of one fragment, a row of handles each."""
+        first = block[0].tolist()
+        places = {node: at for at, node in enumerate(first)}
+        found = []
+        for at, top in enumerate(first):
+            if self.tree._parent[top] in places:
+                continue
+            for number in roots:
+                inside = self._inside(number, top) if self._passes(number, top) else ()
+                if inside:
+                    ask = self.upper if is_spread else self._upper_of_parents
+                    above = self.columns.parent[block[:, at]]
+                    upper = ask(self.shape.nodes[number].above, above)
+                    rows = [places[node] for node, _ in inside]
+                    found.append(_instantiated(block, rows, [count for _, count in inside], upper))
+        return [(nodes, counts) for nodes, counts in found if len(nodes)]
+
+    def facts(self, facts: Facts, added: NodeTable) -> Facts:
+        """What labels say of the delta, made exact by looking at values."""
+        blocks = added.copies or [np.array([row], np.int32) for row in added.rows(self.tree)]
+        nodes = [node for block in blocks for node in block[0].tolist()]
+        unmet = {
+            number
+            for number in asked_of(self.shape, facts)
+            if not self.shape.nodes[number].is_plain
+            and not any(self._passes(number, node) for node in nodes)
+        }
+        return Facts(facts.matched - unmet, facts.above) if unmet else facts
+
+    # Inside the fragment --------------------------------------------------------------------------
+
+    def _inside(self, number: int, node: int) -> list[tuple[int, int]]:
+        """The nodes of rows below a node that passes a test on the way, with their counts."""
+        if number == self.key:
+            count = self._sides(number, node)
+            return [(node, count)] if count else []
+        onward = next(b for b in self.shape.nodes[number].below if b in self._way)
+        found = []
+        for below in self.tree.chain(node):
+            if self._passes(onward, below):
+                found += self._inside(onward, below)
+        factor = self._sides(number, node) if found else 0
+        return [(at, count * factor) for at, count in found] if factor else []
+
+    def _passes(self, number: int, node: int) -> bool:
+        """Whether a node is in a relation."""
+        shaped = self.shape.nodes[number]
+        tree, step = self.tree, shaped.step
+        is_attribute = step.axis is Axis.ATTRIBUTE
+        if isinstance(step.test, Name):
+            own = ATTRIBUTE if is_attribute else ELEMENT
+            if tree._kind[node] != own or tree.names[tree._label[node]] != shaped.wanted:
+                return False
+        elif (tree._kind[node] == ATTRIBUTE) is not is_attribute:
+            return False
+        else:
+            passes = pointwise.passes(tree, node, step.axis, step.test)
+            return passes and (not shaped.constants or pointwise.compares(tree, node, step))
+        return not shaped.constants or pointwise.compares(tree, node, step)
+
+    def _sides(self, number: int, node: int) -> int:
+        """In how many ways the branches of a pattern node that are not on the way hold."""
+        product = 1
+        for below in self.shape.nodes[number].below:
+            if below not in self._way:
+                product *= self._matches(below, node)
+                if not product:
+                    return 0
+        return product
+
+    def _matches(self, number: int, node: int) -> int:
+        """How many matches a branch beside the way has at a node."""
+        is_attribute = self.shape.nodes[number].step.axis is Axis.ATTRIBUTE
+        walk = self.tree.attributes(node) if is_attribute else self.tree.chain(node)
+        chain = list(islice(walk, LONG))
+        if len(chain) == LONG:
+            return int(self._below(number, np.array([node], dtype=np.int32))[0])
+        self.scanned += len(chain)
+        return sum(self._sides(number, each) for each in chain if self._passes(number, each))
+
+    # Above the places -----------------------------------------------------------------------------
+
+    def upper(self, number: int, nodes: Handles) -> Integers:
+        """In how many ways all above a place, and beside the way there, holds.
+
+        For each of distinct nodes.
+        """
+        first = int(nodes[0])
+        if len(nodes) <= FEW:
+            return np.array([self._upper_of(number, n) for n in nodes.tolist()], dtype=np.int64)
+        if (nodes == first).all():
+            return np.full(len(nodes), self._upper_of(number, first), dtype=np.int64)
+        if number == ROOT:
+            return np.equal(nodes, DOCUMENT_NODE).astype(np.int64)
+        shaped = self.shape.nodes[number]
+        counts: Integers = passing(self.columns, nodes, shaped.step).astype(np.int64)
+        if shaped.is_selective:
+            own = self.selections.selected(self.columns, shaped, nodes[counts > 0])
+            counts *= np.isin(nodes, own)
+        for below in shaped.below:
+            if below not in self._way and counts.any():
+                counts *= self._below(below, nodes)
+        if counts.any():
+            counts *= self._upper_of_parents(shaped.above, self.columns.parent[nodes])
+        return counts
+
+    def _upper_of_parents(self, number: int, parents: Handles) -> Integers:
+        if (parents == parents[0]).all():
+            return np.repeat(self.upper(number, parents[:1]), len(parents))
+        distinct, inverse = np.unique(parents, return_inverse=True)
+        found: Integers = self.upper(number, distinct)[inverse]
+        return found
+
+    def _upper_of(self, number: int, node: int) -> int:
+        if number == ROOT or node == NONE:
+            return int(number == ROOT and node == DOCUMENT_NODE)
+        known = self._known.get((number, node))
+        if known is None:
+            known = 0
+            if node != DOCUMENT_NODE and self._passes(number, node):
+                above = self._upper_of(self.shape.nodes[number].above, self.tree._parent[node])
+                known = above * self._sides(number, node) if above else 0
+            self._known[number, node] = known
+        return known
+
+    def _below(self, number: int, contexts: Handles) -> Integers:
+        """How many matches a branch has at each of distinct nodes."""
+        shaped = self.shape.nodes[number]
+        places, nodes = self._reached(number, contexts)
+        if shaped.is_selective and len(nodes):
+            own = self.selections.selected(self.columns, shaped, nodes)
+            is_own = np.isin(nodes, own)
+            nodes, places = nodes[is_own], places[is_own]
+        if not len(nodes):
+            return np.zeros(len(contexts), dtype=np.int64)
+        if not shaped.below:
+            return np.bincount(places, minlength=len(contexts)).astype(np.int64)
+        weights: Integers = np.ones(len(nodes), dtype=np.int64)
+        for below in shaped.below:
+            weights *= self._below(below, nodes)
+        counts: Integers = np.zeros(len(contexts), dtype=np.int64)
+        np.add.at(counts, places, weights)
+        return counts
+
+    def _reached(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
+        """Places of contexts, and the nodes below them that pass a test."""
+        columns, shaped = self.columns, self.shape.nodes[number]
+        if shaped.step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < self._size(number):
+            return self._attributes(number, contexts)
+        base = Bulk(columns).base(shaped.step)
+        self.scanned += len(base)
+        if len(contexts) == 1:
+            nodes = base[columns.parent[base] == contexts[0]]
+            return np.zeros(len(nodes), dtype=np.int32), nodes
+        place_of = np.zeros(len(columns.kind), dtype=np.int32)
+        place_of[contexts] = np.arange(1, len(contexts) + 1, dtype=np.int32)
+        at = place_of[columns.parent[base]]
+        hit = np.flatnonzero(at)
+        return at[hit] - 1, base[hit]
+
+    def _size(self, number: int) -> int:
+        return len(self.tree.partition(self.shape.nodes[number].wanted))
+
+    def _attributes(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
+        """The same along the chains, in which attributes stand first."""
+        columns, step = self.columns, self.shape.nodes[number].step
+        first, following = (
+            np.frombuffer(column, dtype=np.int32) for column in (self.tree._first, self.tree._next)
+        )
+        places = np.arange(len(contexts), dtype=np.int32)
+        at = first[contexts]
+        found: list[tuple[Handles, Handles]] = []
+        while True:
+            is_attribute = (at != NONE) & (columns.kind[at] == ATTRIBUTE)
+            if not is_attribute.all():
+                places, at = places[is_attribute], at[is_attribute]
+            if not len(at):
+                break
+            self.scanned += len(at)
+            is_own = passing(columns, at, step)
+            found.append((places, at) if is_own.all() else (places[is_own], at[is_own]))
+            at = following[at]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return contexts[:0], contexts[:0]
+        return np.concatenate([p for p, _ in found]), np.concatenate([n for _, n in found])
+
+
+def _instantiated(
+    block: Handles, places: Sequence[int], counts: Sequence[int], upper: Integers
+) -> tuple[Integers, Integers]:
+    """What was matched in the first copy, in every copy whose place is one."""
+    if not upper.all():
+        block, upper = block[upper != 0], upper[upper != 0]
+    if len(places) == 1:
+        return block[:, places[0]].astype(np.int64), upper * counts[0]
+    nodes = block[:, places].ravel().astype(np.int64)
+    return nodes, (upper[:, None] * np.array(counts, dtype=np.int64)).ravel()

@@ -1,0 +1,136 @@
+"""The rows of a view that are known by one node: a slot for each, found by the node's handle.
+
+Most views are of this kind (XPath views all are). Handles are small integers, so no search is
+needed: a column beside the document's says where a node's row stands. Its pages are touched only
+where there are rows. Otherwise as `Relation`, which keeps rows of several nodes or of values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from axlog.evaluate.columns import Handles, Mask
+from axlog.views.algebraic.tables import Column, Integers, Table
+
+_LEAST = 64
+
+
+class NodeRows:
+    """Distinct nodes with counts; a row without a count is gone."""
+
+    def __init__(self, column: Column, handles: int = 0) -> None:
+        self.names = (column,)
+        self._column = column
+        self._nodes: Integers = np.zeros(_LEAST, dtype=np.int64)
+        self.counts: Integers = np.zeros(_LEAST, dtype=np.int64)
+        self._slot_of: Handles = np.zeros(
+            _LEAST, dtype=np.int32
+        )  # by handle: the slot and one more
+        self._used = 0
+        self._free: list[Integers] = []
+        self._holes = 0
+        self.looked_at = 0  # slots that lookups and scans have seen
+
+    def __len__(self) -> int:
+        return self._used - self._holes
+
+    def slots(self) -> Integers:
+        """The slots that hold rows."""
+        if not self._holes:
+            return np.arange(self._used)
+        return np.flatnonzero(self.counts[: self._used])
+
+    def values(self, name: Column, slots: Integers) -> Integers:
+        return self._nodes[slots]
+
+    def table(self, slots: Integers | None = None) -> Table:
+        """Rows as a table; all without any slots named."""
+        slots = self.slots() if slots is None else slots
+        return Table({self._column: self._nodes[slots]}, self.counts[slots])
+
+    # Finding --------------------------------------------------------------------------------------
+
+    def find(self, table: Table) -> Integers:
+        """The slot of each row of a table, -1 where it is not here."""
+        nodes = table.columns[self._column]
+        self.looked_at += len(nodes)
+        return self._slots_of(nodes).astype(np.int64) - 1
+
+    def with_value(self, name: Column, values: Integers) -> Integers:
+        """The slots of these nodes' rows."""
+        found = self._slots_of(values)
+        slots: Integers = found[found > 0].astype(np.int64) - 1
+        self.looked_at += len(slots)
+        return slots
+
+    def scanned(self, name: Column, is_wanted: Mask) -> Integers:
+        """The same by looking at every row: the paper's way, for comparison."""
+        slots = self.slots()
+        self.looked_at += len(slots)
+        return slots[is_wanted[self._nodes[slots]]]
+
+    def _slots_of(self, nodes: Integers) -> Handles:
+        if len(nodes) and int(nodes.max()) >= len(self._slot_of):
+            self._reach(int(nodes.max()))
+        found: Handles = self._slot_of[nodes]
+        return found
+
+    def _reach(self, highest: int) -> None:
+        """Grow the column of slots; what is not written to takes no memory."""
+        longer = np.zeros(2 * (highest + _LEAST), dtype=np.int32)
+        longer[: len(self._slot_of)] = self._slot_of
+        self._slot_of = longer
+
+    # Changing -------------------------------------------------------------------------------------
+
+    def add(self, table: Table) -> tuple[Integers, Integers, Integers]:
+        """Add counts to distinct rows: their slots, what each count was and what it is.
+
+        Slots whose count came to nothing stay as they are until `release`.
+        """
+        slots = self.find(table)
+        is_new = slots < 0
+        if is_new.any():
+            slots[is_new] = self._entered(table.columns[self._column][is_new])
+        old = self.counts[slots]
+        new = old + table.counts
+        self.counts[slots] = new
+        return slots, old, new
+
+    def _entered(self, nodes: Integers) -> Integers:
+        """Slots for new rows, whose counts are still nothing."""
+        slots = self._taken(len(nodes))
+        self._nodes[slots] = nodes
+        self._slot_of[nodes] = slots + 1
+        return slots
+
+    def _taken(self, count: int) -> Integers:
+        found: list[Integers] = []
+        while self._free and count:
+            last = self._free.pop()
+            if len(last) > count:
+                self._free.append(last[count:])
+                last = last[:count]
+            found.append(last)
+            count -= len(last)
+            self._holes -= len(last)
+        if count:
+            found.append(np.arange(self._used, self._used + count))
+            self._used += count
+            if self._used > len(self.counts):
+                self._grow()
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _grow(self) -> None:
+        size = 2 * self._used
+        for name in ("counts", "_nodes"):
+            longer = np.zeros(size, dtype=np.int64)
+            longer[: len(getattr(self, name))] = getattr(self, name)
+            setattr(self, name, longer)
+
+    def release(self, slots: Integers) -> None:
+        """Let slots without a count be used again."""
+        if len(slots):
+            self._slot_of[self._nodes[slots]] = 0
+            self._free.append(slots)
+            self._holes += len(slots)
