@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from doctest import ELLIPSIS, DocTestParser, DocTestRunner, OutputChecker
+from importlib import invalidate_caches
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from axlog.cli.application import application
+from axlog.pipeline import kinds
 from axlog.pipeline.reading import check_text
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -183,6 +185,8 @@ class Play:
         words = shlex.split(command.replace("\\\n", " "), comments=True)
         if command.endswith(" &"):
             return self._start_beside(command.removesuffix(" &"), shown)
+        if words == ["pip", "install", "--editable", "."]:
+            return self._install()
         if words[0] == "pip":
             return _know_packages(words[2:])
         if words[0] == "make":
@@ -192,6 +196,23 @@ class Play:
             return None
         said = self._axlog(words) if _is_plain(command) else self._shell(command)
         return self._compare(command, said, shown)
+
+    def _install(self) -> None:
+        """What an editable installation leaves: the package's metadata, where Python looks."""
+        project = tomllib.loads((self.room / "pyproject.toml").read_text(encoding="utf-8"))[
+            "project"
+        ]
+        metadata = self.room / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        metadata.mkdir()
+        written = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        (metadata / "METADATA").write_text(written, encoding="utf-8")
+        groups = [
+            "\n".join([f"[{group}]", *(f"{name} = {to}" for name, to in entries.items())])
+            for group, entries in project["entry-points"].items()
+        ]
+        (metadata / "entry_points.txt").write_text("\n".join(groups) + "\n", encoding="utf-8")
+        invalidate_caches()
+        kinds._entries.cache_clear()
 
     def _axlog(self, words: list[str]) -> str:
         result = CliRunner().invoke(application(), words[1:])

@@ -39,8 +39,10 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
-    monkeypatch.setattr(kinds, "_registered", dict(kinds._registered))
-    yield tmp_path
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with kinds.lent():
+        yield tmp_path
+    kinds._entries.cache_clear()  # a page may have installed a package
     forget_modules(tmp_path)
 
 

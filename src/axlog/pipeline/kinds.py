@@ -7,6 +7,8 @@ asks. Other packages join by an entry point of the group `axlog.sources`, `axlog
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -55,6 +57,19 @@ _registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any] | ChannelKind
 def register(kind: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> None:
     """Add a kind, or put another in the place of one."""
     _registered[kind.role, kind.name] = kind
+
+
+@contextmanager
+def lent(*added: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> Iterator[None]:
+    """Kinds that are there while it lasts; afterwards all is as it was before."""
+    before = dict(_registered)
+    for kind in added:
+        register(kind)
+    try:
+        yield
+    finally:
+        _registered.clear()
+        _registered.update(before)
 
 
 def source_names() -> list[str]:

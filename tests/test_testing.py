@@ -1,0 +1,98 @@
+"""Stand-ins for tests: a run that is cut anywhere and goes on tells what a whole one tells."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from axlog.pipeline import kinds
+from axlog.pipeline.embedded import run
+from axlog.pipeline.reading import load
+from axlog.testing import ABORT, END, Aborted, Collecting, FakeClock, FakeStream, standing_in
+from axlog.widgets.widget import Widget
+
+DOCUMENT = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
+<shipped><ax:call stream="shipments"/></shipped></shop>"""
+LATE = """match /shop[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]
+where t2 - t1 >= 50 return $x"""
+PIPELINE = f"""
+engine: embedded
+document: |
+  {" ".join(DOCUMENT.split())}
+streams:
+  orders: {{source: {{kind: orders}}}}
+  shipments: {{source: {{kind: shipments}}}}
+facts: [key shipped/order by oid trusted]
+views: {{late: {{query: "{" ".join(LATE.split())}", sinks: [{{kind: told}}]}}}}
+settings: {{batch: 1, hold: 0, checkpoint: state}}
+"""
+
+
+def order(number: int) -> str:
+    return f"<order><oid>{number}</oid></order>"
+
+
+ORDERS = [(0.0, order(1)), (1.0, order(2)), END]
+SHIPMENTS = [(5.0, order(2)), (60.0, order(1)), END]
+TOLD = [("never", {"x": "2"}), ("insert", {"x": "1"})]
+
+
+def play(directory: Path, orders: FakeStream, shipments: FakeStream, told: Collecting) -> int:
+    """Run until it is done; how often it was cut."""
+    (directory / "p.yaml").write_text(PIPELINE, encoding="utf-8")
+    cuts = 0
+    with standing_in(orders=orders, shipments=shipments, told=told):
+        model = load(directory / "p.yaml")
+        while True:
+            try:
+                run(model, once=True)
+            except Aborted:
+                cuts += 1
+                continue
+            return cuts
+
+
+def test_a_pipeline_by_fakes(tmp_path: Path) -> None:
+    told = Collecting()
+    assert play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), told) == 0
+    assert told.told("late") == told.told() == TOLD
+    assert told.told("other") == []
+    assert "told" not in kinds.sink_names()
+    assert "orders" not in kinds.source_names()
+
+
+@given(some.integers(0, 3), some.integers(0, 3))
+def test_differential_a_run_that_is_cut_tells_the_same(
+    tmp_path_factory: pytest.TempPathFactory, first: int, second: int
+) -> None:
+    orders = FakeStream(*ORDERS[:first], ABORT, *ORDERS[first:])
+    shipments = FakeStream(*SHIPMENTS[:second], ABORT, *SHIPMENTS[second:])
+    told = Collecting()
+    assert play(tmp_path_factory.mktemp("cut"), orders, shipments, told) == 2
+    assert told.told() == TOLD
+
+
+def test_a_publisher_that_is_down_gets_everything_later(tmp_path: Path) -> None:
+    told = Collecting()
+    told.refuse(2)
+    play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), told)
+    assert told.refused == 2
+    assert told.told() == TOLD
+
+
+def test_fakes_feed_widgets() -> None:
+    widget = Widget(DOCUMENT, {"late": LATE})
+    assert FakeStream(*ORDERS, ABORT).feed(widget, "orders") == []
+    told = FakeStream(*SHIPMENTS[1:]).feed(widget, "shipments")
+    assert [(change.op, change.row["x"]) for change in told] == [("insert", "1"), ("never", "2")]
+    assert widget.streams()["orders"].ended
+    with pytest.raises(TypeError, match="no item"):
+        FakeStream(7).feed(widget, "orders")  # type: ignore[arg-type]
+
+
+def test_the_clock_goes_forward() -> None:
+    clock = FakeClock(10)
+    assert (clock(), clock.advance(2.5), clock()) == (10, 12.5, 12.5)
+    with pytest.raises(ValueError, match="back"):
+        clock.advance(-1)
