@@ -9,7 +9,16 @@ from hypothesis import strategies as some
 from axlog.pipeline import kinds
 from axlog.pipeline.embedded import run
 from axlog.pipeline.reading import load
-from axlog.testing import ABORT, END, Aborted, Collecting, FakeClock, FakeStream, standing_in
+from axlog.testing import (
+    ABORT,
+    END,
+    Aborted,
+    Collecting,
+    FakeClock,
+    FakeStream,
+    Item,
+    standing_in,
+)
 from axlog.widgets.widget import Widget
 
 DOCUMENT = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
@@ -33,8 +42,8 @@ def order(number: int) -> str:
     return f"<order><oid>{number}</oid></order>"
 
 
-ORDERS = [(0.0, order(1)), (1.0, order(2)), END]
-SHIPMENTS = [(5.0, order(2)), (60.0, order(1)), END]
+ORDERS: list[Item] = [(0.0, order(1)), (1.0, order(2)), END]
+SHIPMENTS: list[Item] = [(5.0, order(2)), (60.0, order(1)), END]
 TOLD = [("never", {"x": "2"}), ("insert", {"x": "1"})]
 
 

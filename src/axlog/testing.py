@@ -2,11 +2,11 @@
 
     orders = FakeStream((0, "<order><oid>17</oid></order>"), ABORT, (5, "<order/>"), END)
     told = Collecting()
-    with standing_in(orders=orders, told=told):         # kinds of pipeline files while it lasts
-        model = load("pipeline.yaml")                   # source: {kind: orders}, sinks: [{kind: told}]
+    with standing_in(orders=orders, told=told):   # kinds of pipeline files while it lasts
+        model = load("pipeline.yaml")             # source: {kind: orders}, sinks: [{kind: told}]
         with pytest.raises(Aborted):
-            run(model, once=True)                       # the run dies at ABORT
-        run(model, once=True)                           # and goes on from its checkpoint
+            run(model, once=True)                 # the run dies at ABORT
+        run(model, once=True)                     # and goes on from its checkpoint
     assert told.told("late") == [("insert", {"x": "17"})]
 
 A stream is given to its pipeline or fed to a widget by hand (`FakeStream.feed`). `ABORT` cuts a
