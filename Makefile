@@ -19,7 +19,7 @@ export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
 help:
 	@echo "make test    run the tests"
-	@echo "make demo    run the README's example, a Spark pipeline and the supply chain"
+	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
 	@echo "make conformance  run other people's test suites and report what is outside"
 	@echo "make docs    build the site of docs/ into build/site"
@@ -53,12 +53,8 @@ test: install
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 demo: install
-	@echo "== the README's example"
-	$(BIN)/python examples/readme.py
-	@echo "== the order monitor as a pipeline on Spark"
-	$(BIN)/python examples/spark_monitor.py
-	@echo "== the supply chain (axlog demo runs it on, with a page)"
-	$(BIN)/axlog demo --seconds 15 --speed 12 --no-page
+	@echo "== the supply chain on Spark (ENGINE=embedded: without Spark; SECONDS=: until Ctrl-C)"
+	$(BIN)/axlog demo --engine $(or $(ENGINE),spark) $(if $(SECONDS),--seconds $(SECONDS))
 
 check: install
 	@echo "== lint and format"

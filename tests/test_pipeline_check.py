@@ -213,7 +213,7 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
         ("documents: {key: a//b}", "AX852", "no step"),
         ("documents: {key: 'p:a'}", "AX852", "not declared"),
         ("types: 'orders -> |order| >='", "AX701", ""),
-        ("sources: {kind: directory, path: x}", "AX852", "which stream"),
+        ("sources: {kind: folder, path: x}", "AX852", "which stream"),
         ("widgets: {}", "AX852", ""),
     ],
 )

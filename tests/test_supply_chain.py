@@ -1,72 +1,168 @@
-"""The supply chain: its views say what the simulated partners did."""
+"""The supply chain: its views say what the simulated partners did, on both engines."""
 
-from collections import Counter
+import json
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
-from axlog.channels.updates import StreamUpdate
-from axlog.errors import AxlogError
-from axlog.widgets.widget import Widget
+import pytest
+from typer.testing import CliRunner
+
+from axlog.cli.application import application
+from axlog.connectors.sinks.jsonl import read_log
+from axlog.pipeline.embedded import Runner
+from axlog.pipeline.reading import load
+from axlog.server.listing import Asked
+from axlog.server.pipelines import observe_runner
 from axlog.workloads import supply_chain as chain
 
-
-def run(seed: int = 1, orders: int = 60, faults: float = 0.3):
-    order_widget = Widget(
-        chain.ORDERS, chain.ORDER_VIEWS, namespaces=chain.NAMESPACES, facts=chain.ORDER_FACTS
-    )
-    stock_widget = Widget(chain.STOCK, chain.STOCK_VIEWS, namespaces=chain.NAMESPACES)
-    sent = list(chain.messages(seed, faults=faults, orders=orders))
-    refused = 0
-    for update in sent:
-        widget = stock_widget if update["stream"] == "levels" else order_widget
-        try:
-            widget.take(StreamUpdate.of(update))
-        except AxlogError:
-            refused += 1
-    return order_widget, stock_widget, sent, refused
+main_app = application()
+EXAMPLE = Path(__file__).parents[1] / "examples" / "supply-chain" / "supply-chain.yaml"
 
 
-def first_times(sent, stream: str, marker: str) -> dict[str, float]:
-    """When each order's document of a stream came, read from the text alone."""
-    found: dict[str, float] = {}
-    for update in sent:
-        text = str(update.get("insert", ""))
-        if update["stream"] == stream and text.endswith(">") and marker in text:
-            order = "O" + text.split(marker, 1)[1].split("<", 1)[0]
-            found[order] = float(update["at"])
-    return found
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("chain")
+    chain.write(made, seed=1, orders=60, faults=0.3)
+    return made
 
 
-def test_oracle_views_say_what_the_partners_did() -> None:
-    orders, stock, sent, refused = run()
-    placed = first_times(sent, "orders", "</cbc:UBLVersionID><cbc:ID>O")
-    paid = first_times(sent, "payments", "Reference>O")
-    built = first_times(sent, "assembled", "Reference><cbc:ID>O")
-    gone = first_times(sent, "despatches", "Reference><cbc:ID>O")
+@pytest.fixture(scope="module")
+def runner(place: Path) -> Iterator[Runner]:
+    made = Runner(load(str(place / "supply-chain.yaml")), once=True)
+    made.on_refused = refused.append
+    made.run()
+    yield made
+    made.close()
+
+
+refused: list[object] = []
+SENT = list(chain.documents(1, faults=0.3, orders=60))
+
+
+def times(stream: str) -> dict[str, float]:
+    """When each order's document of a stream came."""
+    return {
+        d.order: d.at / 1e6
+        for d in SENT
+        if d.stream == stream and d.is_whole and "<TransportationStatus" not in d.text
+    }
+
+
+def rows(runner: Runner, view: str) -> set[str]:
+    return {row["order"] for row in runner.instances["orders"].widgets[""].view(view).rows()}
+
+
+def test_oracle_views_say_what_the_partners_did(runner: Runner) -> None:
+    placed, paid, stocked = times("orders"), times("payments"), times("parts")
+    built, gone, invoiced = times("assembled"), times("despatches"), times("invoices")
     late = {o for o in gone if gone[o] - placed[o] > chain.PROMISE}
-    day = 24 * chain.HOUR
-
-    def rows(view: str) -> set[str]:
-        return {row["order"] for row in orders.view(view).rows()}
-
+    supplied = {d.order for d in SENT if d.stream == "parts" and ">supplier<" in d.text}
+    day = chain.SLOW
     assert len(placed) == 60
-    assert rows("on_time") == set(gone) - late != set()
-    assert rows("late") == late != set()
-    assert rows("waited_for_bank") == {o for o in late if paid[o] - placed[o] > day} != set()
-    assert rows("waited_for_plant") == {o for o in late if built[o] - paid[o] > day} != set()
-    assert rows("waited_for_shipper") == {o for o in late if gone[o] - built[o] > day} != set()
-    invoiced = first_times(sent, "invoices", "Reference><cbc:ID>O")
-    assert rows("invoiced_without_goods") == set(invoiced) - set(gone) != set()
-    broken = [u for u in sent if "insert" in u and not str(u["insert"]).endswith(">")]
-    assert refused >= len(broken) > 0
-    levels = Counter(row["part"] for row in stock.view("low_parts").rows())
-    assert all(count == 1 for count in levels.values())
+    assert rows(runner, "on_time") == set(gone) - late != set()
+    assert rows(runner, "late") == late != set()
+    waited = {
+        "bank": {o for o in late if paid[o] - placed[o] > day},
+        "supplier": {o for o in late & supplied if stocked[o] - paid[o] > day},
+        "plant": {o for o in late if built[o] - stocked[o] > day},
+        "shipper": {o for o in late if gone[o] - built[o] > day},
+    }
+    assert {name: rows(runner, f"waited_for_{name}") for name in waited} == waited
+    assert all(waited.values())
+    assert rows(runner, "invoiced_without_goods") == set(invoiced) - set(gone) != set()
+    broken = [d for d in SENT if not d.is_whole]
+    assert len(refused) == len(broken) > 0
 
 
-def test_messages_come_by_time_and_are_the_same_for_a_seed() -> None:
-    drawn = list(islice(chain.messages(7), 500))
-    assert drawn == list(islice(chain.messages(7), 500)) != list(islice(chain.messages(8), 500))
-    times = [float(update["at"]) for update in drawn]  # type: ignore[arg-type]
-    assert times == sorted(times)
-    assert {update["stream"] for update in drawn} == {
-        "orders", "payments", "assembled", "despatches", "invoices", "levels",
-    }  # fmt: skip
+def test_oracle_orders_that_never_will_be_on_time(runner: Runner, place: Path) -> None:
+    placed, gone = times("orders"), times("despatches")
+    end = max(d.at for d in SENT if d.stream != "stock") / 1e6
+    log = read_log(place / "out" / "orders.jsonl")
+    never = [c["row"]["order"] for c in log if c["view"] == "orders.on_time" and c["op"] == "never"]
+    late = {o for o in placed if gone.get(o, end) - placed[o] > chain.PROMISE}
+    assert sorted(never) == sorted(set(never))
+    assert set(never) == late != set()
+    still = {o for o in placed if o not in gone and end - placed[o] <= chain.PROMISE}
+    shown = observe_runner(runner).shown(Asked("orders", "on_time", "possible"))
+    assert shown is not None
+    found = {line["row"]["order"] for line in shown["lines"]} - {None}
+    assert found == still
+
+
+def test_parts_below_a_level(runner: Runner, place: Path) -> None:
+    stock = [d for d in SENT if d.stream == chain.STOCK]
+    levels = {d.order: d.text.split("Quantity>")[1].split("<")[0] for d in stock}
+    low = {part: level for part, level in levels.items() if float(level) < chain.LOW}
+    view = runner.instances["stock"].widgets[""].view("low_parts")
+    assert {row["part"]: row["level"] for row in view.rows()} == low != {}
+
+
+def test_why_reads_the_input_again(runner: Runner) -> None:
+    observer = observe_runner(runner)
+    order = sorted(rows(runner, "late"))[0]
+    shown = observer.shown(Asked("orders", "late", "true", order))
+    assert shown is not None
+    (found,) = observer.why("orders", "late", shown["lines"][0]["row"])["derivations"]
+    placed = next(m for m in found if m["pattern"].startswith("$order#placed"))
+    assert placed["time"] == int(chain.START.timestamp() * 1e6) + int(times("orders")[order] * 1e6)
+    assert "orders" in placed["origin"]
+
+
+def test_documents_come_by_time_and_are_the_same_for_a_seed() -> None:
+    drawn = list(islice(chain.documents(7), 500))
+    assert drawn == list(islice(chain.documents(7), 500)) != list(islice(chain.documents(8), 500))
+    assert [d.at for d in drawn] == sorted(d.at for d in drawn)
+    assert {d.stream for d in drawn} == {*chain.STREAMS, chain.STOCK}
+
+
+def test_the_example_is_the_package_s_file() -> None:
+    assert EXAMPLE.read_text(encoding="utf-8") == chain.pipeline()
+
+
+def test_generate_writes_what_can_be_checked_and_run(tmp_path: Path) -> None:
+    into = tmp_path / "own"
+    made = CliRunner().invoke(
+        main_app, ["generate", "supply-chain", "--into", str(into), "--orders", "5"]
+    )
+    assert made.exit_code == 0
+    assert "axlog run" in made.output
+    checked = CliRunner().invoke(main_app, ["check", str(into / "supply-chain.yaml")])
+    assert checked.exit_code == 0, checked.output
+
+
+def test_the_demo_on_the_embedded_engine() -> None:
+    told = CliRunner().invoke(
+        main_app, ["demo", "--engine", "embedded", "--seconds", "1", "--port", "0"]
+    )
+    assert told.exit_code == 0, told.output
+    assert "the live page is at http://127.0.0.1:" in told.output
+    assert "orders left on time" in told.output
+    assert "called as never on time" in told.output
+
+
+@pytest.mark.spark
+def test_differential_spark_says_the_same(runner: Runner, tmp_path: Path) -> None:
+    from axlog.spark.pipeline import run
+
+    chain.write(tmp_path, seed=1, orders=60, faults=0.3)
+    outlooks: dict[str, int] = {}
+
+    def report(widget: str, told: object) -> None:
+        outlooks.update({v: o.count for v, o in told.outlooks.items()})  # type: ignore[attr-defined]
+
+    run(load(str(tmp_path / "supply-chain.yaml")), once=True, on_report=report, outlook=10)
+    log = read_log(tmp_path / "out" / "orders.jsonl")
+    for view in ("on_time", "late", "waited_for_plant", "invoiced_without_goods"):
+        found = {
+            json.dumps(c["row"])
+            for c in log
+            if c["view"] == f"orders.{view}" and c["op"] == "insert"
+        }
+        found -= {json.dumps(c["row"]) for c in log if c["view"] == f"orders.{view}"
+                  and c["op"] == "delete"}  # fmt: skip
+        assert {json.loads(row)["order"] for row in found} == rows(runner, view)
+    observer = observe_runner(runner)
+    shown = observer.shown(Asked("orders", "on_time"))
+    assert shown is not None
+    assert outlooks["on_time"] == shown["counts"]["possible"]

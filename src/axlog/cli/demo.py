@@ -1,151 +1,237 @@
-"""`axlog demo`: the supply chain, live in the terminal and on a page."""
+"""`axlog demo`: the supply chain as a pipeline, live in the terminal and on a page.
+
+A simulator writes the partners' documents into a directory; the pipeline file of
+`axlog.workloads.supply_chain` reads them, on Spark or in this process. Everything that is shown
+comes from what the page is given: both engines are looked at in the same way.
+"""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
-from axlog.channels.updates import StreamUpdate
-from axlog.errors import SetupError
-from axlog.views.change import Change
-from axlog.widgets.widget import Widget
+from axlog.cli import paging
+from axlog.cli.check import missing
+from axlog.cli.demo_tables import summary, tables
+from axlog.cli.run import spark_engine
 from axlog.workloads import supply_chain
+
+if TYPE_CHECKING:
+    from axlog.pipeline.model import PipelineModel
+    from axlog.server.observing import Observed
+
+HEAD_START = 60 * supply_chain.HOUR
+"""Seconds of the simulated clock that have passed when the engine starts."""
+_FRAME = 0.25
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("demo", epilog="Example: axlog demo --seconds 30")(demo)
+    app.command("demo", epilog="Example: axlog demo --engine embedded --seconds 30")(demo)
 
 
 def demo(
-    seconds: Annotated[float | None, typer.Option(help="End after this long; else Ctrl-C.")] = None,
+    engine: Annotated[str, typer.Option(help="spark, or embedded: this process alone.")] = "spark",
+    seconds: Annotated[
+        float | None, typer.Option(help="End so long after the engine has started; else Ctrl-C.")
+    ] = None,
     rate: Annotated[float, typer.Option(help="Orders an hour of the simulated clock.")] = 4.0,
-    speed: Annotated[float, typer.Option(help="Simulated hours a second.")] = 2.0,
+    speed: Annotated[float, typer.Option(help="Simulated hours a second.")] = 1.0,
     faults: Annotated[float, typer.Option(help="Share of steps that go wrong.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Of the simulation.")] = 0,
-    port: Annotated[int, typer.Option(help="Of the live page on this machine.")] = 8040,
+    directory: Annotated[
+        Path | None, typer.Option(help="Where the documents go and stay; else they are removed.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Of the live page on this machine; 8040 or a free one.")
+    ] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the live page.")] = True,
 ) -> None:
     """Watch a supply chain: orders turn late, possible or never while you look.
 
-    A web store, a bank, a plant, a warehouse and a shipper publish UBL documents; two widgets watch
-    them. The page is on this machine only.
+    A web store, a bank, a warehouse, a supplier, a plant and a shipper publish UBL documents; a
+    pipeline of two widgets watches them. The page is on this machine only.
     """
-    chain = Chain(seed, rate, faults)
+    if engine not in ("spark", "embedded"):
+        raise typer.BadParameter("spark or embedded", param_hint="--engine")
+    paging.need_server()
+    try:
+        from axlog.pipeline.reading import load
+    except ImportError as error:
+        raise missing(error) from None
     console = Console()
     with ExitStack() as stack:
-        address = stack.enter_context(_page(chain, port)) if page else None
-        live = stack.enter_context(Live(console=console, refresh_per_second=4, transient=True))
-        start = monotonic()
-        try:
-            while seconds is None or monotonic() - start < seconds:
-                chain.until((monotonic() - start) * speed * supply_chain.HOUR)
-                live.update(chain.shown(address))
-                sleep(0.1)
-        except KeyboardInterrupt:
-            pass
-    console.print(chain.shown(None))
-    console.print(chain.summary())
+        place = _place(stack, directory)
+        (place / "supply-chain.yaml").write_text(supply_chain.pipeline(), encoding="utf-8")
+        simulator = supply_chain.Simulator(place, seed=seed, rate=rate, faults=faults)
+        simulator.until(HEAD_START)
+        model = load(str(place / "supply-chain.yaml"))
+        run = _Run(model, engine)
+        if engine == "spark":
+            stack.enter_context(_quiet(place / "out" / "spark.log"))
+        stack.enter_context(run.going())
+        address = stack.enter_context(paging.page(run.observed, port)) if page else None
+        _watch(console, run, simulator, address, seconds, speed)
+        console.print(tables(run.observed, run.says, None))
+        console.print(summary(run.observed))
 
 
-def _page(chain: Chain, port: int) -> Any:
+def _place(stack: ExitStack, directory: Path | None) -> Path:
+    if directory is None:
+        made = Path(tempfile.mkdtemp(prefix="axlog-demo-"))
+        stack.callback(shutil.rmtree, made, ignore_errors=True)
+        return made
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("in", "out"):
+        if (directory / name).exists():
+            raise typer.BadParameter(f"{directory} has a run already", param_hint="--directory")
+    return directory
+
+
+@contextmanager
+def _quiet(log: Path) -> Iterator[None]:
+    """What Java and Python workers write on standard error goes to a file, not into the tables."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
     try:
-        from axlog.server.application import Settings, make_application
-        from axlog.server.observing import Observer
-        from axlog.server.page import page_operations
-        from axlog.server.running import running
-    except ImportError:
-        raise SetupError(
-            "AX901",
-            "the live page needs the server",
-            advice="pip install 'axlog[server]', or --no-page",
-        ) from None
-    from axlog.channels.naming import Channels
-
-    settings = Settings(port=port)
-    observer = Observer(chain.widgets)
-    app = make_application(Channels(), settings, page_operations(observer))
-    return running(app, settings)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
-class Chain:
-    """The simulated partners and the two widgets that watch them."""
+def _watch(
+    console: Console,
+    run: _Run,
+    simulator: supply_chain.Simulator,
+    address: str | None,
+    seconds: float | None,
+    speed: float,
+) -> None:
+    """Let time pass and show what comes of it, until it is over or somebody stops it."""
+    began: float | None = None
+    shown = monotonic()
+    with (
+        Live(console=console, refresh_per_second=4, transient=True) as live,
+        suppress(KeyboardInterrupt),
+    ):
+        if not console.is_terminal:
+            console.print(f"the live page is at {address}" if address else "no page")
+        while not run.is_over:
+            if began is None and run.has_started:
+                began = monotonic()
+            passed = 0.0 if began is None else monotonic() - began
+            if seconds is not None and passed >= seconds:
+                break
+            simulator.until(HEAD_START + passed * speed * supply_chain.HOUR)
+            if monotonic() - shown >= _FRAME:
+                shown = monotonic()
+                live.update(tables(run.observed, run.says, address))
+            sleep(0.05)
+    run.check()
 
-    def __init__(self, seed: int, rate: float, faults: float) -> None:
-        self.widgets = {
-            "orders": Widget(
-                supply_chain.ORDERS,
-                supply_chain.ORDER_VIEWS,
-                namespaces=supply_chain.NAMESPACES,
-                facts=supply_chain.ORDER_FACTS,
-                on_error="dead-letter",
-            ),
-            "stock": Widget(
-                supply_chain.STOCK,
-                supply_chain.STOCK_VIEWS,
-                namespaces=supply_chain.NAMESPACES,
-                on_error="dead-letter",
-            ),
-        }
-        self.messages = 0
-        self.never: dict[str, int] = {}
-        self.newest: list[Change] = []
-        for widget in self.widgets.values():
-            for view in widget.views.values():
-                view.listen(self._hear)
-        self._drawn = supply_chain.messages(seed, rate, faults)
-        self._next = next(self._drawn)
 
-    def _hear(self, change: Change) -> None:
-        self.newest = [change, *self.newest[:9]]
-        if change.op == "never":
-            self.never[str(change.view)] = self.never.get(str(change.view), 0) + 1
+class _Run:
+    """The pipeline at work in a thread, and how far it is."""
 
-    def until(self, time: float) -> None:
-        """Let everything up to a time of the simulated clock happen."""
-        while float(str(self._next["at"])) <= time:
-            update = StreamUpdate.of(self._next)
-            self.widgets["stock" if update.stream == "levels" else "orders"].take(update)
-            self.messages += 1
-            self._next = next(self._drawn)
-        for widget in self.widgets.values():
-            if widget.clock < int(time * 1e6):
-                widget.advance(time)
+    def __init__(self, model: PipelineModel, engine: str) -> None:
+        self._model = model
+        self._engine = engine
+        self._began = monotonic()
+        self._stopping = Event()
+        self._failed: list[BaseException] = []
+        self._work: Thread | None = None
+        self._reported = Event()
+        self.observed: Observed
+        self._run: Callable[[], object]
+        self._stop: Callable[[], None] = self._stopping.set
 
-    def shown(self, address: str | None) -> Group:
-        """Tables for a terminal."""
-        views = Table("view", "rows", "never", title="Views", title_justify="left")
-        for widget in self.widgets.values():
-            for view in widget.views.values():
-                views.add_row(view.name, str(len(view)), str(self.never.get(view.name, "")))
-        changes = Table("", "view", "row", title="Newest changes", title_justify="left")
-        for change in self.newest:
-            said = ", ".join(f"{k} {v}" for k, v in change.row.plain().items())
-            changes.add_row(change.op, str(change.view), said)
-        clock = max(widget.clock for widget in self.widgets.values()) / 1e6 / 86400
-        kept = sum(widget.state_sizes()["joins"] for widget in self.widgets.values())
-        where = f"   page: {address}" if address else ""
-        return Group(
-            f"day {clock:.1f}, {self.messages} messages, {kept} rows kept{where}", views, changes
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """The engine runs while the block does."""
+        with ExitStack() as stack:
+            if self._engine == "embedded":
+                self._prepare_embedded(stack)
+            else:
+                self._prepare_spark(stack)
+            self._work = Thread(target=self._keep, daemon=True)
+            self._work.start()
+            try:
+                yield
+            finally:
+                self.stop()
+
+    def _prepare_embedded(self, stack: ExitStack) -> None:
+        from axlog.pipeline.embedded import Runner
+
+        runner = Runner(self._model)
+        stack.callback(runner.close)
+        self.observed = paging.observed(runner)
+        self._run, self._stop = runner.run, runner.stop
+        self._reported.set()
+
+    def _prepare_spark(self, stack: ExitStack) -> None:
+        engine = spark_engine()
+        shown, take = stack.enter_context(paging.reported(self._model, "spark"))
+        shown.says = "starting Spark"
+        self.observed = shown
+
+        def report(widget: str, told: Any) -> None:
+            take(widget, told)
+            shown.says = ""
+            self._reported.set()
+
+        self._run = lambda: engine.run(
+            self._model,
+            on_report=report,
+            outlook=paging.POSSIBLE,
+            quick=True,
+            stopping=self._stopping,
         )
 
-    def summary(self) -> str:
-        orders = self.widgets["orders"]
-        late, on_time = len(orders.view("late")), len(orders.view("on_time"))
-        waited = {
-            name.removeprefix("waited_for_"): len(view)
-            for name, view in orders.views.items()
-            if name.startswith("waited_for_")
-        }
-        whom = ", ".join(f"{count} for the {name}" for name, count in waited.items())
-        return (
-            f"{on_time} orders left on time, {late} late (of these waited {whom}); "
-            f"{self.never.get('on_time', 0)} were called as never on time while still under way; "
-            f"{len(orders.view('invoiced_without_goods'))} invoices without goods"
-        )
+    def _keep(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            self._failed.append(error)
+
+    def stop(self) -> None:
+        """Finish the batch at hand and end."""
+        self._stop()
+        if self._work is not None:
+            self._work.join()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether something has come through."""
+        return self._reported.is_set()
+
+    @property
+    def is_over(self) -> bool:
+        return self._work is not None and not self._work.is_alive()
+
+    @property
+    def says(self) -> str:
+        """What it is doing, while there is nothing to show yet."""
+        if self.has_started:
+            return f"engine {self._engine}"
+        return f"starting Spark, {monotonic() - self._began:.0f} s"
+
+    def check(self) -> None:
+        """Raise what the engine failed with."""
+        if self._failed:
+            raise self._failed[0]

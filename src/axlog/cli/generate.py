@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import FileSizeColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
 from axlog.workloads import active, orders, random_documents, random_patterns
+from axlog.workloads import supply_chain as supply_chains
 from axlog.workloads.auction import auction as auction_text
 
 generate = typer.Typer(
@@ -174,6 +175,18 @@ def order_monitor(
     stream = orders.messages(count, seed, rate, late_share, ship_share, wanted_share, keyed)
     queries = {"late.axlog": orders.LATE, "on-time.axlog": orders.ON_TIME}
     _write_widget(into, [orders.DOCUMENT], queries, stream)
+
+
+@generate.command("supply-chain")
+def supply_chain(
+    into: Into,
+    orders: Annotated[int, typer.Option(help="Number of orders.", min=0)] = 200,
+    faults: Annotated[float, Share] = 0.1,
+    seed: Seed = 0,
+) -> None:
+    """The supply chain: its pipeline file, and the documents that its partners publish."""
+    made = supply_chains.write(into, orders=orders, seed=seed, faults=faults)
+    typer.echo(f"{made} documents; axlog run {into / 'supply-chain.yaml'}")
 
 
 def _write_widget(

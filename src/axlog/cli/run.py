@@ -1,4 +1,4 @@
-"""`axlog run PIPELINE`: run a pipeline file, with Spark or in this process.
+"""`axlog run PIPELINE`: run a pipeline file, with Spark or in this process, and show it on a page.
 
 Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
 a sink on standard output has it to itself). The first interruption finishes the batch at hand; so
@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from axlog.cli import paging
 from axlog.cli.check import missing
 from axlog.errors import SetupError
 
@@ -47,6 +48,14 @@ def run(
     progress: Annotated[
         str | None, typer.Option(help="table, json or none; by default a table on a terminal only.")
     ] = None,
+    page: Annotated[
+        bool | None,
+        typer.Option("--page/--no-page", help="Serve the live page; by default unless --once."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The page's port on this machine; 8040 or a free one without it.", min=0),
+    ] = None,
 ) -> None:
     """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
     try:
@@ -60,15 +69,18 @@ def run(
         raise typer.BadParameter("table, json or none", param_hint="--progress")
     model = load(pipeline)
     chosen = engine or model.engine
+    if page:
+        paging.need_server()
+    is_shown = page if page is not None else not once and paging.is_there()
     with _shown(progress) as show:
         if chosen == "embedded":
-            _run_here(model, once, seconds, show)
+            _run_here(model, once, seconds, show, port if is_shown else _NO_PAGE)
         else:
             refuse_wired(model, "spark")
-            _spark().run(model, once=once, seconds=seconds, on_progress=show)
+            _run_on_spark(model, once, seconds, show, port if is_shown else _NO_PAGE)
 
 
-def _spark() -> Any:
+def spark_engine() -> Any:
     """The engine that runs pipelines on Spark."""
     try:
         return import_module("axlog.spark.pipeline")
@@ -80,17 +92,52 @@ def _spark() -> Any:
         ) from None
 
 
+_NO_PAGE = -1
+"""In place of a port."""
+
+
+def _run_on_spark(
+    model: PipelineModel,
+    once: bool,
+    seconds: float | None,
+    show: Callable[[Progress], None] | None,
+    port: int | None,
+) -> None:
+    engine = spark_engine()
+    if port == _NO_PAGE:
+        engine.run(model, once=once, seconds=seconds, on_progress=show)
+        return
+    with paging.reported(model, "spark") as (observed, take), paging.page(observed, port) as where:
+        _say(where)
+        engine.run(
+            model,
+            once=once,
+            seconds=seconds,
+            on_progress=show,
+            on_report=take,
+            outlook=paging.POSSIBLE,
+        )
+
+
+def _say(address: str) -> None:
+    typer.echo(f"the live page is at {address}", err=True)
+
+
 def _run_here(
     model: PipelineModel,
     once: bool,
     seconds: float | None,
     show: Callable[[Progress], None] | None,
+    port: int | None,
 ) -> None:
     from axlog.pipeline.embedded import Runner
 
     runner = Runner(model, once=once, on_progress=show)
     try:
-        with _stopped_by_signals(runner.stop):
+        with ExitStack() as stack:
+            if port != _NO_PAGE:
+                _say(stack.enter_context(paging.page(paging.observed(runner), port)))
+            stack.enter_context(_stopped_by_signals(runner.stop))
             runner.run(seconds)
     finally:
         runner.close()

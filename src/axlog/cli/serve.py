@@ -50,8 +50,8 @@ def serve(
         from axlog.channels.naming import Channels
         from axlog.connectors.http import Allowance
         from axlog.server.application import Settings, make_application
-        from axlog.server.observing import Observer
         from axlog.server.page import page_operations
+        from axlog.server.pipelines import observe_runner
         from axlog.server.running import listening, serve_for
     except ImportError as error:
         raise missing(error) from None
@@ -73,7 +73,7 @@ def serve(
         if work is not None:
             work.start()
         widgets = {} if runner is None else _widgets(runner)
-        page = page_operations(Observer(widgets)) if widgets else ()
+        page = () if runner is None else page_operations(observe_runner(runner))
         app = make_application(channels, settings, page, widgets=widgets)
         serve_for(app, bound, seconds)
     finally:

@@ -120,6 +120,7 @@ class Runner:
         self.once = once
         self.progress = Progress()
         self._on_progress = on_progress
+        self.on_refused: Callable[[Refusal], None] | None = None  # told what cannot be taken
         self._outlooks = Outlooks()
         self._stopping = threading.Event()
         self._started = time.monotonic()
@@ -262,7 +263,7 @@ class Runner:
             if until is not None and began >= until:
                 break
             worked = self.round()
-            if self.once and not worked and self._is_done():
+            if self.once and not worked and self.is_done:
                 break
             self._report()
             if not worked:
@@ -365,7 +366,9 @@ class Runner:
                 feed.lane.is_open = self.instances[feed.plan.widget].is_open(stream)
         return changes, refused
 
-    def _is_done(self) -> bool:
+    @property
+    def is_done(self) -> bool:
+        """Whether the sources are at their ends, and nothing waits."""
         lanes = [feed.lane for feed in self._feeds]
         return all(not lane.waiting and lane.is_at_end for lane in lanes)
 
@@ -402,6 +405,9 @@ class Runner:
         self.progress.messages += len(inputs)
         self.progress.refused += len(refused)
         self.progress.count(changes)
+        if self.on_refused is not None:
+            for one in refused:
+                self.on_refused(one)
 
     def _report(self) -> None:
         progress, now = self.progress, time.monotonic()

@@ -1,56 +1,93 @@
-"""What the live page shows of widgets: small summaries, made when asked, never the whole.
+"""What the live page shows of widgets in this process: small summaries, made when asked.
 
-An `Observer` listens to the views of widgets and keeps the last changes and a history of sizes,
-both bounded. Rows, trees and possible rows are cut to what a person can look at, so a page over a
-view with a million rows costs what one with a hundred does. Possible rows and `why` cost the
-document (docs/analysis.md), so they are asked for one view at a time, and not at all for large
-documents.
+An `Observer` listens to the views of widgets and keeps a bounded history. Rows, trees and possible
+rows are cut to what a person can look at, so a page over a view with a million rows costs what one
+with a hundred does. Possible rows are worked out for the view that is looked at, and as seldom as
+they are dear; where that needs a walk over a large document, not at all.
+
+`Observed` is what the page asks of any engine; `reported.py` answers for one that runs elsewhere.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
+from axlog.connectors.protocol import Refusal
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
+from axlog.server.history import History
+from axlog.server.listing import Asked, Listing, Prospect
 from axlog.views.change import Change
 from axlog.views.view import View
-from axlog.widgets.widget import Widget
+from axlog.widgets.widget import DeadLetter, Widget
 
-ROWS, CHANGES, LETTERS, NODES, POSSIBLE = 200, 200, 50, 400, 100
+NODES, POSSIBLE = 400, 1000
 LARGEST = 20_000
-"""Nodes of a document up to which possible rows and truth are worked out for the page."""
+"""Rows of a view up to which they are sorted for the page."""
+WALKED = 3_000
+"""Nodes of a document up to which it is walked for possible rows."""
+Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
+_SHARE = 20
+"""Possible rows may take one part in so many of the time."""
+
+Widgets = Mapping[str, Widget] | Callable[[], Mapping[str, Widget]]
+
+
+class Observed(Protocol):
+    """An engine as the page sees it."""
+
+    def state(self, asked: Asked) -> dict[str, Any]:
+        """Everything that the page shows without a click."""
+
+    def shown(self, asked: Asked) -> dict[str, Any] | None:
+        """One view with its rows; None if there is no such view."""
+
+    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The derivations of a row: what matched, when it came, and with which message."""
+
+    def tree(self, widget: str) -> dict[str, Any]:
+        """The top of a widget's document, as nested lists."""
 
 
 class Observer:
     """Watches widgets for a page."""
 
-    def __init__(self, widgets: Mapping[str, Widget]) -> None:
-        self.widgets = dict(widgets)
-        self._changes: deque[dict[str, Any]] = deque(maxlen=CHANGES)
-        self._sizes: dict[str, deque[tuple[float, int]]] = {}
-        self._lock = Lock()
-        self._count = 0
-        self._started = monotonic()
+    def __init__(self, widgets: Widgets, *, engine: str = "embedded") -> None:
+        self._given = widgets
+        self.engine = engine
+        self.history = History()
+        self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
+        self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+        self.replay: Why | None = None  # asked why, where the documents were not kept
         self._stops: list[Callable[[], None]] = []
-        for name, widget in self.widgets.items():
-            self._sizes[name] = deque(maxlen=300)
-            for view in widget.views.values():
-                self._stops.append(view.listen(self._hearing(name)))
+        self._known: dict[str, Widget] = {}
+        self._letters: dict[str, int] = {}
+        self._prospects: dict[tuple[str, str], tuple[float, Prospect]] = {}
+        self.widgets()
 
-    def _hearing(self, widget: str) -> Callable[[Change], None]:
+    def widgets(self) -> dict[str, Widget]:
+        """The widgets of now; those that are new are listened to."""
+        found = dict(self._given() if callable(self._given) else self._given)
+        for name, widget in found.items():
+            if self._known.get(name) is not widget:
+                self._known[name] = widget
+                for view in widget.views.values():
+                    self._stops.append(view.listen(self._hearing(name, widget)))
+        return found
+
+    def _hearing(self, name: str, widget: Widget) -> Callable[[Change], None]:
+        last = 0.0
+
         def hear(change: Change) -> None:
-            with self._lock:
-                self._count += 1
-                self._changes.append(
-                    {"number": self._count, "widget": widget, "view": change.view,
-                     "time": change.time, **change.plain()}
-                )  # fmt: skip
+            nonlocal last
+            self.history.hear(name, change)
+            now = monotonic()
+            if now - last > 1:  # the curve goes on while nobody looks
+                last = now
+                self.history.measure(name, widget.state_sizes()["joins"])
 
         return hear
 
@@ -61,74 +98,99 @@ class Observer:
 
     # What the page asks for -----------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self, asked: Asked) -> dict[str, Any]:
         """Everything that the page shows without a click."""
-        with self._lock:
-            changes, count = list(self._changes), self._count
+        widgets = self.widgets()
+        said = [self._widget(name, widget) for name, widget in widgets.items()]
+        changes, count = self.history.changes()
+        letters, refused = self.history.letters()
         return {
-            "changes": changes[::-1],
+            "engine": self.engine,
+            "seconds": round(self.history.seconds, 1),
+            "changes": changes[:100],
             "changed": count,
-            "widgets": [self._widget(name, widget) for name, widget in self.widgets.items()],
+            "rate": self.history.rate("changes", count),
+            "widgets": said,
+            "shown": self.shown(asked),
+            "letters": letters,
+            "refused": refused,
+            "lagging": [dict(one) for one in self.lagging()],
+            "system": self.system,
         }
 
     def _widget(self, name: str, widget: Widget) -> dict[str, Any]:
         rows = widget.state_sizes()["joins"]
-        sizes = self._sizes[name]
-        sizes.append((round(monotonic() - self._started, 1), rows))
+        self.history.measure(name, rows)
+        self._take_letters(name, widget.dead_letters)
         return {
             "name": name,
             "clock": widget.clock,
             "nodes": len(widget.document.tree),
-            "streams": [_stream(status) for status in widget.streams().values()],
-            "views": [self._view(view) for view in widget.views.values()],
-            "letters": [
-                {"stream": d.stream, "number": d.sequence, "error": d.error.message,
-                 "code": d.error.code}
-                for d in widget.dead_letters[-LETTERS:][::-1]
-            ],
-            "refused": sum(status.refused for status in widget.streams().values()),
             "state": rows,
-            "sizes": list(sizes),
+            "unit": "rows in joins",
+            "sizes": self.history.sizes(name),
+            "streams": [self._stream(name, status) for status in widget.streams().values()],
+            "views": [
+                {"name": view.name, "count": len(view),
+                 "never": self.history.nevers(name, view.name)[1]}
+                for view in list(widget.views.values())
+            ],
         }  # fmt: skip
 
-    def _view(self, view: View) -> dict[str, Any]:
-        rows = view.rows()
+    def _stream(self, widget: str, status: Any) -> dict[str, Any]:
         return {
-            "name": view.name,
-            "query": view.query.text,
+            "name": status.stream, "state": stream_state(status), "messages": status.messages,
+            "kept": status.kept, "dropped": status.dropped, "refused": status.refused,
+            "wanted": list(status.wanted), "last": status.last,
+            "rate": self.history.rate(f"{widget}/{status.stream}", status.messages),
+        }  # fmt: skip
+
+    def _take_letters(self, name: str, letters: list[DeadLetter]) -> None:
+        for letter in letters[self._letters.get(name, 0) :]:
+            origin = f"message {letter.sequence}"
+            refused = Refusal(letter.stream, "", origin, letter.error.message)
+            self.history.refuse(refused, letter.error.code)
+        self._letters[name] = len(letters)
+
+    def shown(self, asked: Asked) -> dict[str, Any] | None:
+        """One view with its rows; None if there is no such view."""
+        widget = self._known.get(asked.widget)
+        view = None if widget is None else widget.views.get(asked.view)
+        if widget is None or view is None:
+            return None
+        never, count = self.history.nevers(asked.widget, asked.view)
+        prospect = self._prospect(asked, widget, view)
+        size = len(view)
+        rows = view.rows() if size <= LARGEST else view.some(LARGEST)
+        listing = Listing(
+            (row.plain() for row in rows), {"true": size, "never": count}, prospect, never
+        )
+        return {
+            "widget": asked.widget,
+            "view": view.name,
+            "query": view.query.text.strip(),
             "columns": list(view.columns),
-            "count": len(rows),
-            "rows": [row.plain() for row in rows[:ROWS]],
             "maintainer": view.chosen.name,
+            **listing.plain(asked),
         }
 
-    def outlook(self, widget: str, view: str) -> dict[str, Any]:
-        """Truth and possible rows of one view, or the reason why they are not said."""
-        asked = self._find(widget).view(view)
-        if len(self._find(widget).document.tree) > LARGEST:
-            return {"reason": f"the document has more than {LARGEST} nodes"}
-        try:
-            possible = asked.possible()
-            said: dict[str, Any] = {"truth": asked.truth.value, "possible": len(possible)}
-            said["rows"] = [one.plain() for one in possible[:POSSIBLE]]
-        except AxlogError as error:
-            return {"reason": error.message}
-        return said
+    def _prospect(self, asked: Asked, widget: Widget, view: View) -> Prospect:
+        """What may still come, as of a while ago where that was dear to find."""
+        key = (asked.widget, asked.view)
+        due, known = self._prospects.get(key, (0.0, Prospect()))
+        now = monotonic()
+        if now < due:
+            return known
+        found = prospect_of(widget, view)
+        self._prospects[key] = (now + max(0.5, _SHARE * (monotonic() - now)), found)
+        return found
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """The derivations of a row: what matched, when it came, and with which message."""
-        asked = self._find(widget).view(view)
-        try:
-            found = asked.why(row)
-        except AxlogError as error:
-            return {"reason": error.message}
-        return {
-            "derivations": [
-                [{"pattern": m.pattern, "path": m.path, "time": m.time, "origin": m.origin}
-                 for m in derivation.matched]
-                for derivation in found[:5]
-            ]
-        }  # fmt: skip
+        asked = self._find(widget)
+        if self.replay is not None and asked.document.forgotten:
+            return self.replay(widget, view, row)
+        return why_of(asked.view(view), row)
 
     def tree(self, widget: str) -> dict[str, Any]:
         """The top of a widget's document, as nested lists."""
@@ -140,20 +202,52 @@ class Observer:
 
     def _find(self, widget: str) -> Widget:
         try:
-            return self.widgets[widget]
+            return self._known[widget]
         except KeyError:
             raise QueryError(
-                "AX203", f"there is no widget {widget!r}", expected=", ".join(self.widgets)
+                "AX203", f"there is no widget {widget!r}", expected=", ".join(self._known)
             ) from None
 
 
-def _stream(status: Any) -> dict[str, Any]:
-    state = "ended" if status.ended else "unsubscribed" if status.is_unsubscribed else "open"
+def prospect_of(widget: Widget, view: View) -> Prospect:
+    """Truth and possible rows of one view, or the reason why they are not said."""
+    nodes = len(widget.document.tree)
+    if nodes > WALKED and view.prospects() is None:
+        return Prospect(reason=f"this needs a walk over the document, and it has {nodes:,} nodes")
+    try:
+        possible = view.possible()
+        truth = "true" if len(view) else "possible" if possible else "never"
+    except AxlogError as error:
+        return Prospect(reason=error.message)
+    known = [one for one in possible if any(v is not None for v in one.row.values())]
+    known.sort(key=lambda one: (one.deadline is None, one.deadline or 0))
+    rest = [one for one in possible if all(v is None for v in one.row.values())]
+    rows = [one.plain() for one in [*known, *rest][:POSSIBLE]]
+    return Prospect(truth, len(possible), rows)
+
+
+def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The derivations of a row for the page."""
+    try:
+        found = view.why(row)
+    except AxlogError as error:
+        return {"reason": error.message}
     return {
-        "name": status.stream, "state": state, "messages": status.messages,
-        "kept": status.kept, "dropped": status.dropped, "refused": status.refused,
-        "wanted": list(status.wanted), "tuned": status.is_tuned, "last": status.last,
+        "derivations": [
+            [{"pattern": m.pattern, "path": m.path, "time": m.time, "origin": m.origin}
+             for m in derivation.matched]
+            for derivation in found[:5]
+        ]
     }  # fmt: skip
+
+
+def stream_state(status: Any) -> str:
+    """What a stream's call is: ended, unsubscribed, filtered by the tuner, or just relevant."""
+    if status.ended:
+        return "ended"
+    if status.is_unsubscribed:
+        return "unsubscribed"
+    return "filtered" if status.is_tuned else "relevant"
 
 
 def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:

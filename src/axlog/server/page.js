@@ -1,47 +1,11 @@
 "use strict";
-// The page asks for its state once a second and draws what changed. Everything is put in as text.
+// The page asks for its state once a second and draws what changed.
 
-const $ = (id) => document.getElementById(id);
-const chosen = { widget: null, view: null };
+const chosen = { widget: null, view: null, truth: "", find: "", show: 100 };
 let state = null;
-let drawn = {};
-
-function element(name, attributes = {}, ...inside) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...inside);
-  return made;
-}
-
-function draw(id, key, make) {
-  // Draw a part again only if what it shows is different: focus and scrolling stay.
-  const said = JSON.stringify(key);
-  if (drawn[id] === said) return;
-  drawn[id] = said;
-  $(id).replaceChildren(...make());
-}
-
-function moment(us) {
-  if (us === null || us === undefined) return "";
-  const seconds = us / 1e6;
-  if (seconds > 1e8) return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
-  const day = Math.floor(seconds / 86400);
-  const clock = new Date((seconds % 86400) * 1000).toISOString().slice(11, 19);
-  return `day ${day}, ${clock}`;
-}
-
-function words(row) {
-  return Object.entries(row).map(([k, v]) => `${k} ${cell(k, v)}`).join(", ");
-}
-
-function short(text) {
-  // Namespaces are long and say little on a page.
-  return text.replace(/Q?\{[^}]*\}/g, "");
-}
-
-function badge(kind) {
-  return element("span", { class: `badge ${kind}` }, kind);
-}
+let seen = new Set(); // rows that were there a moment ago
+let asking = null;
+let asked = 0;
 
 async function ask(path, parameters = {}) {
   const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`);
@@ -50,18 +14,39 @@ async function ask(path, parameters = {}) {
 }
 
 async function refresh() {
+  clearTimeout(asking);
+  const number = ++asked;
   try {
-    state = await ask("/live/state");
-    if (!state.widgets.some((w) => w.name === chosen.widget)) {
-      chosen.widget = state.widgets.length ? state.widgets[0].name : null;
-      chosen.view = null;
-    }
+    const said = await ask("/live/state", { ...chosen, widget: chosen.widget || "", view: chosen.view || "" });
+    if (number !== asked) return; // something else was chosen since
+    state = said;
+    if (settle()) return refresh();
     show();
   } catch (error) {
-    $("status").textContent = `no answer: ${error.message}`;
-    $("status").className = "error";
+    $("status").replaceChildren(element("span", { class: "dot lost" }), `no answer: ${error.message}`);
   }
-  setTimeout(refresh, 1000);
+  clearTimeout(asking);
+  asking = setTimeout(refresh, 1000);
+}
+
+function settle() {
+  // Choose a widget and a view where none is chosen, or what was chosen is gone; whether something changed.
+  const before = JSON.stringify(chosen);
+  if (!state.widgets.some((w) => w.name === chosen.widget)) choose(state.widgets.length ? state.widgets[0].name : null, null);
+  const here = widget();
+  if (here && !here.views.some((v) => v.name === chosen.view)) choose(here.name, here.views.length ? here.views[0].name : null);
+  return JSON.stringify(chosen) !== before;
+}
+
+function choose(name, view) {
+  Object.assign(chosen, { widget: name, view, truth: "", find: "", show: 100 });
+  $("find").value = "";
+  seen = new Set();
+}
+
+function pick(change) {
+  Object.assign(chosen, change);
+  refresh();
 }
 
 function widget() {
@@ -70,137 +55,152 @@ function widget() {
 
 function show() {
   const here = widget();
-  if (!here) return;
-  if (!here.views.some((v) => v.name === chosen.view)) chosen.view = here.views.length ? here.views[0].name : null;
-  $("status").className = "";
-  $("status").textContent = `clock ${moment(here.clock)} · ${state.changed} changes`;
+  $("engine").textContent = state.engine;
+  if (!here) return void $("status").replaceChildren(element("span", { class: "dot waiting" }), state.says || "nothing runs yet");
+  const messages = state.widgets.flatMap((w) => w.streams).reduce((sum, s) => sum + s.messages, 0);
+  $("status").replaceChildren(element("span", { class: `dot ${state.says ? "waiting" : "live"}` }),
+    state.says || `${here.clock ? moment(here.clock) + " · " : ""}${many(messages)} messages · ${many(state.changed)} changes, ${state.rate}/s`);
   draw("widgets", [state.widgets.map((w) => w.name), chosen.widget], () => state.widgets.map((w) => {
     const button = element("button", { "aria-current": String(w.name === chosen.widget) }, w.name);
-    button.onclick = () => { chosen.widget = w.name; chosen.view = null; outlook(); tree(); show(); };
+    button.onclick = () => { choose(w.name, null); refresh().then(tree); };
     return button;
   }));
-  draw("graph", state.widgets.map((w) => [w.name, w.streams.map((s) => [s.name, s.state]), w.views.map((v) => [v.name, v.count])]), () => [graph(state.widgets)]);
+  if (draw("graph", state.widgets.map((w) => [w.name, w.nodes, w.state, w.streams.map((s) => [s.name, s.state, s.rate]), w.views]), () => graph(state))) wiring(state);
   showViews(here);
-  draw("changes", state.changes.length ? state.changes[0].number : 0, () => state.changes.map((c) =>
-    element("li", {}, badge(c.op), element("strong", {}, c.view || ""), " ", words(c.row), element("span", { class: "soft" }, `  ${moment(c.time)}`))));
+  showChanges();
   showStreams(here);
-  draw("state", here.sizes, () => [sizes(here)]);
-  draw("errors", [here.letters, here.refused], () => here.letters.length
-    ? here.letters.map((l) => element("li", {}, element("span", { class: "badge error" }, l.code), `message ${l.number} of ${l.stream}: ${l.error}`))
-    : [element("li", { class: "soft" }, here.refused ? `${here.refused} messages were refused` : "none")]);
+  draw("state", [here.sizes, here.unit], () => [curve(here.sizes, `${many(here.state)} ${here.unit}`)]);
+  showErrors();
 }
 
 function showViews(here) {
-  draw("views", [here.name, here.views.map((v) => [v.name, v.count]), chosen.view], () => here.views.map((v) => {
-    const button = element("button", { role: "tab", "aria-selected": String(v.name === chosen.view) }, `${v.name} ${v.count}`);
-    button.onclick = () => { chosen.view = v.name; outlook(); show(); };
+  const had = document.activeElement && document.activeElement.parentNode === $("views");
+  draw("views", [here.name, here.views, chosen.view], () => here.views.map((v) => {
+    const is = v.name === chosen.view;
+    const button = element("button", { role: "tab", id: `tab-${v.name}`, "aria-selected": String(is), "aria-controls": "panel", tabindex: is ? "0" : "-1" },
+      v.name, element("span", { class: "n" }, many(v.count)), ...(v.never ? [element("span", { class: "n bad", title: "never" }, many(v.never))] : []));
+    button.onclick = () => { choose(chosen.widget, v.name); refresh(); };
     return button;
   }));
-  const view = here.views.find((v) => v.name === chosen.view);
-  if (!view) return;
-  draw("query", [view.query], () => [view.query]);
-  draw("rows", [here.name, view.name, view.rows, view.count], () => {
-    const head = element("tr", {}, ...view.columns.map((c) => element("th", { scope: "col" }, c)));
-    const body = view.rows.map((row) => {
-      const line = element("tr", { tabindex: "0", title: "Why is this row here?" },
-        ...view.columns.map((c) => element("td", {}, cell(c, row[c]))));
-      line.onclick = () => why(here.name, view.name, row);
-      line.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); line.click(); } };
-      return line;
+  if (had) $("views").querySelector('[aria-selected="true"]').focus();
+  const shown = state.shown;
+  if (!shown || shown.view !== chosen.view) return;
+  $("query").querySelector("pre").textContent = shown.query;
+  const total = Object.values(shown.counts).reduce((a, b) => a + b, 0);
+  draw("truths", [shown.counts, chosen.truth], () => [["", "all", total], ...["true", "possible", "never"].map((t) => [t, t, shown.counts[t]])].map(([truth, says, count]) => {
+    const button = element("button", { "aria-pressed": String(truth === chosen.truth), "data-truth": truth || "all" }, says, element("span", { class: "n" }, many(count)));
+    button.onclick = () => pick({ truth, show: 100 });
+    return button;
+  }));
+  draw("outlook", [shown.truth, shown.reason, shown.counts.possible], () => outlook(shown));
+  showRows(here, shown);
+}
+
+function outlook(shown) {
+  const says = shown.reason ? `what may still come is not decided: ${shown.reason}`
+    : shown.counts.possible ? "may gain further rows" : shown.truth === "never" ? "no row is there, and none can come" : "nothing more can come";
+  return [...(shown.truth ? [badge(shown.truth)] : []), says];
+}
+
+function showRows(here, shown) {
+  const key = (line) => line.truth + JSON.stringify(line.row);
+  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : undefined;
+  const timed = shown.lines.some((line) => line.deadline !== undefined);
+  const minute = timed ? Math.floor(here.clock / 6e7) : 0;
+  const changed = draw("rows", [here.name, shown.view, shown.lines, shown.columns, minute], () => {
+    const last = timed ? [element("th", { scope: "col" }, "until")] : [];
+    const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...shown.columns.map((c) => element("th", { scope: "col" }, c)), ...last);
+    const body = shown.lines.map((line) => {
+      const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What of this row?" },
+        element("td", {}, badge(line.truth)), ...shown.columns.map((c) => element("td", {}, cell(line.row[c]))),
+        ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(line.deadline - here.clock)})`)] : []));
+      if (seen.size && !seen.has(key(line))) made.className = "new";
+      made.onclick = () => why(here.name, shown.view, line);
+      return made;
     });
-    const more = view.count > view.rows.length
-      ? [element("tr", {}, element("td", { class: "soft", colspan: String(view.columns.length || 1) }, `and ${view.count - view.rows.length} more`))] : [];
-    return [element("thead", {}, head), element("tbody", {}, ...body, ...more)];
+    if (!body.length) body.push(element("tr", {}, element("td", { class: "soft", colspan: String(shown.columns.length + 2) }, chosen.find || chosen.truth ? "no such row" : "no row yet")));
+    return [element("thead", {}, head), element("tbody", {}, ...body)];
   });
+  if (!changed) return;
+  seen = new Set(shown.lines.map(key));
+  const again = focused && [...document.querySelectorAll("#rows tr")].find((row) => row.dataset.key === focused);
+  if (again) again.focus();
+  const counted = chosen.truth ? shown.counts[chosen.truth] : Object.values(shown.counts).reduce((a, b) => a + b, 0);
+  $("more").hidden = shown.lines.length >= counted || chosen.show >= 1000 || shown.lines.length < chosen.show;
+  $("more").textContent = `show more (${many(counted - shown.lines.length)} are not shown)`;
 }
 
-function cell(column, value) {
+function cell(value) {
   if (value === null || value === undefined) return "?";
-  return typeof value === "number" && value > 1e6 ? moment(value) : String(value);
+  return typeof value === "number" && Math.abs(value) > 1e6 ? moment(value) : String(value);
 }
 
-async function outlook() {
-  const [name, view] = [chosen.widget, chosen.view];
-  if (!name || !view) return;
-  let said;
-  try { said = await ask("/live/outlook", { widget: name, view }); } catch (error) { said = { reason: error.message }; }
-  if (name !== chosen.widget || view !== chosen.view) return;
-  if (said.reason) {
-    $("outlook").replaceChildren(element("span", { class: "soft" }, `not decided: ${said.reason}`));
-    $("possible").replaceChildren();
-    return;
-  }
-  $("outlook").replaceChildren(badge(said.truth), said.possible ? `${said.possible} rows may still come` : "nothing more can come");
-  $("possible").replaceChildren(...(said.rows.length ? [element("details", {}, element("summary", {}, "rows that may still come"),
-    element("ul", { class: "scroll" }, ...said.rows.map((p) => element("li", {}, badge("possible"), words(p.row) || "a row", " needs ",
-      p.needs.map((n) => `${short(n.pattern)} from ${n.stream}`).join(", "),
-      p.deadline === undefined ? "" : element("strong", {}, ` until ${moment(p.deadline)}`)))))] : []));
+function words(row) {
+  return Object.entries(row).map(([k, v]) => `${k} ${cell(v)}`).join(", ");
 }
 
-async function why(name, view, row) {
-  $("why-head").textContent = `Why ${words(row)}?`;
-  $("why-said").replaceChildren("asking");
-  $("why").showModal();
-  let said;
-  try { said = await ask("/live/why", { widget: name, view, row: JSON.stringify(row) }); } catch (error) { said = { reason: error.message }; }
-  $("why-said").replaceChildren(...(said.reason ? [element("p", {}, said.reason)] : said.derivations.map((d) => {
-    const rows = d.map((m) => element("tr", {}, element("td", { title: m.pattern }, short(m.pattern)), element("td", { title: m.path }, short(m.path)), element("td", {}, moment(m.time)), element("td", {}, m.origin || "")));
-    const head = element("tr", {}, ...["pattern", "matched", "since", "came with"].map((h) => element("th", { scope: "col" }, h)));
-    return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-  })));
+function showChanges() {
+  const newest = state.changes.length ? state.changes[0].number : 0;
+  const before = Number($("changes").dataset.newest || newest);
+  draw("changes", newest, () => state.changes.length ? state.changes.map((c) =>
+    element("li", c.number > before ? { class: "new" } : {}, badge(c.op), element("strong", {}, c.view || ""), " ", words(c.row), " ", element("span", { class: "soft" }, moment(c.time))))
+    : [element("li", { class: "soft" }, "none yet")]);
+  $("changes").dataset.newest = String(newest);
 }
 
 function showStreams(here) {
   draw("streams", here.streams, () => {
-    const head = element("tr", {}, ...["stream", "", "messages", "kept", "dropped", "refused", "wanted"].map((h) => element("th", { scope: "col" }, h)));
-    return [element("thead", {}, head), element("tbody", {}, ...here.streams.map((s) => element("tr", {},
-      element("td", {}, s.name), element("td", {}, badge(s.state)), element("td", {}, String(s.messages)), element("td", {}, String(s.kept)),
-      element("td", {}, String(s.dropped)), element("td", {}, String(s.refused)), element("td", { title: s.wanted.join("\n") }, s.wanted.map(short).join("  ") || "–"))))];
+    const names = [["stream"], ["call"], ["rate", 1], ["messages", 1], ["kept", 1], ["dropped", 1], ["by filters"], ["refused", 1], ["wanted"]];
+    const head = element("tr", {}, ...names.map(([h, n]) => element("th", { scope: "col", class: n ? "number" : "" }, h)));
+    const body = here.streams.map((s) => {
+      const bar = element("span", { class: "share", title: "share that was dropped" }, element("i", {}));
+      bar.firstChild.style.width = `${s.messages ? Math.round(100 * s.dropped / s.messages) : 0}%`;
+      const number = (value) => element("td", { class: "number" }, many(value));
+      return element("tr", {}, element("td", {}, s.name), element("td", {}, badge(s.state)), element("td", { class: "number" }, `${s.rate}/s`), number(s.messages), number(s.kept),
+        number(s.dropped), element("td", {}, bar), number(s.refused), element("td", { class: "code", title: s.wanted.map(short).join("\n") }, s.wanted.map(short).join("  ") || "–"));
+    });
+    return [element("thead", {}, head), element("tbody", {}, ...body)];
   });
 }
 
-function svg(name, attributes, ...inside) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...inside);
-  return made;
+function showErrors() {
+  draw("errors", [state.letters, state.refused, state.lagging], () => {
+    const lagging = state.lagging.map((l) => element("li", {}, badge("lagging"), `${l.name} for ${Math.round(l.seconds)} s (${l.tries} tries): ${l.error}`));
+    const letters = state.letters.map((l) => element("li", { title: l.error }, element("span", { class: "badge error" }, l.code), element("strong", {}, l.stream), ` ${l.origin}: ${l.error.split("\n")[0]}`));
+    const more = state.refused > state.letters.length ? [element("li", { class: "soft" }, `${many(state.refused)} in all`)] : [];
+    return lagging.length + letters.length ? [...lagging, ...letters, ...more] : [element("li", { class: "soft" }, "none")];
+  });
 }
 
-function graph(widgets) {
-  const line = 26, left = [], middle = [], right = [], edges = [];
-  let y = 20;
-  for (const w of widgets) {
-    const height = Math.max(w.streams.length, w.views.length, 1) * line;
-    const centre = y + height / 2;
-    middle.push([w.name, centre]);
-    w.streams.forEach((s, i) => { const at = y + (i + 0.5) * height / w.streams.length; left.push([s.name, at, s.state]); edges.push([200, at, 290, centre]); });
-    w.views.forEach((v, i) => { const at = y + (i + 0.5) * height / w.views.length; right.push([`${v.name} ${v.count}`, at]); edges.push([430, centre, 520, at]); });
-    y += height + 24;
-  }
-  const made = svg("svg", { viewBox: `0 0 720 ${y}`, role: "img", "aria-label": "streams, widgets and views" });
-  for (const [x1, y1, x2, y2] of edges) made.append(svg("path", { class: "line", d: `M${x1} ${y1} C${x1 + 50} ${y1} ${x2 - 50} ${y2} ${x2} ${y2}` }));
-  for (const [name, at, kind] of left) made.append(svg("text", { x: 192, y: at + 4, "text-anchor": "end", class: kind === "open" ? "" : "soft" }, kind === "open" ? name : `${name} (${kind})`));
-  for (const [name, at] of middle) made.append(svg("rect", { class: "box", x: 290, y: at - 16, width: 140, height: 32, rx: 8 }), svg("text", { x: 360, y: at + 5, "text-anchor": "middle" }, name));
-  for (const [name, at] of right) made.append(svg("text", { x: 528, y: at + 4 }, name));
-  return made;
+async function why(name, view, line) {
+  const says = words(line.row) || "this row";
+  $("why-head").textContent = line.truth === "true" ? `Why ${says}?` : line.truth === "possible" ? `What may still bring ${says}?` : `Why never ${says}?`;
+  if (line.truth === "true") $("why-said").replaceChildren("asking");
+  else $("why-said").replaceChildren(...(line.truth === "possible" ? needs(line) : [element("p", {}, `Told at ${moment(line.time)}: from then on nothing that streams can bring makes this row come.`)]));
+  $("why").showModal();
+  if (line.truth !== "true") return;
+  let said;
+  try { said = await ask("/live/why", { widget: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
+  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? said.derivations.map(derivation) : [element("p", {}, "it is not there any more")]));
 }
 
-function sizes(here) {
-  const points = here.sizes, width = 600, height = 130;
-  const most = Math.max(1, ...points.map((p) => p[1])), last = points[points.length - 1], first = points[0];
-  const span = Math.max(1, last[0] - first[0]);
-  const path = points.map((p, i) => `${i ? "L" : "M"}${10 + (p[0] - first[0]) / span * (width - 20)} ${height - 25 - p[1] / most * (height - 45)}`).join(" ");
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "rows kept over time" },
-    svg("path", { class: "curve", d: path }),
-    svg("text", { x: 10, y: height - 6 }, `${here.state} rows kept, ${here.nodes} nodes; most ${most}`));
+function needs(line) {
+  const list = element("ul", {}, ...line.needs.map((n) => element("li", {}, element("span", { class: "code" }, short(n.pattern)), " from ", element("strong", {}, n.stream))));
+  return [element("p", {}, line.deadline === undefined ? "It needs, at any time:" : `It needs, by ${moment(line.deadline)}:`), list];
+}
+
+function derivation(matched) {
+  const rows = matched.map((m) => element("tr", {}, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, moment(m.time)), element("td", {}, m.origin || "the document")));
+  const head = element("tr", {}, ...["pattern", "matched", "since", "came with"].map((h) => element("th", { scope: "col" }, h)));
+  return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
 }
 
 async function tree() {
-  if (!chosen.widget) return;
-  const open = new Set([...document.querySelectorAll("#tree details[open]")].map((d) => d.dataset.path));
+  if (!chosen.widget || !state) return;
+  const open = new Map([...document.querySelectorAll("#tree details")].map((d) => [d.dataset.path, d.open]));
   let said;
   try { said = await ask("/live/tree", { widget: chosen.widget }); } catch { return; }
-  $("tree").replaceChildren(node(said.root, "", open, 0), ...(said.cut ? [element("p", { class: "soft" }, "and more")] : []));
+  draw("tree", [chosen.widget, said, widget() && widget().streams], () => [node(said.root, "", open, 0), ...(said.cut ? [element("p", { class: "soft" }, "and more")] : [])]);
 }
 
 function node(said, path, open, depth) {
@@ -208,18 +208,43 @@ function node(said, path, open, depth) {
   if (said.text !== undefined) return element("div", { class: "leaf" }, said.text);
   if (said.call !== undefined) {
     const stream = widget() && widget().streams.find((s) => s.name === said.call);
-    return element("div", { class: `leaf ${stream ? stream.state : "ended"}` }, `↳ ${said.call}`, stream ? ` (${stream.state}, ${stream.messages} messages)` : "");
+    const kind = stream ? stream.state : "ended";
+    return element("div", { class: `leaf call ${kind}` }, element("span", { class: `dot ${kind}` }), `↳ ${said.call} `,
+      element("span", { class: "soft" }, stream ? `${kind}, ${many(stream.messages)} messages, ${stream.rate}/s` : kind));
   }
   const title = `${said.name}${said.attributes.map(([k, v]) => ` ${k}="${v}"`).join("")}`;
   if (!said.below.length) return element("div", { class: "leaf" }, title);
   const here = `${path}/${title}`;
   const made = element("details", { "data-path": here }, element("summary", {}, title),
-    ...said.below.map((b, i) => node(b, `${here}[${i}]`, open, depth + 1)), ...(said.more ? [element("div", { class: "leaf soft" }, "…")] : []));
-  if (depth < 2 || open.has(here)) made.open = true;
+    ...said.below.map((b, i) => node(b, `${here}[${i}]`, open, depth + 1)), ...(said.more ? [element("div", { class: "leaf soft" }, "… and more")] : []));
+  made.open = open.has(here) ? open.get(here) : depth < 2;
   return made;
 }
 
+// Keys: arrows go through tabs and rows, Enter asks why, / finds. --------------------------------------
+
+function step(event, all, back, on) {
+  const at = all.indexOf(document.activeElement);
+  const to = event.key === on ? at + 1 : event.key === back ? at - 1 : event.key === "Home" ? 0 : event.key === "End" ? all.length - 1 : null;
+  if (at < 0 || to === null || !all[to]) return null;
+  event.preventDefault();
+  all[to].focus();
+  return all[to];
+}
+
+$("views").onkeydown = (event) => {
+  const to = step(event, [...$("views").children], "ArrowLeft", "ArrowRight");
+  if (to) to.click();
+};
+$("rows").onkeydown = (event) => {
+  if (event.key === "Enter" || event.key === " ") { event.preventDefault(); document.activeElement.click(); } else step(event, [...document.querySelectorAll("#rows tr[tabindex]")], "ArrowUp", "ArrowDown");
+};
+document.onkeydown = (event) => {
+  if (event.key === "/" && document.activeElement !== $("find") && !$("why").open) { event.preventDefault(); $("find").focus(); }
+};
+$("find").oninput = () => pick({ find: $("find").value, show: 100 });
+$("more").onclick = () => pick({ show: Math.min(1000, chosen.show + 300) });
 $("why-close").onclick = () => $("why").close();
-refresh().then(() => { outlook(); tree(); });
-setInterval(outlook, 3000);
-setInterval(tree, 5000);
+addEventListener("resize", () => state && wiring(state));
+refresh().then(tree);
+setInterval(tree, 3000);

@@ -64,6 +64,7 @@ class Extracted:
     refused: list[Refused] = field(default_factory=list)
     messages: int = 0
     kept: int = 0
+    streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
 
 
 @dataclass(slots=True)
@@ -108,6 +109,7 @@ class Extractor:
                 lanes[lane_of(message.source, message.stream)] = Lane(0, None, None, 0, True)
                 continue
             out.messages += 1
+            out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
                 self._take(message, out, seen)
             except AxlogError as error:
@@ -152,7 +154,9 @@ class Extractor:
                 out.items[unit_name, bucket][document].append(item)
             except KeyError:
                 out.items.setdefault((unit_name, bucket), {})[document] = [item]
-        out.kept += bool(parts)
+        if parts:
+            out.kept += 1
+            out.streams[stream][1] += 1
         known.messages += 1
         if action == "end":
             known.ended = time or 0
@@ -251,6 +255,7 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, by
         "refused": [one.plain() for one in extracted.refused],
         "messages": extracted.messages,
         "kept": extracted.kept,
+        "streams": extracted.streams,
     }
     yield ASIDE, 0, pack(aside)
 

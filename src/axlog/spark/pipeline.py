@@ -45,30 +45,43 @@ def run(
     once: bool = False,
     seconds: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_report: Callable[[str, BatchReport], None] | None = None,
+    outlook: int = 0,
+    quick: bool | None = None,
+    stopping: threading.Event | None = None,
 ) -> Progress:
-    """Run a pipeline on Spark until stopped, for so long, or (`once`) while there is input."""
+    """Run a pipeline on Spark until stopped, for so long, or (`once`) while there is input.
+
+    `on_report` is told each batch of each widget, with possible rows if an `outlook` is asked for;
+    `quick` starts sooner and runs a little slower, as `once` does by itself. Who runs it in a
+    thread ends it by `stopping`.
+    """
     refuse_systems(model)
     refuse_shared_sinks(model)
     model = model.located(model.directory.absolute())  # tasks run in other directories
     progress, started = Progress(), time.monotonic()
     settings = model.settings
     master = settings.master or (f"local[{settings.cores}]" if settings.cores else None)
-    spark = session(master, model.name or "axlog", quick=once, settings=settings.spark)
+    is_quick = once if quick is None else quick
+    spark = session(master, model.name or "axlog", quick=is_quick, settings=settings.spark)
     queries: list[Maintained] = []
     opened: list[OpenSink] = []
 
-    def report(told: BatchReport) -> None:
+    def report(widget: str, told: BatchReport) -> None:
         note(progress, told, time.monotonic() - started)
         if on_progress is not None:
             on_progress(progress)
+        if on_report is not None:
+            on_report(widget, told)
 
     try:
         for widget in model.widgets:
-            query, sinks = start_widget(spark, model, widget, once, report)
+            mine = partial(report, widget)
+            query, sinks = start_widget(spark, model, widget, once, mine, outlook)
             queries.append(query)
             opened += sinks
-        with _stopped_by_signals() as stopping:
-            _wait(queries, stopping, seconds)
+        with _stopped_by_signals(stopping or threading.Event()) as stopped:
+            _wait(queries, stopped, seconds)
     finally:
         for query in queries:
             query.stop()
@@ -90,7 +103,12 @@ def definition_of(model: PipelineModel, widget: str) -> Definition:
 
 
 def start_widget(
-    spark: Any, model: PipelineModel, widget: str, once: bool, report: Callable[[BatchReport], None]
+    spark: Any,
+    model: PipelineModel,
+    widget: str,
+    once: bool,
+    report: Callable[[BatchReport], None],
+    outlook: int = 0,
 ) -> tuple[Maintained, list[OpenSink]]:
     """Start one widget's query, its first rows delivered."""
     definition = definition_of(model, widget)
@@ -117,6 +135,7 @@ def start_widget(
         limit=settings.batch,
         dead_letters=deferred.refuse,
         report=report,
+        outlook=outlook,
         first=1,
         begin=lambda run: deferred.open(run, shapes, [] if many else first_rows(definition)),
     )
@@ -224,8 +243,7 @@ def note(progress: Progress, told: BatchReport, seconds: float) -> None:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    stopping = threading.Event()
+def _stopped_by_signals(stopping: threading.Event) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stopping
         return

@@ -24,6 +24,7 @@ from axlog.spark.bucket import Instance, told
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
 from axlog.spark.ordering import Hold
+from axlog.spark.outlooks import watcher_of
 from axlog.spark.packets import pack
 from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
@@ -70,11 +71,13 @@ class Maintaining(StatefulProcessor):
         documents: bool,
         hold: Hold,
         run: str,
+        outlook: int = 0,
     ) -> None:
         self._definition = json.dumps(definition.plain())
         self._shape = (cores, buckets, documents)
         self._hold = hold
         self._run = run
+        self._outlook = outlook
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
@@ -102,7 +105,10 @@ class Maintaining(StatefulProcessor):
         is_spread = self._plan.unit(unit).kind == "documents"
         said: list[dict[str, Any]] = []
         for name, packets in (by_document(bodies) if is_spread else {"": bodies}).items():
-            said.append(told(*keeper.batch(name, packets)))
+            outcome, instance, size = keeper.batch(name, packets)
+            said.append(told(outcome, instance, size))
+            if self._outlook and not is_spread:
+                said[-1]["outlook"] = watcher_of(instance, self._outlook).said()
         return pack(said)
 
     def close(self) -> None:

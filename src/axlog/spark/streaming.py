@@ -27,6 +27,7 @@ from axlog.spark.checkpoint import settle
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
 from axlog.spark.ordering import Hold
+from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
 from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
@@ -58,6 +59,8 @@ class BatchReport:
     waiting: int = 0
     state: int = 0  # bytes that the state store has of the buckets
     clock: int = 0
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
+    outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
 
     def plain(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -112,6 +115,7 @@ def maintain(
     name: str | None = None,
     first: int = 0,
     begin: Callable[[str], None] | None = None,
+    outlook: int = 0,
 ) -> Maintained:
     """Keep a widget's views over streams, and send their changes to sinks.
 
@@ -122,7 +126,8 @@ def maintain(
     document is an instance of its own. A message waits for a slower stream until that stream's
     source has been silent for `hold` seconds; 0 does not wait, and neither do documents nor
     DataFrames, of which nobody knows whether they are silent. Batches are numbered from `first`;
-    `begin` is told the run's name before the first one.
+    `begin` is told the run's name before the first one. With an `outlook` reports say which rows
+    may still come, and show so many of each bucket.
     """
     definition = widget if isinstance(widget, Definition) else Definition.of(widget)
     context: Any = spark.sparkContext
@@ -141,7 +146,7 @@ def maintain(
         for at, source in enumerate(given)
     ]
     packets = _extract(frames, definition, documents, cores, buckets, known["keys"])
-    changes = _keep(packets, definition, documents, cores, buckets, held)
+    changes = _keep(packets, definition, documents, cores, buckets, held, outlook)
     delivery = Delivery(sinks, dead_letters, report, first)
     writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
@@ -220,6 +225,7 @@ def _keep(
     cores: int,
     buckets: int | None,
     hold: Hold,
+    outlook: int,
 ) -> DataFrame:
     """The right half: engines in their buckets."""
     from uuid import uuid4
@@ -233,6 +239,7 @@ def _keep(
         documents=documents is not None,
         hold=hold,
         run=uuid4().hex,  # of this process: live engines of another are not trusted
+        outlook=outlook,
     )
     return packets.groupBy("bucket").transformWithState(
         statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Update", timeMode="None"
@@ -279,6 +286,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
     refused: dict[tuple[str, str, str], Refusal] = {}
+    outlooks: list[Any] = []
     for bucket, body in rows:
         said = unpack(body)
         for one in [said] if bucket == ASIDE else said:
@@ -289,7 +297,11 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             if bucket == ASIDE:
                 told.messages += one["messages"]
                 told.kept += one["kept"]
+                for stream, (messages, kept) in one["streams"].items():
+                    before = told.streams.get(stream, (0, 0))
+                    told.streams[stream] = (before[0] + messages, before[1] + kept)
                 continue
+            outlooks.append(one.get("outlook", {}))
             changes += read_changes(one["changes"])
             by_unit.setdefault(bucket.rsplit("/", 2)[0], []).append(one)
             told.rows += one["rows"]
@@ -299,6 +311,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
     for each in by_unit.values():
         # Every bucket of a unit speaks in every batch: the census goes to all of them.
         changes += read_changes(agreed(each))
+    told.outlooks = together(outlooks)
     told.changes = renumbered(changes, batch * BATCHES_APART)
     told.refused = [refused[key] for key in sorted(refused)]
     return told

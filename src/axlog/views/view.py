@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,12 @@ class View:
         with self._lock:
             self.refresh()
             return sorted(self.maintainer.rows(), key=_by_values)
+
+    def some(self, most: int) -> list[Row]:
+        """At most so many of the rows, in no order: a look at a large view without sorting it."""
+        with self._lock:
+            self.refresh()
+            return list(islice(self.maintainer.rows(), most))
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows())

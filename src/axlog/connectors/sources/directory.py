@@ -5,6 +5,9 @@ the position lists the files that are done; `order: name` promises that new name
 ones, and then the position is one name. Move files into the directory when they are complete: names
 that begin with `.` or end with `.tmp` or `.part` are passed over. A file is read once; what happens
 to it afterwards changes nothing.
+
+Under `sources` a directory feeds several streams: each directory in it is one, by its name. Their
+files are one sequence by their names, wherever they lie.
 """
 
 from __future__ import annotations
@@ -68,8 +71,6 @@ class DirectorySource:
     """The files of a directory as updates of one stream."""
 
     def __init__(self, options: DirectoryOptions, origin: Origin) -> None:
-        if origin.stream is None:
-            raise PipelineError("AX852", "a directory is the source of one stream")
         self.stream = origin.stream
         self.path = origin.path(options.path)
         self.options = options
@@ -84,7 +85,7 @@ class DirectorySource:
         refused: list[Refusal] = []
         waiting = self._waiting(place)
         for at, path in enumerate(waiting):
-            name = path.name
+            name = self._key(path)
             if place.file != name:
                 place.file, place.records = name, 0
             for read in self._continued(place, path):
@@ -109,17 +110,41 @@ class DirectorySource:
     def _waiting(self, place: _Place) -> list[Path]:
         """The files to take, in order; the one that is half read first."""
         try:
-            found = [self.path] if self.path.is_file() else list(self.path.iterdir())
+            found = self._listed()
         except OSError as error:
             raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
         last = max(place.done, default="") if self.options.order == "name" else None
         fresh = [
-            path
-            for path in found
-            if self._is_wanted(path)
-            and (path.name not in place.done if last is None else path.name > last)
+            (key != place.file, key, path)
+            for key, path in found
+            if (key not in place.done if last is None else key > last) and self._is_wanted(path)
         ]
-        return sorted(fresh, key=lambda path: (path.name != place.file, path.name))
+        return [path for _, _, path in sorted(fresh)]
+
+    def _listed(self) -> list[tuple[str, Path]]:
+        """The files with what orders them."""
+        if self.path.is_file():
+            return [(self.path.name, self.path)]
+        if self.stream is not None:
+            return [(path.name, path) for path in self.path.iterdir()]
+        first = max((key for key, _ in self._below()), default="")
+        # A file that is not seen in its directory may be older than one seen in the next: only up
+        # to what a first look saw is the second one complete.
+        return [(key, path) for key, path in self._below() if key <= first]
+
+    def _below(self) -> Iterator[tuple[str, Path]]:
+        for directory in sorted(self.path.iterdir()):
+            if directory.is_dir() and not directory.name.startswith("."):
+                for path in directory.iterdir():
+                    if not path.name.endswith(_UNFINISHED):
+                        yield self._key(path), path
+
+    def _key(self, path: Path) -> str:
+        """What orders a file: its name, and then the stream."""
+        return path.name if self.stream is not None else f"{path.name}/{path.parent.name}"
+
+    def _stream(self, path: Path) -> str:
+        return self.stream if self.stream is not None else path.parent.name
 
     def _is_wanted(self, path: Path) -> bool:
         if path == self.path:
@@ -141,12 +166,12 @@ class DirectorySource:
         return messages
 
     def _messages(self, path: Path) -> Iterator[StreamUpdate | Refusal]:
-        number = 0
+        number, stream = 0, self._stream(path)
         try:
             with path.open("rb") as file:
                 stored = path.stat().st_mtime
                 if self.label is None:
-                    yield self._message(file.read(DEFAULT_LIMITS.size + 1), path.name, stored)
+                    yield self._message(file.read(DEFAULT_LIMITS.size + 1), path, stored)
                     return
                 for element in split(file, self.label, name=path.name):
                     number += 1
@@ -155,22 +180,24 @@ class DirectorySource:
                     try:
                         at = self.timing.of(element, stored)
                     except AxlogError as error:
-                        yield Refusal(self.stream, content, origin, error.describe())
+                        yield Refusal(stream, content, origin, error.describe())
                     else:
-                        yield StreamUpdate(self.stream, "insert", content, at, origin)
+                        yield StreamUpdate(stream, "insert", content, at, origin)
         except OSError as error:
             raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
         except AxlogError as error:
             # What follows in the file cannot be told apart any more.
-            yield Refusal(self.stream, "", f"{path.name}#{number + 1}", error.describe())
+            yield Refusal(stream, "", f"{path.name}#{number + 1}", error.describe())
 
-    def _message(self, content: bytes, origin: str, stored: float) -> StreamUpdate | Refusal:
+    def _message(self, content: bytes, path: Path, stored: float) -> StreamUpdate | Refusal:
+        stream = self._stream(path)
+        origin = path.name if self.stream is not None else f"{stream}/{path.name}"
         try:
             element = parse(content, name=origin).root if self.timing.needs_element else None
             at = self.timing.of(element, stored)
         except AxlogError as error:
-            return Refusal(self.stream, content, origin, error.describe())
-        return StreamUpdate(self.stream, "insert", content, at, origin)
+            return Refusal(stream, content, origin, error.describe())
+        return StreamUpdate(stream, "insert", content, at, origin)
 
 
 def _expanded(record: str | None, origin: Origin) -> str | None:
@@ -191,4 +218,5 @@ DIRECTORY = SourceKind(
     DirectoryOptions,
     DirectorySource,
     "XML files of a directory, a message each, or one for every record element.",
+    names_streams=True,  # by the directories in it
 )

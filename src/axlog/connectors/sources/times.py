@@ -21,8 +21,10 @@ from axlog.errors import StreamError
 class TimeOptions(Options):
     """Options of sources whose messages are XML without an envelope."""
 
-    time: str | None = Field(
-        default=None, description="A path in the message to its time: @at, header/created."
+    time: str | list[str] | None = Field(
+        default=None,
+        description="A path in the message to its time: @at, header/created; or two, to a date"
+        " and a time of the day.",
     )
     clock: Literal["none", "file", "arrival"] = Field(
         default="none",
@@ -34,21 +36,22 @@ class Timing:
     """How one source times its messages."""
 
     def __init__(self, options: TimeOptions, origin: Origin) -> None:
-        self.path = (
-            None if options.time is None else MessagePath.parse(options.time, origin.namespaces)
-        )
+        given = [] if options.time is None else options.time
+        written = [given] if isinstance(given, str) else given
+        self.paths = [MessagePath.parse(path, origin.namespaces) for path in written]
         self.clock = options.clock
 
     @property
     def needs_element(self) -> bool:
         """Whether the message must be parsed for it."""
-        return self.path is not None
+        return bool(self.paths)
 
     def of(self, element: Element | None, stored: float | None) -> Time | None:
         """A message's time, given the message and the time that it was stored at."""
-        if self.path is not None:
-            found = None if element is None else self.path.value(element)
-            if found is None:
+        if self.paths:
+            parts = [] if element is None else [path.value(element) for path in self.paths]
+            found = "T".join(part for part in parts if part is not None)
+            if None in parts or not parts:
                 raise StreamError("AX409", "the message has no time where it should have one")
             microseconds(found)  # what is no time is refused here
             return found

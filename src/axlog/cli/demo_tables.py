@@ -1,0 +1,117 @@
+"""The supply chain in a terminal: its views as tables, from what the live page is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.columns import Columns
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:  # comes with the extra `server`
+    from axlog.server.observing import Observed
+
+PARTNERS = ("bank", "supplier", "plant", "shipper")
+_LINES, _CHANGES = 6, 8
+_STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bold red"}
+
+
+def tables(observed: Observed, says: str, address: str | None) -> Group:
+    """Everything for a terminal."""
+    from axlog.server.listing import Asked
+
+    state = observed.state(Asked("orders", "on_time", "possible", "", _LINES))
+    counts = _counts(state)
+    orders = next(one for one in state["widgets"] if one["name"] == "orders")
+    kept = ", ".join(f"{one['state']:,} {one['unit']}" for one in state["widgets"][:1])
+    messages = sum(s["messages"] for w in state["widgets"] for s in w["streams"])
+    head = Text.assemble(
+        ("the supply chain", "bold"),
+        f"  {_moment(orders['clock'])}  {messages:,} documents, {kept}; {says}",
+    )
+    if address:
+        head.append(f"\nlive page: {address}", style="cyan")
+    possible = None if state["shown"] is None else state["shown"]["counts"]["possible"]
+    parts = [
+        _orders(counts, possible),
+        _waited(counts),
+        _possible(state["shown"]),
+        _rows(observed, "orders", "invoiced_without_goods", "Invoices without goods"),
+        _rows(observed, "stock", "low_parts", "Parts below 20"),
+    ]
+    letters = f"{state['refused']} documents could not be taken" if state["refused"] else ""
+    return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
+
+
+def _counts(state: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Rows and nevers by view."""
+    return {v["name"]: (v["count"], v["never"]) for w in state["widgets"] for v in w["views"]}
+
+
+def _orders(counts: dict[str, tuple[int, int]], possible: int | None) -> Table:
+    table = Table("", "orders", title="Within 48 hours?", title_justify="left")
+    table.add_row("left on time", f"{counts['on_time'][0]:,}", style="green")
+    still = "?" if possible is None else f"{max(0, possible - 1):,}"  # one of them is: a new order
+    table.add_row("can still be on time", still, style="yellow")
+    table.add_row("never will be", f"{counts['on_time'][1]:,}", style="red")
+    table.add_row("left late", f"{counts['late'][0]:,}")
+    return table
+
+
+def _waited(counts: dict[str, tuple[int, int]]) -> Table:
+    table = Table("late orders waited for", "orders", title="Why late?", title_justify="left")
+    for partner in PARTNERS:
+        table.add_row(f"the {partner}", f"{counts[f'waited_for_{partner}'][0]:,}")
+    return table
+
+
+def _possible(shown: dict[str, Any] | None) -> Table:
+    table = Table("order", "until", title="Next deadlines", title_justify="left")
+    for line in () if shown is None else shown["lines"]:
+        if line["truth"] == "possible" and line["row"]["order"] is not None:
+            table.add_row(line["row"]["order"], _moment(line.get("deadline")))
+    return table
+
+
+def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
+    from axlog.server.listing import Asked
+
+    shown = observed.shown(Asked(widget, view, "true", "", _LINES))
+    columns = [] if shown is None else shown["columns"]
+    table = Table(*columns, title=title, title_justify="left")
+    for line in () if shown is None else shown["lines"]:
+        table.add_row(*(str(line["row"][column]) for column in columns))
+    return table
+
+
+def _changes(changes: list[dict[str, Any]]) -> Table:
+    table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
+    for change in changes[:_CHANGES]:
+        said = ", ".join(
+            f"{k} {_moment(v) if isinstance(v, int) else v}" for k, v in change["row"].items()
+        )
+        op = Text(change["op"], style=_STYLES.get(change["op"], ""))
+        table.add_row(op, change["view"], said, _moment(change["time"]))
+    return table
+
+
+def _moment(time: int | None) -> str:
+    if not time:
+        return ""
+    return datetime.fromtimestamp(time / 1e6, UTC).strftime("%a %d %b %H:%M")
+
+
+def summary(observed: Observed) -> str:
+    """What came of it, in a sentence."""
+    from axlog.server.listing import Asked
+
+    counts = _counts(observed.state(Asked()))
+    whom = ", ".join(f"{counts[f'waited_for_{name}'][0]} for the {name}" for name in PARTNERS)
+    return (
+        f"{counts['on_time'][0]} orders left on time, {counts['late'][0]} late (waited {whom}); "
+        f"{counts['on_time'][1]} were called as never on time, when that became certain; "
+        f"{counts['invoiced_without_goods'][0]} invoices without goods, "
+        f"{counts['low_parts'][0]} parts below 20"
+    )

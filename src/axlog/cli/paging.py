@@ -1,0 +1,93 @@
+"""The live page beside a run: served on this machine while the block runs, where the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from axlog.errors import ChannelError, SetupError
+
+if TYPE_CHECKING:  # starlette and uvicorn come with the extra `server`
+    from axlog.pipeline.embedded import Runner
+    from axlog.pipeline.model import PipelineModel
+    from axlog.server.observing import Observed
+    from axlog.server.reported import Reported
+
+PORT = 8040
+POSSIBLE = 50
+"""Possible rows that each bucket of a distributed run tells the page."""
+
+
+def observed(runner: Runner) -> Observed:
+    """A pipeline that runs in this process, for a page."""
+    from axlog.server.pipelines import observe_runner
+
+    return observe_runner(runner)
+
+
+@contextmanager
+def reported(
+    model: PipelineModel, engine: str
+) -> Iterator[tuple[Reported, Callable[[str, Any], None]]]:
+    """A pipeline that runs elsewhere, for a page, and what takes the report of a widget's batch."""
+    from axlog.pipeline.replaying import Replay
+    from axlog.server.reported import Outlook, Reported, Told
+
+    replay = Replay(model)
+    shown = Reported(model, engine, replay.plain)
+
+    def take(widget: str, told: Any) -> None:
+        outlooks = {
+            view: Outlook(one.count, one.rows, one.reason) for view, one in told.outlooks.items()
+        }
+        shown.take(
+            Told(widget, told.changes, told.refused, told.streams, told.state, told.clock, outlooks)
+        )
+
+    try:
+        yield shown, take
+    finally:
+        replay.close()
+
+
+@contextmanager
+def page(observed: Observed, port: int | None) -> Iterator[str]:
+    """Serve a page; without a port the usual one, or any that is free. Gives the address."""
+    from axlog.channels.naming import Channels
+    from axlog.server.application import Settings, make_application
+    from axlog.server.page import page_operations
+    from axlog.server.running import running
+
+    operations = page_operations(observed)
+    settings = Settings(port=PORT if port is None else port)
+    try:
+        started = running(make_application(Channels(), settings, operations), settings)
+        address = started.__enter__()
+    except ChannelError:
+        if port is not None:
+            raise
+        settings = Settings(port=0)
+        started = running(make_application(Channels(), settings, operations), settings)
+        address = started.__enter__()
+    try:
+        yield address
+    finally:
+        started.__exit__(None, None, None)
+
+
+def is_there() -> bool:
+    """Whether what serves the page is installed."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
+
+
+def need_server() -> None:
+    """Refuse to go on without it."""
+    if not is_there():
+        raise SetupError(
+            "AX901",
+            "the live page needs the server",
+            advice="pip install 'axlog[server]', or --no-page",
+        )

@@ -1,0 +1,122 @@
+"use strict";
+// What page.js draws with: elements, the system's graph, curves. Everything is put in as text.
+
+const $ = (id) => document.getElementById(id);
+
+function element(name, attributes = {}, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...inside);
+  return made;
+}
+
+function svg(name, attributes, ...inside) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...inside);
+  return made;
+}
+
+const drawn = {};
+function draw(id, key, make) {
+  // Draw a part again only if what it shows is different: focus and scrolling stay.
+  const said = JSON.stringify(key);
+  if (drawn[id] === said) return false;
+  drawn[id] = said;
+  $(id).replaceChildren(...make());
+  return true;
+}
+
+function badge(kind) {
+  return element("span", { class: `badge ${kind}` }, kind);
+}
+
+function many(number) {
+  return number === null || number === undefined ? "?" : number.toLocaleString("en");
+}
+
+function moment(us) {
+  if (us === null || us === undefined) return "";
+  const seconds = us / 1e6;
+  if (seconds > 1e8) return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
+  const day = Math.floor(seconds / 86400);
+  const clock = new Date((seconds - day * 86400) * 1000).toISOString().slice(11, 19);
+  return day ? `day ${day}, ${clock}` : clock;
+}
+
+function span(us) {
+  const minutes = Math.round(Math.abs(us) / 6e7);
+  const parts = minutes >= 2880 ? [Math.round(minutes / 1440), "d"] : minutes >= 120 ? [Math.round(minutes / 60), "h"] : minutes >= 2 ? [minutes, "min"] : [Math.round(Math.abs(us) / 1e6), "s"];
+  return us < 0 ? `${parts.join(" ")} ago` : `in ${parts.join(" ")}`;
+}
+
+function short(text) {
+  // Namespaces are long and say little on a page.
+  return text.replace(/Q?\{[^}]*\}/g, "");
+}
+
+// The system: a row for each widget, its streams on the left, its views on the right. ------------------
+
+function graph(state) {
+  const { sources, wires, sinks } = state.system;
+  return state.widgets.map((w) => {
+    const streams = w.streams.map((s) => {
+      const from = sources.filter((one) => one.widget === w.name && (one.stream === s.name || one.stream === null)).map((one) => one.says);
+      const fed = wires.filter((one) => one.to === w.name && one.stream === s.name).map((one) => `${one.from}.${one.view}`);
+      return element("div", { class: "port", "data-port": `${w.name}<${s.name}`, title: `${s.state}; ${s.messages} messages` },
+        element("span", { class: `dot ${s.state}` }), element("strong", {}, s.name),
+        element("span", { class: "soft" }, [...from, ...fed].join(", ")), element("span", { class: "n" }, s.state === "ended" || s.state === "unsubscribed" ? s.state : `${s.rate}/s`));
+    });
+    const views = w.views.map((v) => {
+      const to = sinks.filter((one) => one.views.some(([widget, view]) => widget === w.name && view === v.name)).map((one) => one.says);
+      return element("div", { class: "port", "data-port": `${w.name}>${v.name}` }, element("strong", {}, v.name),
+        element("span", { class: "soft" }, to.length ? `→ ${to.join(", ")}` : ""), ...(v.never ? [element("span", { class: "n never" }, `${many(v.never)} never`)] : []), element("span", { class: "n" }, many(v.count)));
+    });
+    const hub = element("div", { class: "hub", "data-port": w.name }, element("strong", {}, w.name),
+      element("span", { class: "soft" }, w.nodes === null ? "in buckets" : `${many(w.nodes)} nodes`), element("span", { class: "soft" }, `${many(w.state)} ${w.unit}`));
+    return element("div", { class: "node" }, element("div", { class: "ports" }, ...streams), hub, element("div", { class: "ports" }, ...views));
+  });
+}
+
+function wiring(state) {
+  // Lines between what is there: measured, so they are drawn after it, and again when it moves.
+  const box = $("graph").getBoundingClientRect();
+  const at = (port, side) => {
+    const found = $("graph").querySelector(`[data-port="${CSS.escape(port)}"]`);
+    if (!found) return null;
+    const r = found.getBoundingClientRect();
+    return [(side === "left" ? r.left : r.right) - box.left, r.top + r.height / 2 - box.top];
+  };
+  const made = svg("svg", { "aria-hidden": "true" });
+  const line = (from, to, kind) => {
+    if (!from || !to) return;
+    const bend = Math.max(24, Math.abs(to[0] - from[0]) / 2);
+    made.append(svg("path", { class: kind, d: `M${from[0]} ${from[1]} C${from[0] + bend} ${from[1]} ${to[0] - bend} ${to[1]} ${to[0]} ${to[1]}` }));
+  };
+  for (const w of state.widgets) {
+    for (const s of w.streams) if (s.state !== "ended" && s.state !== "unsubscribed") line(at(`${w.name}<${s.name}`, "right"), at(w.name, "left"), "line");
+    for (const v of w.views) line(at(w.name, "right"), at(`${w.name}>${v.name}`, "left"), "line");
+  }
+  for (const wire of state.system.wires) line(at(`${wire.from}>${wire.view}`, "right"), at(`${wire.to}<${wire.stream}`, "left"), "wire");
+  const old = $("graph").querySelector(":scope > svg");
+  if (old) old.remove();
+  $("graph").append(made);
+}
+
+// A size over time. --------------------------------------------------------------------------------
+
+function curve(points, says) {
+  const width = 420, height = 170, left = 8, right = 8, top = 16, bottom = 22;
+  const most = Math.max(1, ...points.map((p) => p[1])), first = points.length ? points[0][0] : 0, last = points.length ? points[points.length - 1][0] : 0;
+  const long = Math.max(1, last - first);
+  const x = (p) => (left + (p[0] - first) / long * (width - left - right)).toFixed(1);
+  const y = (p) => (height - bottom - p[1] / most * (height - top - bottom)).toFixed(1);
+  const path = points.map((p, i) => `${i ? "L" : "M"}${x(p)} ${y(p)}`).join("");
+  const floor = height - bottom;
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": says },
+    svg("path", { class: "axis", d: `M${left} ${floor}H${width - right}M${left} ${top}H${width - right}` }),
+    svg("text", { x: left, y: top - 4 }, many(most)),
+    svg("text", { x: width - right, y: height - 6, "text-anchor": "end" }, `${Math.round(long)} s`),
+    svg("text", { x: left, y: height - 6 }, says),
+    ...(points.length > 1 ? [svg("path", { class: "area", d: `${path}L${x(points[points.length - 1])} ${floor}L${x(points[0])} ${floor}Z` }), svg("path", { class: "curve", d: path })] : []));
+}

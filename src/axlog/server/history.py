@@ -1,0 +1,133 @@
+"""What a page remembers of a run: the newest changes, rows that never come, sizes, rates.
+
+All of it is bounded, whatever the run's length: the curve of a size has at most so many points, and
+where there are more every second one goes, so that it always shows the whole run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from axlog.connectors.protocol import Refusal
+from axlog.views.change import Change
+
+CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
+_OVER = 8.0
+"""Seconds over which rates are taken."""
+
+
+class History:
+    """The newest of what was heard."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._started = monotonic()
+        self._changes: deque[dict[str, Any]] = deque(maxlen=CHANGES)
+        self._count = 0
+        self._nevers: dict[tuple[str, str], deque[dict[str, Any]]] = {}
+        self._never_counts: dict[tuple[str, str], int] = {}
+        self._letters: deque[dict[str, str]] = deque(maxlen=LETTERS)
+        self._refused = 0
+        self._curves: dict[str, Curve] = {}
+        self._totals: dict[str, deque[tuple[float, int]]] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Since the history began."""
+        return monotonic() - self._started
+
+    def hear(self, widget: str, change: Change, view: str | None = None) -> None:
+        """Take a change; the view's name in its widget may be another than the change's."""
+        name = view or change.view or ""
+        said = {"widget": widget, "view": name, "time": change.time, **change.plain()}
+        with self._lock:
+            self._count += 1
+            self._changes.append({"number": self._count, **said})
+            if change.op == "never":
+                key = (widget, name)
+                self._nevers.setdefault(key, deque(maxlen=NEVERS)).append(said)
+                self._never_counts[key] = self._never_counts.get(key, 0) + 1
+
+    def refuse(self, refused: Refusal, code: str = "") -> None:
+        """Take a message that could not be taken."""
+        with self._lock:
+            self._refused += 1
+            error = refused.error.strip()
+            head = error.partition(" ")[0].strip("[]:")
+            is_code = head.startswith("AX") and head[2:].isdigit()
+            told = error.partition(" ")[2] if is_code else error
+            self._letters.append(
+                {
+                    "stream": refused.stream,
+                    "origin": refused.origin,
+                    "code": code or (head if is_code else "refused"),
+                    "error": told.strip()[:1000],
+                }
+            )
+
+    def changes(self) -> tuple[list[dict[str, Any]], int]:
+        """The newest changes, newest first, and how many there were."""
+        with self._lock:
+            return list(self._changes)[::-1], self._count
+
+    def nevers(self, widget: str, view: str) -> tuple[list[dict[str, Any]], int]:
+        """The newest rows that can never come, newest first, and how many there were."""
+        with self._lock:
+            found = self._nevers.get((widget, view), ())
+            return list(found)[::-1], self._never_counts.get((widget, view), 0)
+
+    def letters(self) -> tuple[list[dict[str, str]], int]:
+        """The newest dead letters, and how many there were."""
+        with self._lock:
+            return list(self._letters)[::-1], self._refused
+
+    def measure(self, name: str, size: int) -> None:
+        """Note a size of now."""
+        with self._lock:
+            self._curves.setdefault(name, Curve()).add(self.seconds, size)
+
+    def sizes(self, name: str) -> list[tuple[float, int]]:
+        """A size over time."""
+        with self._lock:
+            return list(self._curves[name].points) if name in self._curves else []
+
+    def rate(self, name: str, total: int) -> float:
+        """How much a total grows in a second, given its value of now."""
+        now = monotonic()
+        with self._lock:
+            points = self._totals.setdefault(name, deque())
+            if not points or now - points[-1][0] >= 0.5:
+                points.append((now, total))
+            while len(points) > 2 and now - points[0][0] > _OVER:
+                points.popleft()
+            then, before = points[0]
+        passed = now - then
+        return round((total - before) / passed, 1) if passed >= 0.5 else 0.0
+
+
+class Curve:
+    """A size over time in a bounded number of points."""
+
+    def __init__(self, interval: float = 0.9) -> None:
+        self.points: list[tuple[float, int]] = []
+        self._interval = interval
+
+    def add(self, at: float, size: int) -> None:
+        """Add a point, or move the last one where it is too near."""
+        points = self.points
+        if len(points) > 1 and at - points[-2][0] < self._interval:
+            points[-1] = (round(at, 1), size)
+            return
+        points.append((round(at, 1), size))
+        if len(points) > POINTS:
+            del points[1:-1:2]
+            self._interval *= 2
+
+
+def is_found(row: Mapping[str, Any], find: str) -> bool:
+    """Whether some value of a row has this text in it, in small letters or large."""
+    return not find or any(find in str(value).casefold() for value in row.values())

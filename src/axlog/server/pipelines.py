@@ -1,0 +1,81 @@
+"""A pipeline on the live page: its system's graph, and the embedded runner that keeps it.
+
+Of a widget with many documents only the first ones are shown, each as a widget of its own.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from axlog.pipeline.embedded import Runner
+from axlog.pipeline.model import PipelineModel, SourceModel
+from axlog.pipeline.opening import sink_plans
+from axlog.pipeline.replaying import Replay
+from axlog.pipeline.systems import wires_of
+from axlog.server.observing import Observer
+from axlog.widgets.widget import Widget
+
+DOCUMENTS = 20
+"""Documents of one widget that are shown."""
+
+
+def observe_runner(runner: Runner) -> Observer:
+    """An observer of a pipeline that runs in this process."""
+    observer = Observer(lambda: widgets_of(runner))
+    observer.system = system_of(runner.model)
+    observer.lagging = lambda: [
+        {"name": one.name, "error": one.error, "seconds": one.seconds, "tries": one.tries}
+        for one in list(runner.progress.lagging)
+    ]
+    runner.on_refused = observer.history.refuse
+    observer.replay = Replay(runner.model).plain
+    return observer
+
+
+def widgets_of(runner: Runner) -> dict[str, Widget]:
+    """The widgets of a runner by the names that the page gives them."""
+    found: dict[str, Widget] = {}
+    for name, instances in runner.instances.items():
+        for key, widget in islice(list(instances.widgets.items()), DOCUMENTS):
+            found[name if instances.is_single else f"{name} {key}"] = widget
+    return found
+
+
+def system_of(model: PipelineModel) -> dict[str, Any]:
+    """What is outside the widgets: sources, wires between them, sinks."""
+    sources: list[dict[str, str | None]] = []
+    for widget, written in model.widgets.items():
+        for stream, one in written.streams.items():
+            said = f"channel {one.channel}" if one.channel else _source(one.source)
+            if said is not None:
+                sources.append({"widget": widget, "stream": stream, "says": said})
+        sources += [{"widget": widget, "stream": None, "says": _source(s)} for s in written.sources]
+    wires = [
+        {"from": wire.origin, "view": wire.view.removeprefix(f"{wire.origin}."),
+         "to": wire.widget, "stream": wire.stream}
+        for wire in wires_of(model)
+    ]  # fmt: skip
+    names = {name.full: name for name in model.view_names()}
+    sinks = []
+    for plan in sink_plans(model):
+        views = [[names[v].widget, names[v].view] for v in plan.views if v in names]
+        sinks.append({"says": _sink(plan.name, plan.written.kind), "views": views})
+    for name, written in model.widgets.items():
+        for view, shown in written.views.items():
+            if shown.channel is not None:
+                sinks.append({"says": f"channel {shown.channel}", "views": [[name, view]]})
+    return {"sources": sources, "wires": wires, "sinks": sinks}
+
+
+def _source(written: SourceModel | None) -> str | None:
+    """A source in a few words; nothing of its options that may be secret."""
+    if written is None:
+        return None
+    given = written.written
+    where = next((given[key] for key in ("path", "topic") if isinstance(given.get(key), str)), "")
+    return f"{written.kind} {where}".strip()
+
+
+def _sink(name: str, kind: str) -> str:
+    return kind if "/" in name or name == kind else f"{name} ({kind})"
