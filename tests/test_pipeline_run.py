@@ -380,6 +380,31 @@ def test_a_source_that_vanishes_lags_and_comes_back(tmp_path: Path) -> None:
         run(durable(tmp_path, sources=[{"kind": "jsonl", "path": "absent/in.jsonl"}]), once=True)
 
 
+def test_deadlines_pass_while_nothing_comes(tmp_path: Path) -> None:
+    """With the wall clock a row turns never by itself, and a restart has heard of it."""
+    order = {"stream": "orders", "at": time.time(), "insert": "<order><oid>7</oid>"
+             "<client>INRIA</client><details><computer/></details></order>"}  # fmt: skip
+    soon = orders.ON_TIME.replace("50000", "1")
+    model = durable(
+        tmp_path,
+        sources=[{"kind": "memory", "updates": [order]}],
+        facts=list(orders.KEYS),
+        views={"soon": {"query": soon, "sinks": [{"kind": "memory"}]}},
+        settings={"clock": "wall", "hold": 0.1, "trigger": 0.02, "checkpoint": "state"},
+    )
+    runner = Runner(model)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    _until(lambda: runner.progress.never == 1)
+    runner.stop()
+    thread.join()
+    runner.close()
+    assert [(c.op, c.row["x"]) for c in sink_of(runner).changes] == [("never", "7")]
+    again = ran(model)
+    assert (again.progress.never, again.progress.messages) == (1, 1)
+    assert sink_of(again).changes == []
+
+
 def _until(holds: Any, seconds: float = 20.0) -> None:
     end = time.monotonic() + seconds
     while not holds():

@@ -11,20 +11,20 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axlog.errors import PipelineError
 from axlog.spark import state as keeping
 from axlog.spark.bucket import Instance
-from axlog.spark.bucket import told as said_of
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
 from axlog.spark.ordering import Order, Packet, lane_of
-from axlog.spark.packets import pack, unpack
+from axlog.spark.packets import unpack
 from axlog.spark.plan import SparkPlan, make_plan
-from axlog.spark.state import Keeper, by_document, forget_live
+from axlog.spark.state import Keeper, forget_live, speak
 from axlog.spark.streaming import gather_batch
+from axlog.spark.tuning import Tuning, tuned_at
 from axlog.views.change import Change
 from axlog.views.netting import net
 from axlog.widgets.widget import Widget
@@ -99,29 +99,40 @@ def run(
     hold: int | None = 0,
     key: str | None = None,
     forgets: Random | None = None,
+    place: str | None = None,
+    kept: list[int] | None = None,
 ) -> tuple[list[list[Change]], list[str]]:
-    """What a plan makes of batches, without Spark."""
+    """What a plan makes of batches, without Spark; tuned with a place for that."""
     extractor = Extractor(definition, plan, key)
+    tuning = None if place is None else Tuning(plan, place)
     stores: dict[tuple[str, int], Memory] = {}
     told: list[list[Change]] = []
     refused: list[str] = []
-    for batch in batches:
+    for number, batch in enumerate(batches):
+        if place is not None:
+            extractor.tune(tuned_at(place, number))
         inbox: dict[tuple[str, int], list[bytes]] = {}
         for partition in batch:
             for unit, bucket, body in packed(extractor.extract(partition), plan):
                 if unit == ASIDE:
                     refused += [one[2] for one in unpack(body)["refused"]]
+                    if kept is not None:
+                        kept.append(unpack(body)["kept"])
                 else:
                     inbox.setdefault((unit, bucket), []).append(body)
         rows: list[tuple[str, bytes]] = []
         for (unit, bucket), bodies in inbox.items():
             chosen = plan.unit(unit)
             made = partial(Instance, definition, chosen, bucket, hold)
-            keeper = Keeper(stores.setdefault((unit, bucket), Memory()), f"{unit} {bucket}", made)
-            spread = by_document(bodies) if chosen.kind == "documents" else {"": bodies}
-            said = [said_of(*keeper.batch(name, packets)) for name, packets in spread.items()]
-            rows.append((f"{unit}/{bucket}/0", pack(said)))
+            store = stores.setdefault((unit, bucket), Memory())
+            times = chosen.kind == "documents"
+            keeper = Keeper(store, f"{unit} {bucket}", made, times, times)
+            rows.append(
+                (f"{unit}/{bucket}/0", speak(keeper, chosen, bodies, 0, tuning is not None).body)
+            )
         report = gather_batch(len(told), rows)
+        if tuning is not None:
+            tuning.hear(number, report.claims)
         refused += [one.origin for one in report.refused]
         told.append(report.changes)
         if forgets is not None and forgets.random() < 0.5:
@@ -279,6 +290,49 @@ def test_the_order_monitor_with_snapshots(monkeypatch: pytest.MonkeyPatch) -> No
     assert not refused
 
 
+DELETING = SHOP.replace('stream="b"', 'stream="b" deletes="yes"')
+
+
+@pytest.mark.parametrize("spread", [False, True])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 10_000))
+def test_engines_that_keep_nodes_go_on_from_snapshots(
+    monkeypatch: pytest.MonkeyPatch, spread: bool, seed: int
+) -> None:
+    """With a snapshot after every batch and no live engine, the changes are those without."""
+    random = Random(seed)
+    views = random.sample(["join", "path", "not", "content", "cross"], 3)
+    definition = definition_of(*views, document=random.choice([SHOP, DELETING]))
+    messages = updates(random, 40, documents=3 if spread else 1)
+    if "deletes" in definition.document:
+        messages = [
+            m._replace(action="delete", content=b'match /item[k/"k1"]') if not n % 9 else m
+            for n, m in enumerate(messages)
+            if n % 9 or m.stream == "b"
+        ]
+    parts = list(cut(random, messages, 6))
+    plan = make_plan(definition, documents=spread)
+    key = "k" if spread else None
+    expected = run(definition, plan, parts, key=key)
+    saved: list[Any] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(keeping, "SMALLEST_LOG", 1)
+        patched.setattr(keeping, "LONGEST_LOG", 0)
+        state = Instance.state
+
+        def noted(self: Instance) -> Any:
+            saved.append(state(self))
+            return saved[-1]
+
+        patched.setattr(Instance, "state", noted)
+        found = run(definition, plan, parts, key=key, forgets=Random(seed))
+    assert [plain(one) for one in found[0]] == [plain(one) for one in expected[0]]
+    assert found[1] == expected[1]
+    if "content" in views:
+        assert any(one and "parts" in one for one in saved)
+        assert None not in saved
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_on_time_orders_turn_never_and_their_state_goes(
     monkeypatch: pytest.MonkeyPatch, ends: bool
@@ -326,10 +380,10 @@ def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:
 
     keeper.batch("", [body("a", 1)])
     before = Memory(store)
-    first, _, _ = keeper.batch("", [body("b", 2)])
+    first, _ = keeper.batch("", [body("b", 2)])
     store.clear()
     store.update(before)  # the attempt came to nothing; the live engine has it
-    second, _, _ = keeper.batch("", [body("b", 2)])
+    second, _ = keeper.batch("", [body("b", 2)])
     assert plain(first.changes) == plain(second.changes) != Counter()
     forget_live()
 
@@ -350,7 +404,7 @@ def test_a_live_engine_that_is_behind_catches_up() -> None:
     here, there = Keeper(store, "here", make), Keeper(store, "there", make)
     here.batch("", [body("a", 1)])
     there.batch("", [body("a", 2)])
-    outcome, _, _ = here.batch("", [body("b", 3)])
+    outcome, _ = here.batch("", [body("b", 3)])
     assert len(made) == 2
     assert [change.op for change in outcome.changes] == ["insert"]
     assert outcome.changes[0].row.count == 2

@@ -15,12 +15,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.test_spark_bucket import SHOP, VIEWS, by_widget, definition_of, plain, updates
+from tests.test_spark_bucket import VIEWS, by_widget, definition_of, plain, updates
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Refusal
 from axlog.connectors.sources.memory import MemorySource
-from axlog.errors import PipelineError
 from axlog.pipeline import embedded
 from axlog.pipeline.reading import load
 from axlog.spark import maintain
@@ -126,17 +125,6 @@ def state_after(changes: Sequence[Change]) -> Counter[str]:
                 key = json.dumps([change.view, row.plain()], sort_keys=True)
                 rows[key] += -1 if change.op == "delete" else sign
     return +rows
-
-
-def test_a_checkpoint_that_does_not_fit_is_refused(spark: Any, tmp_path: Path) -> None:
-    place = str(tmp_path / "checkpoint")
-    run(spark, definition_of("path"), [], Collecting(), checkpoint=place)
-    changed = Definition(SHOP, {"path": (VIEWS["join"], None), "join": (VIEWS["join"], None)})
-    with pytest.raises(PipelineError) as refused:
-        run(spark, changed, [], Collecting(), checkpoint=place)
-    assert refused.value.code == "AX855"
-    assert "the view 'join' is new" in str(refused.value)
-    assert "the view 'path' has changed" in str(refused.value)
 
 
 def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path) -> None:

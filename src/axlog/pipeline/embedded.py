@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.protocol import Position, Refusal, Source
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.pipeline.checkpoint import Checkpoint, Input
 from axlog.pipeline.fitting import Fit, fingerprint, fit
-from axlog.pipeline.instances import Instances
+from axlog.pipeline.instances import TIME, Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import (
     OpenSink,
@@ -47,6 +48,8 @@ _SHORTEST, _LONGEST = 0.2, 30.0
 _COMMIT_EVERY = 20
 _COUNTED = ("messages", "refused", "rows", "never", "changes")
 """What of the progress goes on after a restart."""
+_DEADLINES = 0.25
+"""Seconds between two looks at deadlines, where time passes by itself."""
 _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
 
@@ -150,6 +153,8 @@ class Runner:
         self._needed = {view for sink in self.sinks for view in sink.views}
         plans = list(source_plans(model, channels))
         self._widget_of = {plan.name: plan.widget for plan in plans}
+        self._widget_of |= {f"{name}/clock": name for name in model.widgets}
+        self._looked = 0.0
         self._lanes = {
             name: Lanes([p.name for p in plans if p.widget == name], model.settings.hold)
             for name in model.widgets
@@ -302,10 +307,26 @@ class Runner:
         inputs: list[Input] = []
         for lanes in self._lanes.values():
             inputs += lanes.release(most - len(inputs), now, waits=not self.once)
+        if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
+            self._looked = now
+            inputs += self._passed(time.time() - self.model.settings.hold)
         if not inputs and not self._refused:
             return came > 0
         self._take(inputs)
         return True
+
+    def _passed(self, wall: float) -> Iterator[Input]:
+        """That time has passed, for the widgets in which a deadline has: after what came before.
+
+        What waits for a slower stream has still to come: time passes behind it.
+        """
+        for name, one in self.instances.items():
+            waiting = [each.effective for each in self._lanes[name].inputs()]
+            passed = min([round(wall * 1e6), *waiting])
+            due = one.due
+            if due is not None and due < passed:
+                origin = f"{name}/clock"
+                yield Input(origin, StreamUpdate("", TIME, "", None, origin), passed, passed)
 
     def _take(self, inputs: list[Input]) -> None:
         """One batch: decided, fed, delivered."""
@@ -402,7 +423,7 @@ class Runner:
     def _count(
         self, inputs: Sequence[Input], changes: Sequence[Change], refused: Sequence[Refusal]
     ) -> None:
-        self.progress.messages += len(inputs)
+        self.progress.messages += sum(one.update.action != TIME for one in inputs)
         self.progress.refused += len(refused)
         self.progress.count(changes)
         if self.on_refused is not None:

@@ -31,6 +31,9 @@ from axlog.views.change import Change, Row
 from axlog.widgets.restoring import load_parts, snapshot_parts
 from axlog.widgets.widget import Widget
 
+TIME = "time"
+"""The action of an input that no stream brings: time has passed (`settings: {clock: wall}`)."""
+
 
 class Instances:
     """One widget of the file, in one or many documents."""
@@ -106,6 +109,12 @@ class Instances:
             widget.tune()
         return True
 
+    @property
+    def due(self) -> int | None:
+        """The time after which some match under way can no longer be completed; None: never."""
+        found = [widget._streaming.next_deadline() for widget in self._widgets.values()]
+        return min((each for each in found if each is not None), default=None)
+
     # Feeding --------------------------------------------------------------------------------------
 
     def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
@@ -116,6 +125,10 @@ class Instances:
             for one in inputs:
                 update = _timed(one)
                 try:
+                    if update.action == TIME:
+                        self.clock = max(self.clock, one.at or 0)
+                        self._pass_time(batches, entered)
+                        continue
                     for key, widget in self._meant(update):
                         if key not in entered:
                             entered.add(key)
@@ -126,7 +139,8 @@ class Instances:
                     refused.append(
                         Refusal(update.stream, update.content, update.origin, error.describe())
                     )
-            self._pass_time(batches, entered)
+            if self._key is not None:
+                self._pass_time(batches, entered)
         self.refused += len(refused)
         collected, self._collected = self._collected, []
         return collected, refused
@@ -163,8 +177,6 @@ class Instances:
 
     def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
         """Tell every document the latest time; what that makes impossible is told."""
-        if self._key is None:
-            return
         for key, widget in self._widgets.items():
             if widget.clock < self.clock:
                 if key not in entered:

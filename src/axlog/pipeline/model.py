@@ -185,6 +185,10 @@ class Settings(WidgetSettings):
     hold: Seconds = Field(
         default=2.0, ge=0, description="At most so long are messages held back for a slower stream."
     )
+    clock: Literal["messages", "wall"] = Field(
+        default="messages",
+        description="Whose time it is: that of messages alone, or the machine's, `hold` behind it.",
+    )
     checkpoint: str | None = Field(
         default=None, description="Directory of the run's state; without it a restart starts anew."
     )

@@ -5,8 +5,9 @@ messages are never seen: what the matchers found travels instead and is applied 
 For whole messages it is the widget itself. A batch goes in as packets and comes out as net changes,
 updates that were refused, and counts.
 
-State: `state()` is plain data from which `restore` goes on, or None where the widget has become
-nodes that only a replay makes again; a log of batches does for those (`state.py`).
+State: `state()` is plain data from which `restore` goes on: the rows of joins and views where
+messages become no nodes, and else the document with them (`widgets/restoring.py`). None where
+neither says all; a log of batches does for those (`state.py`).
 
 A row whose key is not known can never come only if no bucket can bring it: each says what it knows
 (`voided`), now and since the start, and who puts the batch together tells it when all agree.
@@ -18,11 +19,13 @@ in order, restricted to the rows whose key belongs to the bucket.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import groupby
 from operator import itemgetter
+from time import monotonic
 from typing import Any, TypeAlias
 
 from axlog.channels.updates import StreamUpdate
@@ -43,13 +46,18 @@ from axlog.spark.ordering import (
     Order,
     Packet,
 )
-from axlog.spark.plan import Unit
+from axlog.spark.plan import Unit, may_delete
 from axlog.views.change import Change
 from axlog.views.counting.waiting import Waiting
 from axlog.views.netting import net
+from axlog.widgets.restoring import load_parts, snapshot_parts
 from axlog.widgets.widget import Widget
 
 Shape: TypeAlias = tuple[Any, ...]
+Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
+"""By stream, the numbers of the relations that it is still wanted for, and their patterns."""
+TUNE_EVERY = 16
+"""Batches between two looks at what streams are still wanted for."""
 _NOTHING: Bag = {}
 
 
@@ -85,17 +93,28 @@ class Instance:
         self.unit = unit
         self.bucket = bucket
         self.document = document
-        keep = "needed" if unit.kind == "bindings" else "all"
-        self.widget = definition.widget(unit.views, keep)
+        self._definition = definition
+        self.widget = _widget(definition, unit)
         self.order = Order(*_streams(self.widget), hold)
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
+        self._since, self._again = 0, 0.0
+        self._claimed: Claim | None = None
         self._heard: list[Change] = []
+        self._listen()
+
+    def _listen(self) -> None:
         for view in self.widget.views.values():
             view.listen(self._heard.append)
+
+    def begin(self) -> None:
+        """Tell the rows that the document has at once, with the first batch."""
+        self.rows = 0
+        for name, view in self.widget.views.items():
+            self._heard += [Change("insert", row, view=name) for row in view.rows()]
 
     def batch(self, packets: Sequence[Packet]) -> Outcome:
         """Apply what can be applied now; the net changes."""
@@ -121,6 +140,51 @@ class Instance:
         outcome.voided = [change for change in heard if self._is_void(change)]
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         return outcome
+
+    # Time -----------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> int | None:
+        """The time after which something is to be done here though nothing comes; None: never.
+
+        A deadline has passed when the clock is behind it; a message that is held back goes at its
+        own time.
+        """
+        limits = [item[TIME] - 1 for item in self.order.pending[:1]]
+        deadline = self.widget._streaming.next_deadline()
+        return min([*limits, *(() if deadline is None else (deadline,))], default=None)
+
+    @property
+    def may_void(self) -> bool:
+        """Whether time alone can rule out a row without a key, of which all buckets must speak."""
+        key = self.unit.key
+        return key is not None and any(
+            waiting.pair.both_until is not None
+            or any(key not in side.columns for side in waiting.pair.sides)
+            for waiting in self._waitings()
+        )
+
+    # Tuning ---------------------------------------------------------------------------------------
+
+    def tune(self) -> Claim | None:
+        """What streams are wanted for from now on, if it is time to look; None: as before."""
+        self._since += 1
+        if self.unit.kind != "bindings" or self._since < TUNE_EVERY or monotonic() < self._again:
+            return None
+        self._since = 0
+        report = self.widget.tune()
+        self._again = monotonic() + 20 * report.seconds  # beside maintenance, not instead of it
+        streaming = self.widget._streaming
+        claim: Claim = {}
+        for stream, shapes in self._shapes.items():
+            wanted = self._numbers(stream) if streaming.plan(stream) else list(range(len(shapes)))
+            if -1 in wanted:
+                return None
+            claim[stream] = (sorted(set(wanted)), list(streaming.patterns(stream)))
+        if claim == self._claimed:
+            return None
+        self._claimed = claim
+        return claim
 
     # Applying -------------------------------------------------------------------------------------
 
@@ -209,18 +273,27 @@ class Instance:
 
     def state(self) -> dict[str, Any] | None:
         """Everything needed to go on, for JSON; None where only a replay can."""
-        tree = self.widget.document.tree
-        if tree.version != self._first_version + len(self._ended):
-            return None  # something became nodes
-        if any(self.widget._streaming.plan(stream) is None for stream in tree.calls()):
-            return None
-        return {
-            "order": self.order.state(),
-            "ended": self._ended,
-            "voided": list(self.voided),
-            "engine": self.widget._streaming.state(),
-            "seen": [_plain_seen(waiting.seen) for waiting in self._waitings()],
-        }
+        said = {"order": self.order.state(), "ended": self._ended, "voided": list(self.voided)}
+        if self._has_no_nodes():
+            return {**said, "engine": self.widget._streaming.state()}
+        parts = self._parts()
+        return None if parts is None else {**said, "parts": parts}
+
+    def _has_no_nodes(self) -> bool:
+        """Whether messages have left nothing but rows behind."""
+        tree, streaming = self.widget.document.tree, self.widget._streaming
+        if streaming.keeps or tree.version != self._first_version + len(self._ended):
+            return False
+        return all(streaming.plan(stream) is not None for stream in tree.calls())
+
+    def _parts(self) -> dict[str, bytes] | None:
+        """The document and all that is kept with it."""
+        waitings = self._waitings()
+        is_keyed = any(side.key for waiting in waitings for side in waiting.pair.sides)
+        if is_keyed or (waitings and self.widget.document.forgotten):
+            return None  # what joins know of keys and of what was dropped is not in the document
+        parts = snapshot_parts(self.widget, self._definition.settings(), {})
+        return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
     def _waitings(self) -> list[Waiting]:
         self.widget._collector.refresh()
@@ -229,16 +302,35 @@ class Instance:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; this instance is fresh."""
         self.order.restore(state["order"])
-        for stream in state["ended"]:
-            self.widget.end(stream)
         self._ended = list(state["ended"])
         self.voided = dict.fromkeys(state["voided"])
-        self._heard.clear()
-        self.widget._streaming.restore(_tuples(state["engine"]))
-        for waiting, seen in zip(self._waitings(), state["seen"], strict=True):
-            waiting.restart(_tuples(seen))
+        if "parts" in state:
+            self._load(state["parts"])
+        else:
+            for stream in self._ended:
+                self.widget.end(stream)
+            self.widget._streaming.restore(_tuples(state["engine"]))
         self._heard.clear()
         self.rows = self._count()
+
+    def _load(self, written: Mapping[str, bytes]) -> None:
+        """Take the document of a snapshot in place of the fresh one; views may have gone since."""
+        parts = {name: zlib.decompress(data) for name, data in written.items()}
+        self.widget = load_parts(parts, 0).widget
+        for name in set(self.widget.views) - set(self.unit.views):
+            self.widget.document.forget(name)
+        self._listen()
+
+
+def _widget(definition: Definition, unit: Unit) -> Widget:
+    """The engine of a unit: without what it was fed, where no view can need that."""
+    if unit.kind == "bindings":
+        return definition.widget(unit.views, "needed")
+    made = definition.widget(unit.views, "needed")
+    streams = made.document.tree.calls()
+    if any(made._streaming.plan(s) is None or may_delete(made, s) for s in streams):
+        return definition.widget(unit.views, "all")
+    return made
 
 
 def _shapes(widget: Widget, stream: str) -> list[Shape]:
@@ -268,10 +360,6 @@ def _streams(widget: Widget) -> tuple[tuple[str, ...], dict[str, str]]:
     tree = widget.document.tree
     calls = {stream: tree.call(node) for stream, node in tree.calls().items()}
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
-
-
-def _plain_seen(seen: Iterable[set[str] | None]) -> list[list[str]]:
-    return [sorted(values or ()) for values in seen]
 
 
 def _tuples(plain: Any) -> Any:
@@ -313,25 +401,28 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
     ]
 
 
-def told(outcome: Outcome, instance: Instance, size: int) -> dict[str, Any]:
-    """What one instance says of a batch, for JSON; `size` is what the store has of it."""
+def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> dict[str, Any]:
+    """What one instance says of a batch, as plain data."""
     return {
+        "claim": claim,
         "changes": [plain_change(change, instance.document) for change in outcome.changes],
         "refused": [one.plain() for one in outcome.refused],
         "void": [plain_change(change) for change in outcome.voided],
         "voided": list(instance.voided),
-        "rows": instance.rows,
-        "state": size,
-        "waiting": len(instance.order.pending),
+        "buckets": instance.unit.buckets,
         "clock": instance.order.clock,
     }
 
 
 def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """The rows without a key that all buckets of a unit rule out, and one of them only now."""
+    """The rows without a key that all buckets of a unit rule out, and one of them only now.
+
+    Where some have not spoken nothing is agreed on: time passes for all of them together wherever
+    such rows are (`Instance.may_void`).
+    """
     fresh = {json.dumps(change[:4]): change for one in each for change in one["void"]}
     for key, change in fresh.items():
-        if all(key in one["voided"] for one in each):
+        if len(each) == each[0]["buckets"] and all(key in one["voided"] for one in each):
             yield change
 
 

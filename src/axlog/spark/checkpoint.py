@@ -2,8 +2,9 @@
 
 It stands as `axlog.json` beside Spark's own files. A query that does not fit its checkpoint is
 refused before it starts, saying what changed: engines are made from the definition, and state of
-another one would be nonsense. Views that are added would lack what came before them; a new
-checkpoint replays the sources from their beginning.
+another one would be nonsense. Views may come and go: one that is new gets engines of its own, which
+are filled with what the sources have brought so far (`filling.py`); the state of one that is gone
+is dropped in the next batch.
 
 Paths with a scheme (`hdfs:`, `s3a:`, `file:`) go through Hadoop's file systems, as Spark's own do.
 """
@@ -11,7 +12,8 @@ Paths with a scheme (`hdfs:`, `s3a:`, `file:`) go through Hadoop's file systems,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,75 +21,163 @@ from uuid import uuid4
 from axlog.errors import PipelineError
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
-from axlog.spark.plan import SparkPlan
+from axlog.spark.plan import SparkPlan, Unit, make_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 2
+_FORM = 3
 _SALTS = 64
+ANEW = (
+    "name a new checkpoint: the sources are read again from their beginning, so views that are new"
+    " are filled; or put back what it was made for"
+)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a query goes by from its start on."""
+
+    run: str
+    definition: Definition
+    plan: SparkPlan
+    keys: Mapping[str, str]  # of buckets: `unit/number`
+    mark: str = ""  # of the start that last brought or dropped views
+    fills: Mapping[str, str] = field(default_factory=dict)  # by unit: where its past input lies
+    gone: tuple[str, ...] = ()  # keys of buckets that are no more
+
+
+Fill = Callable[[Settled, tuple[Unit, ...]], Mapping[str, str]]
+"""Fills new units with what came before them; where each one's packets lie."""
 
 
 def settle(
     spark: SparkSession,
     place: str,
     definition: Definition,
-    plan: SparkPlan,
     rest: Mapping[str, Any],
-) -> dict[str, Any]:
+    fill: Fill,
+) -> Settled:
     """What is written at a checkpoint: as it was found, if it fits, or newly made.
 
-    `rest` is what else must stay the same from run to run.
+    `rest` is what else must stay the same from run to run: cores, buckets and documents too.
     """
-    wanted = {
-        "form": _FORM,
-        "definition": definition.plain(),
-        "units": {u.name: [u.kind, u.buckets, u.key, list(u.views)] for u in plan.units},
-        **rest,
-    }
     found = _read(spark, place)
     if found is not None:
-        known = json.loads(found)
-        changed = list(differences(known, json.loads(json.dumps(wanted))))
-        if changed:
-            raise PipelineError(
-                "AX855",
-                f"the checkpoint {place} was made for another pipeline: {'; '.join(changed)}",
-                advice="name a new checkpoint: the sources are read again from their beginning, "
-                "so views that are new are filled; or put back what it was made for",
-            )
-        return dict(known)
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    wanted |= {"run": uuid4().hex, "keys": _keys(spark, plan, partitions)}
-    _write(spark, place, json.dumps(wanted, indent=1))
-    return wanted
+        return _taken_up(spark, place, definition, rest, json.loads(found), fill)
+    plan = _plan(definition, rest)
+    keys = _keys(spark, plan.units, ASIDE)
+    made = Settled(uuid4().hex, definition, plan, keys)
+    _write(spark, place, _written(made, rest))
+    return made
+
+
+def _plan(definition: Definition, rest: Mapping[str, Any]) -> SparkPlan:
+    return make_plan(definition, rest["cores"], rest["buckets"], rest["documents"] is not None)
+
+
+def _taken_up(
+    spark: SparkSession,
+    place: str,
+    definition: Definition,
+    rest: Mapping[str, Any],
+    known: Mapping[str, Any],
+    fill: Fill,
+) -> Settled:
+    """A checkpoint that was found: what it has, with the views that came and without the gone."""
+    wanted = {"form": _FORM, "definition": definition.plain(), **rest}
+    changed = list(differences(known, json.loads(json.dumps(wanted))))
+    if changed:
+        raise _refused(place, changed)
+    before = Definition.read(known["definition"])
+    groups = before.groups or (tuple(before.views),)
+    added = tuple(view for view in definition.views if view not in before.views)
+    left = tuple(tuple(view for view in group if view in definition.views) for group in groups)
+    definition = replace(definition, groups=(*left, added) if added else left)
+    plan = _plan(definition, rest)
+    units = {unit.name: unit for unit in plan.units}
+    fresh = tuple(unit for name, unit in units.items() if set(unit.views) <= set(added))
+    if any(
+        known["units"].get(name) != _shape(unit)
+        for name, unit in units.items()
+        if unit not in fresh
+    ):
+        raise _refused(place, ["the plan spreads it otherwise (another version of axlog)"])
+    gone = [key for key in known["keys"].values() if _unit(key) not in {*units, ASIDE}]
+    keys = {b: key for b, key in known["keys"].items() if _unit(key) in {*units, ASIDE}}
+    settled = Settled(
+        known["run"], definition, plan, keys, known["mark"], known["fills"], tuple(known["gone"])
+    )
+    if not added and left == groups:
+        return settled
+    settled = replace(
+        settled,
+        keys={**keys, **_keys(spark, fresh)},
+        mark=uuid4().hex,
+        gone=(*settled.gone, *gone),
+    )
+    if fresh:
+        settled = replace(settled, fills={**settled.fills, **fill(settled, fresh)})
+    _write(spark, place, _written(settled, rest))
+    return settled
+
+
+def _refused(place: str, changed: Iterable[str]) -> PipelineError:
+    return PipelineError(
+        "AX855",
+        f"the checkpoint {place} was made for another pipeline: {'; '.join(changed)}",
+        advice=ANEW,
+    )
+
+
+def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
+    said = {
+        "form": _FORM,
+        "definition": settled.definition.plain(),
+        "units": {unit.name: _shape(unit) for unit in settled.plan.units},
+        **rest,
+        "run": settled.run,
+        "keys": settled.keys,
+        "mark": settled.mark,
+        "fills": settled.fills,
+        "gone": settled.gone,
+    }
+    return json.dumps(said, indent=1)
+
+
+def _shape(unit: Unit) -> list[Any]:
+    """What state depends on; views that a unit has no more are passed over when it is read."""
+    return [unit.kind, unit.buckets, unit.key]
+
+
+def _unit(key: str) -> str:
+    """The unit of a bucket's key: `unit/number/salt`."""
+    return key.rsplit("/", 2)[0]
 
 
 def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """What is not as it was, in words."""
+    """What is not as it was, in words; views that came or went are no such thing."""
     said: list[str] = []
     before, after = known.get("definition", {}), wanted["definition"]
     old, new = before.get("views", {}), after["views"]
-    said += [f"the view {name!r} is new" for name in new if name not in old]
-    said += [f"the view {name!r} is gone" for name in old if name not in new]
     said += [
         f"the view {name!r} has changed" for name in new if name in old and old[name] != new[name]
     ]
     for part in after:
-        if part != "views" and before.get(part) != after[part]:
+        if part not in ("views", "groups") and before.get(part) != after[part]:
             said.append(f"its {part} has changed" if part in before else f"it has {part} now")
     for part in wanted:
-        if part not in ("definition", "units") and known.get(part) != wanted[part]:
+        if part != "definition" and known.get(part) != wanted[part]:
             said.append(f"{part} was {known.get(part)!r} and is {wanted[part]!r}")
-    if not said and known.get("units") != wanted["units"]:
-        said.append("the plan spreads it otherwise (buckets, cores, or another version)")
     return said
 
 
-def _keys(spark: SparkSession, plan: SparkPlan, partitions: int) -> dict[str, str]:
+def _keys(spark: SparkSession, units: Iterable[Unit], *others: str) -> dict[str, str]:
     """A key for every bucket, such that Spark's hash deals them evenly to its partitions."""
-    buckets = [(u.name, number) for u in plan.units for number in range(u.buckets)] + [(ASIDE, 0)]
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
+    buckets = [(u.name, number) for u in units for number in range(u.buckets)]
+    buckets += [(name, 0) for name in others]
     candidates = [(f"{u}/{n}/{salt}",) for u, n in buckets for salt in range(_SALTS)]
     table = spark.createDataFrame(candidates, "key string")
     hashed: dict[str, int] = dict(

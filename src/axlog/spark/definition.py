@@ -34,6 +34,8 @@ class Definition:
     namespaces: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     keep_whitespace: bool = False
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The views by the start that brought them, as checkpoints know it; empty: all by the first."""
 
     @classmethod
     def of(cls, widget: Widget) -> Definition:
@@ -82,6 +84,17 @@ class Definition:
             types=list(self.types) or None,
         )
 
+    def settings(self) -> dict[str, Any]:
+        """How a widget that keeps all is made again, as snapshots of widgets say it."""
+        options = {
+            "keep_whitespace": self.keep_whitespace,
+            "namespaces": dict(self.namespaces),
+            "keep": "all",
+            "facts": list(self.facts),
+            "types": list(self.types) or None,
+        }
+        return {"open": {"source": "", "options": options, "limits": asdict(self.limits)}}
+
     def plain(self) -> dict[str, Any]:
         """The definition for JSON; `read` reads it back."""
         return {**asdict(self), "views": {n: list(v) for n, v in self.views.items()}}
@@ -95,6 +108,7 @@ class Definition:
         }
         given["facts"] = tuple(given["facts"])
         given["types"] = tuple(given["types"])
+        given["groups"] = tuple(tuple(group) for group in given["groups"])
         given["limits"] = Limits(**given["limits"])
         return cls(**given)
 

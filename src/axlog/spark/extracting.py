@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from axlog.spark.definition import Definition
 from axlog.spark.ordering import BINDINGS, Item, Lane, lane_of
 from axlog.spark.packets import pack
 from axlog.spark.plan import ALL, SparkPlan, Unit
+from axlog.spark.tuning import Tuned
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 SOURCES_APART = 1 << 44
@@ -46,7 +47,7 @@ class Message(NamedTuple):
 
     source: int
     stream: str
-    action: str  # insert, delete, end, refused, or rest: the source has nothing more for now
+    action: str  # insert, delete, end, refused; rest: nothing more for now; mark: a start
     content: bytes
     time: int | None
     number: int
@@ -65,6 +66,7 @@ class Extracted:
     messages: int = 0
     kept: int = 0
     streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
+    is_start: bool = False  # the first batch of a start that brought or dropped views
 
 
 @dataclass(slots=True)
@@ -83,6 +85,29 @@ class _Seen:
         return Lane(self.first, self.latest, self.ended, self.messages)
 
 
+@dataclass(frozen=True)
+class Narrow:
+    """A plan that looks for some relations only; its bags stand where the whole plan's would."""
+
+    plan: MessagePlan
+    numbers: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def of(cls, plan: MessagePlan, numbers: Iterable[int]) -> Narrow:
+        wanted, own = tuple(sorted(numbers)), len(plan.here)
+        here = tuple(plan.here[n] for n in wanted if n < own)
+        everywhere = tuple(plan.everywhere[n - own] for n in wanted if n >= own)
+        size = own + len(plan.everywhere)
+        return cls(MessagePlan(here, everywhere, plan.limits, plan.depth), wanted, size)
+
+    def bags(self, content: bytes, time: int) -> tuple[Bag, ...]:
+        found: list[Bag] = [{} for _ in range(self.size)]
+        for number, bag in zip(self.numbers, bags_of(self.plan, content, time), strict=True):
+            found[number] = bag
+        return tuple(found)
+
+
 class Extractor:
     """The stateless half of a plan."""
 
@@ -90,6 +115,8 @@ class Extractor:
         self.plan = plan
         self._streams = frozenset(plan.streams)
         self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
+        self._tuned = Tuned()
+        self._narrow: dict[tuple[str, str], Narrow] = {}
         self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
         for unit in plan.units:
             if unit.kind != "bindings":
@@ -99,11 +126,26 @@ class Extractor:
             found = {stream: widget._streaming.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
 
+    def tune(self, tuned: Tuned) -> None:
+        """Look only for what units still want of their streams, from now on."""
+        if tuned == self._tuned:
+            return
+        self._tuned, self._narrow = tuned, {}
+        for unit, plans in self._plans:
+            for stream, numbers in tuned.units.get(unit.name, {}).items():
+                plan = plans.get(stream)
+                if plan is not None and len(numbers) < len(plan.here) + len(plan.everywhere):
+                    self._narrow[unit.name, stream] = Narrow.of(plan, numbers)
+
     def extract(self, messages: Iterable[Message]) -> Extracted:
         """What the messages of one partition come to."""
         out = Extracted()
         seen: dict[tuple[str, int, str], _Seen] = {}
         for message in messages:
+            if message.action == "mark":
+                out.census.setdefault("", {})  # all buckets hear of the batch
+                out.is_start = True
+                continue
             if message.action == "rest":
                 lanes = out.census.setdefault("", {})
                 lanes[lane_of(message.source, message.stream)] = Lane(0, None, None, 0, True)
@@ -179,7 +221,12 @@ class Extractor:
             return [(bucket, "end", "") for bucket in range(unit.buckets)]
         if message.action == "delete":
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
-        return _by_bucket(unit, message.stream, bags_of(plan, message.content, message.time or 0))
+        narrow = self._narrow.get((unit.name, message.stream))
+        if narrow is not None:
+            bags = narrow.bags(message.content, message.time or 0)
+        else:
+            bags = bags_of(plan, message.content, message.time or 0)
+        return _by_bucket(unit, message.stream, bags)
 
 
 def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:
@@ -247,8 +294,8 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, by
             mine = extracted.items.get((unit.name, bucket), {})
             if unit.kind == "documents":
                 each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
-                if each:
-                    yield unit.name, bucket, pack(each)
+                # Time passes for all documents alike.
+                yield unit.name, bucket, pack({**each, "": _latest(extracted)})
             elif extracted.census:
                 yield unit.name, bucket, pack(_packet(mine.get("", []), extracted.census[""]))
     aside = {
@@ -260,15 +307,25 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, by
     yield ASIDE, 0, pack(aside)
 
 
+def _latest(extracted: Extracted) -> int:
+    """The latest time of any message."""
+    lanes = [lane for census in extracted.census.values() for lane in census.values()]
+    return max((time for lane in lanes for time in (lane.latest, lane.ended) if time), default=0)
+
+
 def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
     return items, {lane: tuple(told) for lane, told in census.items()}
 
 
 @lru_cache(maxsize=16)
-def extractor_of(definition: str, key: str | None, cores: int, buckets: int) -> Extractor:
-    """The extractor of a definition as JSON, made once in a worker."""
+def extractor_of(
+    definition: str, key: str | None, cores: int, buckets: int, only: tuple[str, ...] = ()
+) -> Extractor:
+    """The extractor of a definition as JSON, made once in a worker; for some units `only`."""
     from axlog.spark.plan import make_plan
 
     given = Definition.read(json.loads(definition))
     plan = make_plan(given, cores, buckets, documents=key is not None)
+    if only:
+        plan = replace(plan, units=tuple(plan.unit(name) for name in only))
     return Extractor(given, plan, key)

@@ -6,7 +6,7 @@ which of its items may be applied now: an item waits while an open stream could 
 earlier one, unless that stream rests (its source had nothing for a while, and said so in the
 input). `hold` bounds the wait, in the document's time: 0 applies everything that a batch brings,
 None waits for the slowest stream. Nothing here looks at a wall clock, so a batch that is replayed
-releases the same items.
+releases the same items; where time passes by itself, a packet says how much of it has (`passed`).
 
 Late is judged within a lane (a stream as one source brings it), in the lane's own order: an item
 earlier than one before it. `Item.floor` is the latest time before it in its partition.
@@ -52,6 +52,7 @@ class Packet(NamedTuple):
 
     items: list[Item]
     census: Mapping[str, Lane]  # by lane: `source:stream`
+    passed: int = 0  # nothing of this time or an earlier one can come any more
 
 
 class Late(NamedTuple):
@@ -74,11 +75,13 @@ class Order:
     pending: list[Item] = field(default_factory=list)
     clock: int = 0
     heard: int = 0  # the latest time of a message that is no end
+    passed: int = 0  # the time that has passed by itself
 
     def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
         """The items that can be applied now, in order, and those that came too late."""
         refused: list[Late] = []
-        newest = max(self.lanes.values(), default=0)
+        self.passed = max(self.passed, *(packet.passed for packet in packets), 0)
+        newest = max(*self.lanes.values(), self.passed, 0)
         pending = self.pending
         for packet, floors in self._in_order(packets):
             for item in packet.items:
@@ -163,15 +166,18 @@ class Order:
         newest = max(self.lanes.values(), default=0)
         still_open = self._open()
         if self.hold == 0 or not still_open:
-            return newest
+            return max(newest, self.passed)
         slowest = min(latest if latest is not None else 0 for latest in still_open.values())
-        return slowest if self.hold is None else max(slowest, newest - self.hold)
+        waited = slowest if self.hold is None else max(slowest, newest - self.hold)
+        return max(waited, self.passed)
 
     def _first_that_waits(self, pending: Sequence[Item]) -> int:
         """Where the items begin before which an open stream could still bring something."""
         if self.hold == 0:
             return len(pending)
-        past = None if self.hold is None else max(self.lanes.values(), default=0) - self.hold
+        past = self.passed
+        if self.hold is not None:
+            past = max(past, max(self.lanes.values(), default=0) - self.hold)
         still_open = self._open()
         bounds: dict[str, tuple[int, str] | None] = {}  # the earliest that another stream can bring
         for at, item in enumerate(pending):
@@ -184,8 +190,7 @@ class Order:
                 ]
                 bounds[stream] = min(others, default=None)
             bound = bounds[stream]
-            is_past = past is not None and time <= past
-            if bound is not None and not is_past and bound < (time, stream):
+            if bound is not None and time > past and bound < (time, stream):
                 return at
         return len(pending)
 
@@ -198,6 +203,7 @@ class Order:
             "pending": self.pending,
             "clock": self.clock,
             "heard": self.heard,
+            "passed": self.passed,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -205,7 +211,7 @@ class Order:
         self.ended = set(state["ended"])
         self.resting = set(state["resting"])
         self.pending = [list(item) for item in state["pending"]]
-        self.clock, self.heard = state["clock"], state["heard"]
+        self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
 
 
 def lane_of(source: int, stream: str) -> str:

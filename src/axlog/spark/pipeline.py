@@ -33,6 +33,7 @@ from axlog.pipeline.opening import (
     source_plans,
 )
 from axlog.pipeline.progress import Progress
+from axlog.spark.checkpoint import Settled
 from axlog.spark.definition import Definition
 from axlog.spark.session import session
 from axlog.spark.streaming import BatchReport, Maintained, maintain
@@ -133,11 +134,13 @@ def start_widget(
         documents=None if written.documents is None else written.documents.key,
         buckets=settings.buckets,
         limit=settings.batch,
+        clock=settings.clock,
+        tune=model.settings_of(widget).tune != "off",
         dead_letters=deferred.refuse,
         report=report,
         outlook=outlook,
         first=1,
-        begin=lambda run: deferred.open(run, shapes, [] if many else first_rows(definition)),
+        begin=lambda run: deferred.open(run.run, shapes, [] if many else first_rows(run)),
     )
     return query, deferred.sinks
 
@@ -194,12 +197,14 @@ class _Deferred:
             sink.sink.close()
 
 
-def first_rows(definition: Definition) -> list[Change]:
-    """The rows that a document has at once, as insertions."""
-    widget = definition.widget()
+def first_rows(settled: Settled) -> list[Change]:
+    """The rows that a document has at once, as insertions; views that came later begin later."""
+    widget = settled.definition.widget()
+    filled = {v for unit in settled.plan.units if unit.name in settled.fills for v in unit.views}
     return [
         Change("insert", row, view=name)
         for name, view in widget.views.items()
+        if name not in filled
         for row in view.rows()
     ]
 

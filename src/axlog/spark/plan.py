@@ -16,7 +16,7 @@ Law 7 (DESIGN section 8): the changes are the embedded engine's, whatever the pl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from axlog.datalog.compile import Column
@@ -69,6 +69,9 @@ class SparkPlan:
     def unit(self, name: str) -> Unit:
         return next(unit for unit in self.units if unit.name == name)
 
+    def has(self, name: str) -> bool:
+        return any(unit.name == name for unit in self.units)
+
     @property
     def buckets(self) -> int:
         return sum(unit.buckets for unit in self.units)
@@ -85,15 +88,28 @@ def make_plan(
 ) -> SparkPlan:
     """The plan of a definition for so many cores."""
     count = buckets or BUCKETS_PER_CORE * cores
-    widget = definition.widget()
-    streams = tuple(sorted(widget.streams()))
+    streams = tuple(sorted(definition.widget().streams()))
+    units: list[Unit] = []
+    for number, group in enumerate(definition.groups or (tuple(definition.views),)):
+        made = _of_group(definition, group, streams, count, documents) if group else ()
+        # What came later has engines of its own: those that are there go on as they are.
+        units += [replace(unit, name=f"{unit.name} +{number}") if number else unit for unit in made]
+    return SparkPlan(tuple(units), streams)
+
+
+def _of_group(
+    definition: Definition,
+    views: tuple[str, ...],
+    streams: tuple[str, ...],
+    count: int,
+    documents: bool,
+) -> list[Unit]:
+    """The units of views that came together."""
     if documents:
-        every = tuple(definition.views)
-        unit = Unit("documents", every, "documents", count, "each document is an instance")
-        return SparkPlan((unit,), streams)
+        return [Unit("documents", views, "documents", count, "each document is an instance")]
     units: list[Unit] = []
     whole: dict[str, str] = {}
-    for view in definition.views:
+    for view in views:
         found = _of_view(definition, view, streams, count)
         if isinstance(found, Unit):
             units.append(found)
@@ -102,7 +118,7 @@ def make_plan(
     if whole:
         reason = "; ".join(dict.fromkeys(whole.values()))
         units.append(Unit("messages", tuple(whole), "messages", 1, reason))
-    return SparkPlan(tuple(units), streams)
+    return units
 
 
 def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count: int) -> Unit | str:

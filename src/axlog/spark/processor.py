@@ -3,34 +3,42 @@
 One key is one bucket. All that a partition sends to a bucket is one row, and all that a bucket says
 is one row, so a batch costs Spark a handful of rows whatever its messages. Rows that are aside
 (dead letters, counts) pass through, so that they are delivered with their batch.
+
+Where the wall clock is the document's (`delay`), each bucket has one timer: at the next moment at
+which it has something to do, or, where rows of no key may be ruled out, every second for all
+buckets together. Spark writes a batch's time down with its offsets: one that is repeated hears the
+same time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
     MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
 
-from axlog.spark.bucket import Instance, told
+from axlog.spark.bucket import Instance
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
+from axlog.spark.filling import past_packets
 from axlog.spark.ordering import Hold
-from axlog.spark.outlooks import watcher_of
-from axlog.spark.packets import pack
+from axlog.spark.packets import pack, unpack
 from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
-from axlog.spark.state import Keeper, by_document
+from axlog.spark.state import Keeper, Said, speak
 
 OUTPUT = "bucket string, body binary"
+TOGETHER = 1000
+"""Milliseconds after which all buckets hear together that time has passed, where they must."""
 
 
 @lru_cache(maxsize=16)
@@ -58,6 +66,9 @@ class MapStore:
     def remove(self, key: str) -> None:
         self._state.removeKey((key,))
 
+    def clear(self) -> None:
+        self._state.clear()
+
 
 class Maintaining(StatefulProcessor):
     """Keeps the buckets of a plan."""
@@ -72,14 +83,21 @@ class Maintaining(StatefulProcessor):
         hold: Hold,
         run: str,
         outlook: int = 0,
+        delay: int | None = None,  # microseconds behind the wall clock; None: messages tell time
+        fills: Mapping[str, str] | None = None,  # by unit: where the input lies that it missed
+        tunes: bool = False,
     ) -> None:
         self._definition = json.dumps(definition.plain())
         self._shape = (cores, buckets, documents)
         self._hold = hold
         self._run = run
         self._outlook = outlook
+        self._delay = delay
+        self._fills = dict(fills or {})
+        self._tunes = tunes
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
         self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
         self._read, self._plan = _known(self._definition, *self._shape)
 
@@ -89,30 +107,61 @@ class Maintaining(StatefulProcessor):
         rows: Any,
         timerValues: TimerValues,
     ) -> Iterator[Row]:
-        unit, number = bucket_of(key[0])
         bodies = [bytes(row["body"]) for row in rows]
-        if unit == ASIDE:
+        if bucket_of(key[0])[0] == ASIDE:
             for body in bodies:
                 yield Row(bucket=ASIDE, body=body)
             return
+        if not self._plan.has(bucket_of(key[0])[0]):
+            self._store.clear()  # its view is gone
+            return
         with collector_paused():
-            body = self._batch(key[0], unit, number, bodies)
-        yield Row(bucket=key[0], body=body)
+            row = self._said(key[0], bodies, timerValues)
+        yield row
 
-    def _batch(self, key: str, unit: str, number: int, bodies: list[bytes]) -> bytes:
-        """What a bucket says of its packets."""
-        keeper = self._keeper(key, unit, number)
-        is_spread = self._plan.unit(unit).kind == "documents"
-        said: list[dict[str, Any]] = []
-        for name, packets in (by_document(bodies) if is_spread else {"": bodies}).items():
-            outcome, instance, size = keeper.batch(name, packets)
-            said.append(told(outcome, instance, size))
-            if self._outlook and not is_spread:
-                said[-1]["outlook"] = watcher_of(instance, self._outlook).said()
-        return pack(said)
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Row]:
+        if not self._plan.has(bucket_of(key[0])[0]):
+            return
+        self._store.remove("timer")  # Spark has taken it away
+        with collector_paused():
+            row = self._said(key[0], [], timerValues)
+        yield row
 
     def close(self) -> None:
         """Live engines stay in the worker for the next batch."""
+
+    def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
+        unit, number = bucket_of(key)
+        keeper = self._keeper(key, unit, number)
+        if unit in self._fills and keeper.is_new:
+            bodies = [*past_packets(self._fills[unit], key), *bodies]
+        if self._delay is None:
+            said = speak(keeper, self._plan.unit(unit), bodies, 0, self._tunes, self._outlook)
+        else:
+            now = times.getCurrentProcessingTimeInMs()
+            passed = max(0, now * 1000 - self._delay)
+            said = speak(keeper, self._plan.unit(unit), bodies, passed, self._tunes, self._outlook)
+            self._wake(keeper, said, now, self._delay)
+        return Row(bucket=key, body=said.body)
+
+    def _wake(self, keeper: Keeper, said: Said, now: int, delay: int) -> None:
+        """Have a timer at the next moment at which there is something to do."""
+        due = keeper.next
+        wanted: int | None = None
+        if said.ticks:
+            wanted = (now // TOGETHER + 1) * TOGETHER
+        elif due is not None:
+            wanted = max((due + delay) // 1000 + 1, now + 1)
+        written = self._store.get("timer")
+        found: int | None = None if written is None else unpack(written)
+        if found is not None and found != wanted:
+            self._handle.deleteTimer(found)
+            self._store.remove("timer")
+        if wanted is not None and found != wanted:
+            self._handle.registerTimer(wanted)
+            self._store.put("timer", pack(wanted))
 
     def _keeper(self, key: str, unit: str, number: int) -> Keeper:
         definition, chosen, hold = self._read, self._plan.unit(unit), self._hold
@@ -120,7 +169,9 @@ class Maintaining(StatefulProcessor):
         def make(name: str) -> Instance:
             return Instance(definition, chosen, number, hold, name)
 
-        return Keeper(self._store, f"{self._run} {key}", make)
+        times = self._delay is not None or chosen.kind == "documents"
+        begins = unit in self._fills or chosen.kind == "documents"
+        return Keeper(self._store, f"{self._run} {key}", make, times, begins)
 
 
 def bucket_of(key: str) -> tuple[str, int]:

@@ -7,8 +7,10 @@ parallel. What an offset holds is JSON: the position, how many messages came bef
 cuts.
 
 A source that has had nothing for a while says so: a mark in the offset becomes a row that tells the
-buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. A
-source that cannot be read is waited for: the wait grows up to a minute, and the log says so.
+buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. So
+is the mark of a start (`mark`): a query that goes on from a checkpoint may have something to do
+though nothing new has come, and Spark makes no batch of nothing. A source that cannot be read is
+waited for: the wait grows up to a minute, and the log says so.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -77,12 +84,15 @@ class SourceFormat(DataSource):
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return SourceReader(self.options)
 
+    def reader(self, schema: Any) -> DataSourceReader:
+        return SpanReader(self.options)
+
 
 class Part(InputPartition):
-    """A span of a source: from a position, so many messages."""
+    """A span of a source: from a position, so many messages; or none, and what that means."""
 
-    def __init__(self, position: str, count: int, number: int) -> None:
-        self.position, self.count, self.number = position, count, number  # no messages: it rests
+    def __init__(self, position: str, count: int, number: int, says: str = "rest") -> None:
+        self.position, self.count, self.number, self.says = position, count, number, says
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -98,10 +108,11 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_done: bool | None = None  # None: there is no end to wait for
         self._hold = float(options.get("hold", 0))  # seconds of silence after which it rests
         self._streams: list[str] = json.loads(options.get("streams", "[]")) or [EVERY]
+        self._mark = options.get("mark", "")
         self._came = monotonic()
 
     def initialOffset(self) -> dict[str, Any]:
-        return {"position": "null", "number": 0, "cuts": "[]", "rests": 0}
+        return {"position": "null", "number": 0, "cuts": "[]", "rests": 0, "mark": self._mark}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._limit)
@@ -111,6 +122,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next batch ends, and the positions that cut it; the start if nothing is new."""
+        if self._mark and start["mark"] != self._mark:
+            cut = [start["position"], 0, start["number"], "mark"]
+            return {**start, "cuts": json.dumps([cut]), "mark": self._mark}
         if self._is_done or monotonic() < self._retry:
             return self._resting(start)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
@@ -134,7 +148,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._resting(start)
         self._came = monotonic()
         end = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
-        return {**end, "rests": 0}
+        return {**end, "rests": 0, "mark": start["mark"]}
 
     def _resting(self, start: dict[str, Any]) -> dict[str, Any]:
         """The offset of a source that has nothing new: with a mark once it was silent enough."""
@@ -152,25 +166,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """A part again, where the task runs."""
         assert isinstance(partition, Part)
         if not partition.count:
-            rest = ("rest", b"", None, partition.number, "", None, None)
+            rest = (partition.says, b"", None, partition.number, "", None, None)
             yield record_batch([(self._index, stream, *rest) for stream in self._streams])
             return
-        source = self._make()
-        try:
-            position, left, number = (
-                json.loads(partition.position),
-                partition.count,
-                partition.number,
-            )
-            while left > 0:
-                reading = source.read(position, left)
-                rows = list(rows_of(reading, self._index, number))
-                if not rows:
-                    raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
-                yield record_batch(rows)
-                position, left, number = reading.position, left - len(rows), number + len(rows)
-        finally:
-            source.close()
+        yield from read_part(self._make, self._index, partition)
 
     def stop(self) -> None:
         if self._source is not None:
@@ -190,6 +189,38 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._retry = monotonic() + wait
             log.warning("source %d is lagging, next try in %.0f s: %s", self._index, wait, error)
             return None
+
+
+class SpanReader(DataSourceReader):
+    """Reads spans of a source that are known."""
+
+    def __init__(self, options: Any) -> None:
+        self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
+        self._index = int(options["index"])
+        self._cuts: list[list[Any]] = json.loads(options["cuts"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Part(*cut) for cut in self._cuts] or [Part("null", 0, 0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        yield from read_part(self._make, self._index, partition)
+
+
+def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[pa.RecordBatch]:
+    """The messages of a part, wherever it is read."""
+    source = make()
+    try:
+        position, left, number = json.loads(part.position), part.count, part.number
+        while left > 0:
+            reading = source.read(position, left)
+            rows = list(rows_of(reading, index, number))
+            if not rows:
+                raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
+            yield record_batch(rows)
+            position, left, number = reading.position, left - len(rows), number + len(rows)
+    finally:
+        source.close()
 
 
 def rows_of(reading: Reading, index: int, number: int) -> Iterator[tuple[Any, ...]]:
@@ -230,20 +261,35 @@ def frame_of(
     parts: int = 2,
     hold: float = 0.0,
     streams: Sequence[str] = (),
+    mark: str = "",
 ) -> DataFrame:
     """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame."""
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
         return from_frame(source, index)
-    make = source if callable(source) else (lambda: source)
     spark.dataSource.register(SourceFormat)
     reader = spark.readStream.format("axlog")
-    reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
-    told = {"index": index, "limit": limit, "parts": parts, "hold": hold}
+    reader = reader.option("source", base64.b64encode(_pickled(made_of(source))).decode())
+    told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark}
     for name, value in {**told, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()
+
+
+def span_of(
+    spark: SparkSession, make: Callable[[], Source], index: int, cuts: Sequence[Sequence[Any]]
+) -> DataFrame:
+    """A DataFrame of the messages of known spans of a source."""
+    spark.dataSource.register(SourceFormat)
+    reader = spark.read.format("axlog").option("index", str(index))
+    reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
+    return reader.option("cuts", json.dumps(cuts)).load()
+
+
+def made_of(source: Any) -> Callable[[], Source]:
+    """What makes a source, wherever it is read."""
+    return source if callable(source) else (lambda: source)
 
 
 def _pickled(thing: Any) -> bytes:

@@ -7,6 +7,8 @@ random for every version, so an engine that ran in an attempt that came to nothi
 for the one that was stored. An engine that is behind catches up by the chunks it lacks; otherwise
 it is made again from snapshot and log. So a batch costs what it brings, a restart the state once.
 
+Beside them stand the bucket's totals, for progress, and who is due when (`timing.py`).
+
 `Store` is the little of Spark's map states that is used here; tests give dictionaries. What it
 has is packed (`packets.py`), as it travelled.
 """
@@ -16,12 +18,15 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
-from axlog.spark.bucket import Instance, Outcome
+from axlog.spark.bucket import Instance, Outcome, told
 from axlog.spark.ordering import Lane, Packet
+from axlog.spark.outlooks import watcher_of
 from axlog.spark.packets import pack, unpack
+from axlog.spark.plan import Unit
+from axlog.spark.timing import Due, Store, tick
 
 MOST_LIVE = 4096
 """Instances that a worker keeps alive; more are made again from the store when they are needed."""
@@ -29,14 +34,6 @@ CHUNK = 256 * 1024
 SMALLEST_LOG = 64 * 1024
 LONGEST_LOG = 64
 """A snapshot is taken when the log has more bytes than four snapshots and these, or more chunks."""
-
-
-class Store(Protocol):
-    """A map from texts to bytes."""
-
-    def get(self, key: str) -> bytes | None: ...
-    def put(self, key: str, value: bytes) -> None: ...
-    def remove(self, key: str) -> None: ...
 
 
 @dataclass
@@ -49,6 +46,9 @@ class Head:
     chunks: int = 0  # of the snapshot
     size: int = 0  # of the snapshot, in bytes
     logged: int = 0  # bytes of log since
+    due: int | None = None  # as `Due` has it
+    rows: int = 0
+    waiting: int = 0
 
     @classmethod
     def read(cls, written: bytes | None) -> Head:
@@ -56,6 +56,27 @@ class Head:
 
     def packed(self) -> bytes:
         return pack(asdict(self))
+
+
+@dataclass
+class Total:
+    """What a bucket has, over all its instances."""
+
+    instances: int = 0
+    rows: int = 0
+    waiting: int = 0
+    state: int = 0  # bytes in the store
+
+    @classmethod
+    def read(cls, written: bytes | None) -> Total:
+        return cls() if written is None else cls(**unpack(written))
+
+    def move(self, before: Head, after: Head) -> None:
+        """Take the difference that a batch made to one instance."""
+        self.instances += not before.version
+        self.rows += after.rows - before.rows
+        self.waiting += after.waiting - before.waiting
+        self.state += after.size + after.logged - before.size - before.logged
 
 
 @dataclass
@@ -72,24 +93,71 @@ _LIVE: OrderedDict[tuple[str, str], _Live] = OrderedDict()
 class Keeper:
     """Carries the instances of one bucket from batch to batch."""
 
-    def __init__(self, store: Store, run: str, make: Callable[[str], Instance]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run: str,
+        make: Callable[[str], Instance],
+        times: bool = False,
+        begins: bool = False,
+    ) -> None:
+        """`times`: time passes for instances that no packet comes to, so note who is due.
+
+        `begins`: an instance that is new tells the rows that its document has at once.
+        """
         self._store = store
+        self._begins = begins
         self._run = run
         self._make = make
+        self._due = Due(store) if times else None
 
-    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance, int]:
-        """Apply the packets of a batch (as they travelled) to an instance, and store that.
-
-        What the batch came to, the instance, and how much the store has of it, in bytes.
-        """
+    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance]:
+        """Apply the packets of a batch (as they travelled) to an instance, and store that."""
         head = Head.read(self._store.get(f"head {name}"))
+        before = replace(head)
         instance = self._take(name, head)
+        if self._begins and not head.version:
+            instance.begin()
         outcome = instance.batch([read_packet(one) for one in written])
         self._log(name, head, written)
         self._snapshot(name, head, instance)
+        head.rows, head.waiting = instance.rows, len(instance.order.pending)
+        self._note_due(name, head, instance)
         self._store.put(f"head {name}", head.packed())
+        self._count(before, head)
         self._keep(name, head, instance)
-        return outcome, instance, head.size + head.logged
+        return outcome, instance
+
+    def due(self, passed: int) -> list[str]:
+        """The instances that have something to do once so much time has passed."""
+        return [] if self._due is None else self._due.take(passed)
+
+    @property
+    def next(self) -> int | None:
+        """The time after which some instance has something to do."""
+        return None if self._due is None else self._due.first()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has come to the bucket yet."""
+        return self._store.get("total") is None
+
+    def total(self) -> Total:
+        """What the bucket has."""
+        return Total.read(self._store.get("total"))
+
+    def _count(self, before: Head, after: Head) -> None:
+        total = self.total()
+        total.move(before, after)
+        self._store.put("total", pack(asdict(total)))
+
+    def _note_due(self, name: str, head: Head, instance: Instance) -> None:
+        if self._due is None:
+            return
+        due = instance.due
+        if due is not None and due != head.due:
+            self._due.put(name, due)
+        head.due = due
 
     # Live instances -------------------------------------------------------------------------------
 
@@ -138,7 +206,8 @@ class Keeper:
     def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
         """Put the state in the log's place, if the log has grown and there is a state to have."""
         length = head.version - head.snapshot
-        if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= LONGEST_LOG:
+        longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # what is large is written seldom
+        if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= longest:
             return
         state = instance.state()
         if state is None:
@@ -156,8 +225,45 @@ class Keeper:
 
 def read_packet(written: bytes) -> Packet:
     """A packet from its bytes."""
-    items, census = unpack(written)
-    return Packet(items, {lane: Lane(*told) for lane, told in census.items()})
+    items, census, *passed = unpack(written)
+    return Packet(items, {lane: Lane(*told) for lane, told in census.items()}, *passed)
+
+
+class Said(NamedTuple):
+    """What a bucket says of a batch, packed, and whether all buckets must hear of time passing."""
+
+    body: bytes
+    ticks: bool = False
+
+
+def speak(
+    keeper: Keeper,
+    unit: Unit,
+    bodies: Sequence[bytes],
+    passed: int = 0,
+    tunes: bool = False,
+    outlook: int = 0,
+) -> Said:
+    """Take what came for a bucket, and the time that has passed; what it says of that.
+
+    `tunes`: it says too what it still wants of streams, now and then; with an `outlook`, which rows
+    may still come, and so many of them.
+    """
+    said: list[dict[str, Any]] = []
+    ticks = False
+    if unit.kind == "documents":
+        packets = by_document(bodies)
+        passed = max([passed, *map(unpack, packets.pop("", ()))])
+        said += [told(*keeper.batch(name, mine)) for name, mine in packets.items()]
+        said += [told(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)]
+    else:
+        keeper.due(passed)
+        outcome, instance = keeper.batch("", [*bodies, tick(passed)] if passed else bodies)
+        said.append(told(outcome, instance, instance.tune() if tunes else None))
+        if outlook:
+            said[-1]["outlook"] = watcher_of(instance, outlook).said()
+        ticks = unit.buckets > 1 and instance.may_void
+    return Said(pack({"told": said, **asdict(keeper.total())}), ticks)
 
 
 def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:

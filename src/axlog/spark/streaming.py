@@ -15,23 +15,28 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 
 from axlog.connectors.protocol import Refusal, Sink
-from axlog.spark.bucket import agreed, read_changes, renumbered
-from axlog.spark.checkpoint import settle
+from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
+from axlog.spark.checkpoint import Settled, settle
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
+from axlog.spark.filling import fill
 from axlog.spark.ordering import Hold
 from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
 from axlog.spark.pausing import collector_paused
-from axlog.spark.plan import SparkPlan, make_plan
+from axlog.spark.plan import SparkPlan, Unit
 from axlog.spark.sources import MOST, frame_of
+from axlog.spark.state import Total
+from axlog.spark.tuning import Tuned, Tuning, tuned_at
 from axlog.views.change import Change
 from axlog.widgets.widget import Widget
 
@@ -58,9 +63,12 @@ class BatchReport:
     rows: int = 0
     waiting: int = 0
     state: int = 0  # bytes that the state store has of the buckets
+    instances: int = 0  # engines: buckets, or documents
     clock: int = 0
     streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
     outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
+    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
+    claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
 
     def plain(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -114,7 +122,9 @@ def maintain(
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
     first: int = 0,
-    begin: Callable[[str], None] | None = None,
+    clock: str = "messages",
+    tune: bool = True,
+    begin: Callable[[Settled], None] | None = None,
     outlook: int = 0,
 ) -> Maintained:
     """Keep a widget's views over streams, and send their changes to sinks.
@@ -125,42 +135,81 @@ def maintain(
     `every` so many seconds. `documents` is the path in a message to its document's key: then each
     document is an instance of its own. A message waits for a slower stream until that stream's
     source has been silent for `hold` seconds; 0 does not wait, and neither do documents nor
-    DataFrames, of which nobody knows whether they are silent. Batches are numbered from `first`;
-    `begin` is told the run's name before the first one. With an `outlook` reports say which rows
-    may still come, and show so many of each bucket.
+    DataFrames, of which nobody knows whether they are silent. With `clock="wall"` time passes by
+    itself, `hold` seconds behind the wall clock: timers fire the deadlines that pass while nothing
+    comes. `tune`: what streams are still wanted for is worked out beside the query, and reaches
+    those who read. Batches are numbered from `first`; `begin` is told what the run is before the
+    first one. With an `outlook` reports say which rows may still come, and show so many of each
+    bucket.
     """
     definition = widget if isinstance(widget, Definition) else Definition.of(widget)
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
-    plan = make_plan(definition, cores, buckets, documents is not None)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
     given = list(sources)
     waits = _waits(given, hold, documents)
     held: Hold = None if waits else 0
-    rest = {"sources": len(given), "documents": documents, "cores": cores, "buckets": buckets}
-    known = settle(spark, place, definition, plan, rest)
+    delay = round(1e6 * (HOLD if hold is None else hold)) if clock == "wall" else None
+    rest = {"sources": len(given), "documents": documents, "cores": cores, "buckets": buckets,
+            "clock": clock}  # fmt: skip
+
+    def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
+        def left(frames: Sequence[DataFrame]) -> DataFrame:
+            only = tuple(unit.name for unit in units)
+            return _extract(frames, settled, documents, cores, buckets, only)
+
+        return fill(spark, place, given, settled, units, left)
+
+    settled = settle(spark, place, definition, rest, filled)
     if begin is not None:
-        begin(known["run"])
+        begin(settled)
+    mark = settled.mark
+    if clock == "wall":
+        mark += uuid4().hex  # deadlines may have passed meanwhile
     frames = [
-        frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()))
+        frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
+                 "" if at else mark)
         for at, source in enumerate(given)
-    ]
-    packets = _extract(frames, definition, documents, cores, buckets, known["keys"])
-    changes = _keep(packets, definition, documents, cores, buckets, held, outlook)
-    delivery = Delivery(sinks, dead_letters, report, first)
+    ]  # fmt: skip
+    packets = _extract(frames, settled, documents, cores, buckets, place=place if tune else "")
+    changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
+    tuning = Tuning(settled.plan, place, tuned_at(place)) if tune else None
+    delivery = Delivery(sinks, dead_letters, report, first, tuning)
     writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
+    if clock == "wall":
+        every = max(every, LEAST)
     writer = (
         writer.trigger(availableNow=True)
         if once
         else writer.trigger(processingTime=f"{every} seconds")
     )
-    query = (writer.queryName(name) if name else writer).start()
-    return Maintained(query, plan, known["run"])
+    with _batches_without_input(spark, clock == "wall" and not once):
+        query = (writer.queryName(name) if name else writer).start()
+    return Maintained(query, settled.plan, settled.run)
 
 
 HOLD = 2.0
 """Seconds of silence for which a message waits, where nothing else is said."""
+
+
+LEAST = 0.5
+"""Seconds between batches at least, where Spark runs one whether or not anything comes."""
+_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+@contextmanager
+def _batches_without_input(spark: SparkSession, wanted: bool) -> Iterator[None]:
+    """Whether a query that starts now runs batches without input: timers need them.
+
+    One that takes what is there and ends would never end with them.
+    """
+    before = spark.conf.get(_EMPTY)
+    spark.conf.set(_EMPTY, str(wanted).lower())
+    try:
+        yield
+    finally:
+        spark.conf.set(_EMPTY, str(before))
 
 
 def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
@@ -174,21 +223,27 @@ def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) ->
 
 def _extract(
     frames: Sequence[DataFrame],
-    definition: Definition,
+    settled: Settled,
     documents: str | None,
     cores: int,
     buckets: int | None,
-    keys: Mapping[str, str],
+    only: tuple[str, ...] = (),
+    place: str = "",
 ) -> DataFrame:
-    """The left half: each partition of each source to one row a bucket."""
-    written = json.dumps(definition.plain(), sort_keys=True)
-    names = dict(keys)
+    """The left half: each partition of each source to one row a bucket; of some units `only`."""
+    written = json.dumps(settled.definition.plain(), sort_keys=True)
+    names, gone = dict(settled.keys), settled.gone
 
     def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        extractor = extractor_of(written, documents, cores, buckets)
+        extractor = extractor_of(written, documents, cores, buckets, only)
+        extractor.tune(tuned_at(place, batch_of_task()) if place else Tuned())
         with collector_paused():
-            found = list(packed(extractor.extract(messages_of(batches)), extractor.plan))
+            extracted = extractor.extract(messages_of(batches))
+            found = list(packed(extracted, extractor.plan))
         keyed = [names[f"{unit}/{number}"] for unit, number, _ in found]
+        if extracted.is_start:
+            keyed += gone
+            found += [("", 0, b"")] * len(gone)
         yield pa.RecordBatch.from_arrays(
             [pa.array(keyed, pa.string()), pa.array([body for *_, body in found], pa.binary())],
             schema=_SCHEMA,
@@ -199,6 +254,15 @@ def _extract(
     for one in each[1:]:
         together = together.union(one)
     return together
+
+
+def batch_of_task() -> int | None:
+    """The number of the batch that this task is of; None outside of a stream."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    return None if found is None else int(found)
 
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
@@ -220,29 +284,35 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 
 def _keep(
     packets: DataFrame,
-    definition: Definition,
+    settled: Settled,
     documents: str | None,
     cores: int,
     buckets: int | None,
     hold: Hold,
+    delay: int | None,
+    tunes: bool,
     outlook: int,
 ) -> DataFrame:
     """The right half: engines in their buckets."""
-    from uuid import uuid4
-
     from axlog.spark.processor import OUTPUT, Maintaining
 
     processor = Maintaining(
-        definition,
+        settled.definition,
         cores=cores,
         buckets=buckets,
         documents=documents is not None,
         hold=hold,
         run=uuid4().hex,  # of this process: live engines of another are not trusted
         outlook=outlook,
+        delay=delay,
+        fills=settled.fills,
+        tunes=tunes,
     )
     return packets.groupBy("bucket").transformWithState(
-        statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Update", timeMode="None"
+        statefulProcessor=processor,
+        outputStructType=OUTPUT,
+        outputMode="Update",
+        timeMode="None" if delay is None else "ProcessingTime",
     )
 
 
@@ -255,19 +325,30 @@ class Delivery:
         dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
         report: Callable[[BatchReport], None] | None,
         first: int = 0,
+        tuning: Tuning | None = None,
     ) -> None:
         self._first = first
+        self._tuning = tuning
         self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
         self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
         self._dead_letters = dead_letters
         self._report = report
+        self._totals: dict[str, Total] = {}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         with collector_paused():
-            self._deliver(frame, number + self._first)
+            told = self._deliver(frame, number + self._first)
+        if self._tuning is not None and told.claims:
+            self._tuning.hear(number, told.claims)
 
-    def _deliver(self, frame: DataFrame, batch: int) -> None:
+    def _deliver(self, frame: DataFrame, batch: int) -> BatchReport:
         told = gather_batch(batch, [(row[0], bytes(row[1])) for row in frame.collect()])
+        self._totals |= told.totals
+        for total in self._totals.values():
+            told.instances += total.instances
+            told.rows += total.rows
+            told.waiting += total.waiting
+            told.state += total.state
         for sink in self._all:
             sink.write(batch, told.changes)
         for view, sinks in self._by_view.items():
@@ -278,6 +359,7 @@ class Delivery:
             self._dead_letters(batch, told.refused)
         if self._report is not None:
             self._report(told)
+        return told
 
 
 def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
@@ -289,7 +371,10 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
     outlooks: list[Any] = []
     for bucket, body in rows:
         said = unpack(body)
-        for one in [said] if bucket == ASIDE else said:
+        if bucket != ASIDE:
+            each = said.pop("told")
+            told.totals[bucket] = Total(**said)
+        for one in [said] if bucket == ASIDE else each:
             for stream, content, origin, error in one["refused"]:
                 refused.setdefault(
                     (stream, origin, content), Refusal(stream, content, origin, error)
@@ -303,13 +388,13 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
                 continue
             outlooks.append(one.get("outlook", {}))
             changes += read_changes(one["changes"])
-            by_unit.setdefault(bucket.rsplit("/", 2)[0], []).append(one)
-            told.rows += one["rows"]
-            told.waiting += one["waiting"]
-            told.state += one["state"]
+            unit, number, _ = bucket.rsplit("/", 2)
+            by_unit.setdefault(unit, []).append(one)
+            if one["claim"] is not None:
+                told.claims[unit, int(number)] = one["claim"]
             told.clock = max(told.clock, one["clock"])
     for each in by_unit.values():
-        # Every bucket of a unit speaks in every batch: the census goes to all of them.
+        # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
         changes += read_changes(agreed(each))
     told.outlooks = together(outlooks)
     told.changes = renumbered(changes, batch * BATCHES_APART)

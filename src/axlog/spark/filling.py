@@ -1,0 +1,122 @@
+"""Views that are added under a checkpoint: filled with what the sources have brought so far.
+
+The sources are read again from their beginning up to where the last finished batch ended, by a
+Spark job, for the new views alone; what comes out is the packets that their buckets would have had,
+kept as Parquet beside the checkpoint. A new bucket takes them with its first batch, so its rows
+come as changes of that batch, and a batch that Spark repeats finds the same packets.
+
+A source tells whether it still has its beginning: after as many messages as it had brought, it must
+be at the very position where it was. Where it is not (a queue that has forgotten, a file that was
+written anew), where a source is a DataFrame of the user's, or where the checkpoint lies in a file
+system of its own, the start is refused with the way to do it.
+
+The past is taken in the order of time, as one batch: what came late then is in its place now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axlog.connectors.protocol import Source
+from axlog.errors import AxlogError, PipelineError
+from axlog.spark.checkpoint import ANEW, Settled
+from axlog.spark.plan import Unit
+from axlog.spark.sources import PART, made_of, span_of
+from axlog.spark.tuning import forget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def fill(
+    spark: SparkSession,
+    place: str,
+    sources: Sequence[Any],
+    settled: Settled,
+    units: Sequence[Unit],
+    extract: Any,
+) -> Mapping[str, str]:
+    """Write the past input of new units; by unit, where it lies ('' where nothing came yet).
+
+    `extract` is the left half of the pipeline, for these units.
+    """
+    ends = committed(place)
+    forget(place)  # what streams are wanted for was said without these
+    if ends is None:
+        return {unit.name: "" for unit in units}
+    views = ", ".join(view for unit in units for view in unit.views)
+    frames = [_past(spark, views, at, source, ends[at]) for at, source in enumerate(sources)]
+    target = str(Path(place) / "filling" / settled.mark)
+    packets: DataFrame = extract(frames)
+    packets.write.mode("overwrite").parquet(target)
+    return {unit.name: target for unit in units}
+
+
+def committed(place: str) -> list[dict[str, Any]] | None:
+    """The offset of every source after the last batch that was finished; None before the first."""
+    if "://" in place or place.startswith("file:"):
+        raise PipelineError(
+            "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
+        )
+    done = [int(path.name) for path in (Path(place) / "commits").glob("[0-9]*")]
+    if not done:
+        return None
+    lines = (Path(place) / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines[2:]]
+
+
+def _past(
+    spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any]
+) -> DataFrame:
+    """What a source has brought so far, as a DataFrame of messages."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(source, DataFrame):
+        raise _lost(views, index, "it is a DataFrame, which is not read twice")
+    make = made_of(source)
+    opened = make()
+    try:
+        return span_of(spark, make, index, _cuts(opened, views, index, end))
+    finally:
+        opened.close()
+
+
+def _cuts(
+    source: Source, views: str, index: int, end: Mapping[str, Any]
+) -> list[tuple[str, int, int]]:
+    """The spans from the beginning to an offset."""
+    position, number, cuts = None, 0, []
+    while number < end["number"]:
+        try:
+            reading = source.read(position, min(PART, end["number"] - number))
+        except (AxlogError, OSError) as error:
+            raise _lost(views, index, str(error)) from None
+        count = len(reading.updates) + len(reading.refused)
+        if not count:
+            raise _lost(views, index, f"it has {number} of {end['number']} messages")
+        cuts.append((json.dumps(position), count, number))
+        position, number = reading.position, number + count
+    if number and json.dumps(position) != end["position"]:
+        raise _lost(views, index, f"it is not where it was after {number} messages")
+    return cuts
+
+
+def _lost(views: str, index: int, why: str) -> PipelineError:
+    return PipelineError(
+        "AX855",
+        f"the views {views} are new, and source {index} has not kept what they need: {why}",
+        advice=ANEW,
+    )
+
+
+def past_packets(place: str, key: str) -> list[bytes]:
+    """The packets that a bucket would have had."""
+    import pyarrow.dataset as ds
+
+    if not place:
+        return []
+    found = ds.dataset(place, format="parquet").to_table(filter=ds.field("bucket") == key)
+    return [bytes(body) for body in found["body"].to_pylist()]
