@@ -24,6 +24,7 @@ from axlog.workloads.documentation import error_codes, patterns
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CUT_LINK = re.compile(r"\]\s+\((?:#[\w-]+|[\w./-]+\.md[^)]*)\)")
 LINK = re.compile(r"(?<!!)\[[^\]\[]*\]\(([^)\s]+)\)")
 
 
@@ -139,8 +140,9 @@ def anchors(page: Path) -> set[str]:
 
 
 def wrong_links(page: Path) -> list[str]:
-    wrong = []
-    for target in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    wrong = [f"{page.name}: {each} is no link" for each in CUT_LINK.findall(text)]
+    for target in LINK.findall(text):
         if re.match(r"[a-z]+:", target):
             continue  # an address: not looked at without a network
         path, _, anchor = target.partition("#")
