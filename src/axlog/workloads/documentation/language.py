@@ -15,8 +15,8 @@ this page, and a test makes it again.
 One pattern form, three texts for it, told apart by their first word: `match` begins a
 [tree pattern](#tree-patterns), `for` or `let` (or a constructor, or a prolog) an
 [XQuery view](#xquery-views), anything else is [XPath](#xpath). [Statements](#statements) change
-documents. What lies outside is refused with its place and its name, never answered approximately. Comparing
-rules are in [Meaning](meaning.md); what may be asked of the future in
+documents. What lies outside is refused with its place and its name, never answered approximately.
+Comparing rules are in [Meaning](meaning.md); what may be asked of the future in
 [What may still happen](analysis.md).
 
 Unless an example shows another document, it asks this one:
