@@ -11,6 +11,7 @@ from axlog.errors import ChannelError, SetupError
 if TYPE_CHECKING:  # starlette and uvicorn come with the extra `server`
     from axlog.pipeline.embedded import Runner
     from axlog.pipeline.model import PipelineModel
+    from axlog.pipeline.operating import Report
     from axlog.server.observing import Observed
     from axlog.server.reported import Reported
 
@@ -52,14 +53,20 @@ def reported(
 
 
 @contextmanager
-def page(observed: Observed, port: int | None) -> Iterator[str]:
-    """Serve a page; without a port the usual one, or any that is free. Gives the address."""
+def page(observed: Observed, port: int | None, report: Report | None = None) -> Iterator[str]:
+    """Serve a page; without a port the usual one, or any that is free. Gives the address.
+
+    With a report, its metrics and health are there too.
+    """
     from axlog.channels.naming import Channels
     from axlog.server.application import Settings, make_application
+    from axlog.server.operating import operating_operations
     from axlog.server.page import page_operations
     from axlog.server.running import running
 
-    operations = page_operations(observed)
+    operations = list(page_operations(observed))
+    if report is not None:
+        operations += operating_operations(report)
     settings = Settings(port=PORT if port is None else port)
     try:
         started = running(make_application(Channels(), settings, operations), settings)

@@ -1,14 +1,15 @@
 """`axlog run PIPELINE`: run a pipeline file, with Spark or in this process, and show it on a page.
 
 Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
-a sink on standard output has it to itself). The first interruption finishes the batch at hand; so
-does SIGTERM. Exit codes: 0 ended or stopped, 2 a pipeline or checkpoint that cannot be run.
+a sink on standard output has it to itself). `/metrics` and `/health` are served beside the page, or
+where `--listen` says; `--log-format` writes events. SIGTERM and SIGINT finish the batch at hand, a
+second one ends at once (`operating.py`). Exit codes: 0 ended or stopped, 2 a pipeline or checkpoint
+that cannot be run.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from axlog.cli import paging
+from axlog.cli import operating, paging
 from axlog.cli.check import missing
 from axlog.errors import SetupError
 
@@ -56,6 +57,9 @@ def run(
         int | None,
         typer.Option(help="The page's port on this machine; 8040 or a free one without it.", min=0),
     ] = None,
+    listen: operating.Listen = None,
+    log_format: operating.LogFormat = None,
+    log_level: operating.LogLevel = "info",
 ) -> None:
     """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
     try:
@@ -67,6 +71,7 @@ def run(
         raise typer.BadParameter("spark or embedded", param_hint="--engine")
     if progress not in (None, "table", "json", "none"):
         raise typer.BadParameter("table, json or none", param_hint="--progress")
+    operating.set_up_logs(log_format, log_level)
     model = load(pipeline)
     chosen = engine or model.engine
     if page:
@@ -74,10 +79,10 @@ def run(
     is_shown = page if page is not None else not once and paging.is_there()
     with _shown(progress) as show:
         if chosen == "embedded":
-            _run_here(model, once, seconds, show, port if is_shown else _NO_PAGE)
+            _run_here(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
         else:
             refuse_wired(model, "spark")
-            _run_on_spark(model, once, seconds, show, port if is_shown else _NO_PAGE)
+            _run_on_spark(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
 
 
 def spark_engine() -> Any:
@@ -102,21 +107,20 @@ def _run_on_spark(
     seconds: float | None,
     show: Callable[[Progress], None] | None,
     port: int | None,
+    listen: str | None,
 ) -> None:
+    from axlog.pipeline.operating import ProgressReport
+
     engine = spark_engine()
-    if port == _NO_PAGE:
-        engine.run(model, once=once, seconds=seconds, on_progress=show)
-        return
-    with paging.reported(model, "spark") as (observed, take), paging.page(observed, port) as where:
-        _say(where)
-        engine.run(
-            model,
-            once=once,
-            seconds=seconds,
-            on_progress=show,
-            on_report=take,
-            outlook=paging.POSSIBLE,
-        )
+    said = ProgressReport(show)
+    with ExitStack() as stack:
+        stack.enter_context(operating.reported(listen, said))
+        more: dict[str, Any] = {}
+        if port != _NO_PAGE:
+            observed, take = stack.enter_context(paging.reported(model, "spark"))
+            _say(stack.enter_context(paging.page(observed, port, said)))
+            more = {"on_report": take, "outlook": paging.POSSIBLE}
+        engine.run(model, once=once, seconds=seconds, on_progress=said, **more)
 
 
 def _say(address: str) -> None:
@@ -129,38 +133,24 @@ def _run_here(
     seconds: float | None,
     show: Callable[[Progress], None] | None,
     port: int | None,
+    listen: str | None,
 ) -> None:
     from axlog.pipeline.embedded import Runner
+    from axlog.pipeline.operating import RunnerReport
 
-    runner = Runner(model, once=once, on_progress=show)
-    try:
-        with ExitStack() as stack:
-            if port != _NO_PAGE:
-                _say(stack.enter_context(paging.page(paging.observed(runner), port)))
-            stack.enter_context(_stopped_by_signals(runner.stop))
-            runner.run(seconds)
-    finally:
-        runner.close()
-
-
-@contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Interruption and termination stop the run after the batch at hand; twice, at once."""
-    asked = False
-
-    def handle(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        stop()
-
-    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+    stopping = operating.Stopping()
+    with operating.stopped_by_signals(stopping.ask):
+        runner = Runner(model, once=once, on_progress=show)
+        stopping.of(runner.stop)
+        try:
+            with ExitStack() as stack:
+                said = RunnerReport(runner)
+                stack.enter_context(operating.reported(listen, said))
+                if port != _NO_PAGE:
+                    _say(stack.enter_context(paging.page(paging.observed(runner), port, said)))
+                runner.run(seconds)
+        finally:
+            runner.close()
 
 
 @contextmanager

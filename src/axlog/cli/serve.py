@@ -7,14 +7,16 @@ environment.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axlog.cli import operating
 from axlog.cli.check import missing
-from axlog.errors import ChannelError
+from axlog.errors import AxlogError, ChannelError
 
 if TYPE_CHECKING:
     from axlog.pipeline.embedded import Runner
@@ -44,15 +46,20 @@ def serve(
         typer.Option(help="A private host or network that webhooks may go to; can be repeated."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="End after so long.", min=0.0)] = None,
+    log_format: operating.LogFormat = None,
+    log_level: operating.LogLevel = "info",
 ) -> None:
-    """Serve channels: publish, read, follow, subscribe with filters, webhooks."""
+    """Serve channels: publish, read, follow, filters, webhooks; and /metrics and /health."""
+    operating.set_up_logs(log_format, log_level)
     try:
         from axlog.channels.naming import Channels
         from axlog.connectors.http import Allowance
+        from axlog.pipeline.operating import RunnerReport
         from axlog.server.application import Settings, make_application
+        from axlog.server.operating import Joined, WidgetsReport, operating_operations
         from axlog.server.page import page_operations
         from axlog.server.pipelines import observe_runner
-        from axlog.server.running import listening, serve_for
+        from axlog.server.running import Serving, listening
     except ImportError as error:
         raise missing(error) from None
     settings = Settings(
@@ -65,23 +72,36 @@ def serve(
     channels = Channels(directory)
     for name in channel or ():
         channels.make(name)
-    runner = None if pipeline is None else _runner(pipeline, channels)
-    bound = listening(settings)
-    typer.echo(f"serving {len(channels)} channels at http://{host}:{bound.getsockname()[1]}")
-    work = None if runner is None else Thread(target=runner.run, daemon=True)
-    try:
-        if work is not None:
-            work.start()
+    stopping = operating.Stopping()
+    with operating.stopped_by_signals(stopping.ask):
+        runner = None if pipeline is None else _runner(pipeline, channels)
+        bound = listening(settings)
         widgets = {} if runner is None else _widgets(runner)
-        page = () if runner is None else page_operations(observe_runner(runner))
-        app = make_application(channels, settings, page, widgets=widgets)
-        serve_for(app, bound, seconds)
-    finally:
-        if runner is not None and work is not None:
-            runner.stop()
-            work.join()
-            runner.close()
-        channels.close()
+        if runner is None:
+            more = operating_operations(WidgetsReport({}, channels))
+        else:
+            more = operating_operations(Joined(RunnerReport(runner), channels))
+            more += page_operations(observe_runner(runner))
+        server = Serving(make_application(channels, settings, more, widgets=widgets), bound)
+        stopping.of(server.stop)
+        typer.echo(f"serving {len(channels)} channels at http://{host}:{bound.getsockname()[1]}")
+        work = None if runner is None else Thread(target=_work, args=(runner,), daemon=True)
+        try:
+            if work is not None:
+                work.start()
+            server.run(seconds)
+        finally:  # the server takes nothing more; what it took is finished
+            if runner is not None and work is not None:
+                runner.stop()
+                work.join()
+                runner.close()
+            channels.close()
+
+
+def _work(runner: Runner) -> None:
+    """Run the pipeline; what ends it is told by the report's health."""
+    with suppress(AxlogError):
+        runner.run()
 
 
 def _runner(pipeline: str, channels: Any) -> Runner:

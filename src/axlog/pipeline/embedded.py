@@ -15,36 +15,38 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from logging import DEBUG, ERROR, INFO, WARNING, getLogger
 from typing import Any
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
-from axlog.connectors.protocol import Position, Refusal, Source
+from axlog.connectors.protocol import Refusal
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.pipeline.checkpoint import Checkpoint, Input
+from axlog.pipeline.feeding import Feed, Troubles
 from axlog.pipeline.fitting import Fit, fingerprint, fit
 from axlog.pipeline.instances import TIME, Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import (
     OpenSink,
-    SourcePlan,
     as_changes,
     open_channels,
     open_sinks,
     source_plans,
 )
-from axlog.pipeline.ordering import Lane, Lanes
+from axlog.pipeline.ordering import Lanes
 from axlog.pipeline.progress import Lagging, Outlooks, Progress, kept, state
 from axlog.pipeline.systems import System
 from axlog.pipeline.upstream import tell
+from axlog.reporting import Durations, report
 from axlog.views.change import Change
 
+_events = getLogger("axlog.pipeline")
+
 _TRIES = 5
-_SHORTEST, _LONGEST = 0.2, 30.0
-"""Pauses between tries, in seconds."""
 _COMMIT_EVERY = 20
 _COUNTED = ("messages", "refused", "rows", "never", "changes")
 """What of the progress goes on after a restart."""
@@ -54,58 +56,8 @@ _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
 
 
-@dataclass(slots=True)
-class _Troubles:
-    """A connector that could not be reached, and when to try it again."""
-
-    error: str
-    since: float
-    tries: int = 0
-    again: float = 0.0
-
-    def note(self, error: Exception, now: float) -> None:
-        self.error = error.message if isinstance(error, AxlogError) else str(error)
-        self.tries += 1
-        self.again = now + min(_SHORTEST * 2 ** (self.tries - 1), _LONGEST)
-
-
-class _Feed:
-    """A source at work: how far it was read, and its lane."""
-
-    def __init__(self, plan: SourcePlan, lane: Lane, position: Position) -> None:
-        self.plan = plan
-        self.lane = lane
-        self.position = position
-        self.source: Source | None = None
-        self.troubles: _Troubles | None = None
-
-    def read(self, model: PipelineModel, limit: int, now: float) -> tuple[int, list[Refusal]]:
-        """Read what is new into the lane; how much came, and what is no update."""
-        if self.troubles is not None and now < self.troubles.again:
-            return 0, []
-        try:
-            if self.source is None:
-                self.source = self.plan.open(model)
-            reading = self.source.read(self.position, limit)
-        except (ConnectorError, OSError) as error:
-            self.troubles = self.troubles or _Troubles("", now)
-            self.troubles.note(error, now)
-            self.lane.is_at_end = False
-            return 0, []
-        self.troubles = None
-        refused = list(reading.refused)
-        for update in reading.updates:
-            odd = self.lane.take(update, now)
-            if odd is not None:
-                refused.append(odd)
-        self.position = reading.position
-        came = len(reading.updates) + len(reading.refused)
-        self.lane.is_at_end = came == 0 and not reading.more
-        return came, refused
-
-    def close(self) -> None:
-        if self.source is not None:
-            self.source.close()
+class _Interrupted(PipelineError):
+    """A stop came while a sink could not be reached: the batch waits in the checkpoint."""
 
 
 class Runner:
@@ -127,7 +79,11 @@ class Runner:
         self._outlooks = Outlooks()
         self._stopping = threading.Event()
         self._started = time.monotonic()
-        self._sink_troubles: dict[str, _Troubles] = {}
+        self.sink_troubles: dict[str, Troubles] = {}
+        self.sink_errors: Counter[str] = Counter()
+        self.failure: str | None = None  # why it runs no more
+        self.saving = Durations()  # snapshots
+        self.taking = Durations()  # batches, from the decision to their delivery
         now = fingerprint(model)
         directory = model.settings.checkpoint
         place = None if directory is None else model.directory / directory
@@ -160,8 +116,8 @@ class Runner:
             for name in model.widgets
         }
         positions = self.checkpoint.positions()
-        self._feeds = [
-            _Feed(plan, self._lanes[plan.widget].lanes[plan.name], positions.get(plan.name))
+        self.feeds = [
+            Feed(plan, self._lanes[plan.widget].lanes[plan.name], positions.get(plan.name))
             for plan in plans
         ]
         self._refused: list[Refusal] = []
@@ -228,8 +184,12 @@ class Runner:
             "counted": {name: getattr(progress, name) for name in _COUNTED},
             "keep": {name: self.model.settings_of(name).keep for name in self.model.widgets},
         }
+        began = time.monotonic()
         parts = {name: one.saved() for name, one in self.instances.items()}
         self.checkpoint.save(self.batch, parts, known, retains=settings.retain == "all")
+        self.saving.note(time.monotonic() - began)
+        report(_events, INFO, "snapshot", seq=self.batch,
+               seconds=round(time.monotonic() - began, 3))  # fmt: skip
 
     def _all_rows(self) -> list[Change]:
         return [change for one in self.instances.values() for change in one.rows()]
@@ -262,7 +222,20 @@ class Runner:
 
     def run(self, seconds: float | None = None) -> Progress:
         """Run until stopped, for so long, or (`once`) until the sources are at their ends."""
-        until = None if seconds is None else time.monotonic() + seconds
+        report(_events, INFO, "running", seq=self.batch, widgets=", ".join(self.instances))
+        try:
+            self._run(None if seconds is None else time.monotonic() + seconds)
+        except _Interrupted as error:
+            report(_events, WARNING, "stopped", seq=self.batch, error=error.message)
+            if self.model.settings.checkpoint is None:
+                raise  # nobody will deliver it
+        except BaseException as error:
+            self.failure = error.message if isinstance(error, AxlogError) else repr(error)
+            report(_events, ERROR, "failed", seq=self.batch, error=self.failure)
+            raise
+        return self.progress
+
+    def _run(self, until: float | None) -> None:
         while not self._stopping.is_set():
             began = time.monotonic()
             if until is not None and began >= until:
@@ -275,17 +248,21 @@ class Runner:
                 pause = self.model.settings.trigger - (time.monotonic() - began)
                 self._stopping.wait(_BETWEEN if self.once else max(_BETWEEN, pause))
         self._report()
-        return self.progress
 
     def stop(self) -> None:
-        """Finish the batch at hand and end; may be called from a signal or another thread."""
+        """Finish the batch at hand and end; may be called from a signal or another thread.
+
+        Nothing more is read. What was read and not decided is read again by the next run; a batch
+        that a sink did not take in time is in the checkpoint, and delivered by the next run.
+        """
         self._stopping.set()
 
     def close(self) -> None:
         """Let go of everything; what was delivered is noted."""
         self.checkpoint.deliver(self.batch)  # one that was decided after it comes again
         self._commit()
-        for feed in self._feeds:
+        report(_events, INFO, "closed", seq=self.batch)
+        for feed in self.feeds:
             feed.close()
         for sink in self.sinks:
             sink.sink.close()
@@ -297,7 +274,7 @@ class Runner:
         now = time.monotonic()
         most = self.model.settings.batch
         came = 0
-        for feed in self._feeds:
+        for feed in self.feeds:
             if len(feed.lane.waiting) < most:
                 number, refused = feed.read(self.model, most, now)
                 came += number
@@ -330,9 +307,9 @@ class Runner:
 
     def _take(self, inputs: list[Input]) -> None:
         """One batch: decided, fed, delivered."""
-        number = self.batch + 1
+        number, began = self.batch + 1, time.monotonic()
         waiting = [one for lanes in self._lanes.values() for one in lanes.inputs()]
-        positions = {feed.plan.name: feed.position for feed in self._feeds}
+        positions = {feed.plan.name: feed.position for feed in self.feeds}
         told, self._refused = self._refused, []
         self.checkpoint.decide(number, inputs, waiting, positions, told)
         changes, refused = self._feed(inputs)
@@ -343,8 +320,13 @@ class Runner:
                 "AX407", f"{refused[0].origin}: {refused[0].error}",
                 advice="settings: {on_error: dead-letter} passes such messages over",
             )  # fmt: skip
+        for one in told:
+            report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
+                   error=one.error)  # fmt: skip
         self._deliver(number, [*changes, *as_changes(told)])
         self.batch = number
+        self.taking.note(time.monotonic() - began)
+        report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
         self._save_if_due(len(inputs))
         if number % _COMMIT_EVERY == 0:
             self._commit()
@@ -363,14 +345,14 @@ class Runner:
                 one.forget(view)
         self._needed = needed
         self.system.let_go(self.instances, needed)
-        for feed in self._feeds:
+        for feed in self.feeds:
             source, stream = feed.source, feed.plan.stream
             if isinstance(source, ChannelSource) and stream is not None:
                 tell(self.instances[feed.plan.widget], stream, source)
 
     def _commit(self) -> None:
         """Tell sources what the checkpoint has, so that they need not keep it."""
-        for feed in self._feeds:
+        for feed in self.feeds:
             committed = getattr(feed.source, "committed", None)
             if committed is not None and self.model.settings.checkpoint is not None:
                 with suppress(AxlogError):  # it is no more than housekeeping
@@ -381,7 +363,7 @@ class Runner:
         for each in inputs:
             mine.setdefault(self._widget_of[each.source], []).append(each)
         changes, refused = self.system.feed(self.instances, mine)
-        for feed in self._feeds:
+        for feed in self.feeds:
             stream = feed.plan.stream
             if stream is not None:
                 feed.lane.is_open = self.instances[feed.plan.widget].is_open(stream)
@@ -390,7 +372,7 @@ class Runner:
     @property
     def is_done(self) -> bool:
         """Whether the sources are at their ends, and nothing waits."""
-        lanes = [feed.lane for feed in self._feeds]
+        lanes = [feed.lane for feed in self.feeds]
         return all(not lane.waiting and lane.is_at_end for lane in lanes)
 
     # Delivering -----------------------------------------------------------------------------------
@@ -399,12 +381,12 @@ class Runner:
         """Give a batch to every sink, however long it takes; a stop leaves the rest for later."""
         for sink in self.sinks:
             while not self._write(sink, batch, changes):
-                troubles = self._sink_troubles[sink.name]
+                troubles = self.sink_troubles[sink.name]
                 if self.once and troubles.tries >= _TRIES:
                     raise PipelineError("AX859", f"{sink.name}: {troubles.error}")
                 self._report()
                 if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):
-                    raise PipelineError(
+                    raise _Interrupted(
                         "AX859", f"stopped while {sink.name} was lagging: {troubles.error}"
                     )
 
@@ -413,9 +395,13 @@ class Runner:
             sink.write(batch, changes)
         except (ConnectorError, OSError) as error:
             now = time.monotonic()
-            self._sink_troubles.setdefault(sink.name, _Troubles("", now)).note(error, now)
+            self.sink_errors[sink.name] += 1
+            known = self.sink_troubles.setdefault(sink.name, Troubles("", now))
+            known.note(error, now, sink.name)
             return False
-        self._sink_troubles.pop(sink.name, None)
+        troubles = self.sink_troubles.pop(sink.name, None)
+        if troubles is not None:
+            troubles.over(time.monotonic(), sink.name)
         return True
 
     # Progress -------------------------------------------------------------------------------------
@@ -439,10 +425,10 @@ class Runner:
         progress.documents = sum(len(one.widgets) for one in instances)
         progress.held = sum(lanes.held for lanes in self._lanes.values())
         progress.seconds = now - self._started
-        lagging = {feed.plan.name: feed.troubles for feed in self._feeds if feed.troubles}
+        lagging = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
         progress.lagging = [
             Lagging(name, troubles.error, round(now - troubles.since, 1), troubles.tries)
-            for name, troubles in {**lagging, **self._sink_troubles}.items()
+            for name, troubles in {**lagging, **self.sink_troubles}.items()
         ]
         if self._on_progress is not None:
             progress.possible = self._outlooks.count(instances)

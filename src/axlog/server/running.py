@@ -31,14 +31,36 @@ def listening(settings: Settings) -> socket.socket:
     return bound
 
 
-def serve_for(app: Starlette, bound: socket.socket, seconds: float | None = None) -> None:
-    """Serve until interrupted, or for so long."""
-    server = _server(app)
-    if seconds is not None:
-        stop = Timer(seconds, lambda: setattr(server, "should_exit", True))
-        stop.daemon = True
-        stop.start()
-    server.run(sockets=[bound])
+class Serving:
+    """A server in this thread, until it is stopped; signals are its caller's."""
+
+    def __init__(self, app: Starlette, bound: socket.socket) -> None:
+        self._server = _server(app)
+        self._bound = bound
+
+    def stop(self) -> None:
+        """Take nothing more, answer what was asked, and end; any thread or signal may call it."""
+        self._server.should_exit = True
+
+    def run(self, seconds: float | None = None) -> None:
+        """Serve until stopped, or for so long."""
+        if seconds is not None:
+            timer = Timer(seconds, self.stop)
+            timer.daemon = True
+            timer.start()
+        self._server.run(sockets=[self._bound])
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever started it.
+
+    uvicorn's own takes them and raises them again when it is done, so that the process would end
+    before anything else is finished.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 def _server(app: Starlette) -> uvicorn.Server:
@@ -50,7 +72,7 @@ def _server(app: Starlette) -> uvicorn.Server:
         h11_max_incomplete_event_size=64 * 1024,
         lifespan="on",
     )
-    return uvicorn.Server(config)
+    return _Server(config)
 
 
 @contextmanager

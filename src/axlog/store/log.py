@@ -28,8 +28,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Event, Lock, Thread
+from time import perf_counter
 
 from axlog.errors import StoreError
+from axlog.reporting import Durations
 from axlog.store.files import Appending, Files
 
 VERSION = 1
@@ -206,6 +208,8 @@ class Log:
         self._last = (0, 0)  # the frame that was appended last: its first record and its place
         self.next = 1  # the number that the next record gets
         self.synced = 0  # the last record that is certain to survive a power failure
+        self.written = 0  # bytes, since it was opened
+        self.syncs = Durations()
         self._open_last()
         self._closing = Event()
         self._syncer: Thread | None = None
@@ -241,8 +245,12 @@ class Log:
         self._files.sync_directory()
         self._size = HEAD_SIZE
 
-    def append(self, records: Sequence[bytes]) -> int:
-        """Write records as one frame; the number of the first. Nothing is written on an error."""
+    def append(self, records: Sequence[bytes], *, sync: bool = True) -> int:
+        """Write records as one frame; the number of the first. Nothing is written on an error.
+
+        Without `sync` the policy `always` lets them wait for the next frame's: for records that
+        are not acknowledged to anybody.
+        """
         with self._lock:
             file = self._usable()
             body = b"".join(_SUM.pack(len(record)) + record for record in records)
@@ -257,7 +265,8 @@ class Log:
             self._last = first, self._size
             self.next += len(records)
             self._size += _FRAME_SIZE + len(body)
-            if self.policy == "always":
+            self.written += _FRAME_SIZE + len(body)
+            if self.policy == "always" and sync:
                 self._sync()
             return first
 
@@ -288,7 +297,7 @@ class Log:
             self._broken = error
 
     def _sync(self) -> None:
-        last = self.next - 1
+        last, began = self.next - 1, perf_counter()
         try:
             self._usable().sync()
         except OSError as error:
@@ -296,6 +305,7 @@ class Log:
             self._broken = error
             raise _unwritten(error) from error
         self.synced = last
+        self.syncs.note(perf_counter() - began)
 
     def sync(self) -> None:
         """Wait until everything that was appended is safe."""

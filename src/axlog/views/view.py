@@ -50,12 +50,14 @@ class View:
         self.maintainer = maintainer
         self.chosen = chosen
         self.sequence = 0
+        self.never = 0  # rows of which it was told that they never come
         self._lock = lock
         self._nodes = nodes
         self._listeners: list[Listener] = []
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether updates came since the view was last read
+        self.owed = 0  # how many
         self.standing = Standing(query.pattern, lambda: self.nodes_left())
         self.prospects: Callable[[], Prospects | None] = _no_prospects
         """What the joins know of the rows to come, where they do: asked before the document."""
@@ -209,6 +211,7 @@ class View:
             if not self._is_due:
                 return []
             held, self._held, self._is_due = self._held, [], False
+            self.owed = 0
             changes = self.number(net([*held, *self.maintainer.catch_up()]), self._nodes().clock)
         for error in self.tell(changes):
             raise error
@@ -219,6 +222,7 @@ class View:
         if self._is_deferred:
             self._held += self.maintainer.later(delta)
             self._is_due = True
+            self.owed += 1
             return []
         return self.number(self.maintainer.after(delta), delta.time)
 
@@ -230,6 +234,7 @@ class View:
             for at, change in enumerate(ordered)
         ]
         self.sequence += len(numbered)
+        self.never += sum(change.op == "never" for change in numbered)
         return numbered
 
     def tell(self, changes: list[Change]) -> list[Exception]:

@@ -24,7 +24,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Any
 
 from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
@@ -33,6 +35,7 @@ from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import AxlogError, StoreError
 from axlog.language.query import Query
+from axlog.reporting import Durations, report
 from axlog.store.files import DiskFiles, Files
 from axlog.store.log import POLICIES, Log
 from axlog.store.snapshots import remove_snapshots, write_snapshot
@@ -40,10 +43,12 @@ from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets import records
 from axlog.widgets.document import Told, tell
-from axlog.widgets.outbox import Outbox, Taking
+from axlog.widgets.outbox import MOST, Outbox, Taking
 from axlog.widgets.records import Record, encode, stream_record
 from axlog.widgets.restoring import Restored, restore, snapshot_parts
 from axlog.widgets.widget import Message, Widget
+
+_events = getLogger("axlog.store")
 
 COMPACT_AFTER = 50_000
 """Records between two snapshots, unless told otherwise."""
@@ -70,12 +75,15 @@ def open_store(
     directory = Path(path)
     directory.mkdir(parents=True, exist_ok=True)
     lock = _lock(directory)
+    began = perf_counter()
     try:
         made = start(DiskFiles(directory), source, views or {}, sync, retain, limits, options)
     except BaseException:
         lock.close()
         raise
     made._keep_open(directory, lock, compact_after)
+    report(_events, INFO, "store opened", widget=made.name, seq=made.record, sync=sync,
+           seconds=round(perf_counter() - began, 3))  # fmt: skip
     return made
 
 
@@ -145,9 +153,11 @@ class DurableWidget(Widget):
         self._directory: Path | None = None
         self._held_lock: IO[bytes] | None = None
         self._compact_after: int | None = None
-        self._compactor: tuple[subprocess.Popen[bytes], int] | None = None
+        self._compactor: tuple[subprocess.Popen[bytes], int, float] | None = None
         self._batch: list[Record] | None = None
         self._broken: str | None = None
+        self.snapshots, self.pauses = Durations(), Durations()
+        self.failed_snapshots = 0
         self.record = found.record  # the number of the last record
         self._snapshot_at = found.snapshot
         self._log = log
@@ -205,6 +215,7 @@ class DurableWidget(Widget):
     def _accept(self, said: Callable[[], Record]) -> list[Change]:
         """Log, carry out, tell; what is refused leaves the log."""
         document = self.document
+        self._wait_for_publishers()
         with document._lock:
             log = self._usable()
             record = said()
@@ -219,13 +230,19 @@ class DurableWidget(Widget):
                 log.take_back(number)
                 raise
             except BaseException as error:
-                self._broken = f"{type(error).__name__}: {error}"
+                self._break(f"{type(error).__name__}: {error}")
                 raise
             self.record = number
             self._post(number, held)
             tell(held)
         self._compact_if_due()
         return changes
+
+    def _wait_for_publishers(self) -> None:
+        """Back-pressure: nothing is accepted while a publisher's outbox is full."""
+        if self._batch is None:
+            for box in tuple(self.outboxes.values()):
+                box.wait_for_room()
 
     def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
         """Do it with everybody's ears shut; the changes, and who is to hear them."""
@@ -244,6 +261,7 @@ class DurableWidget(Widget):
     @contextmanager
     def batch(self) -> Iterator[None]:
         """One frame of the log: all of it survives, or nothing; told at the end, net."""
+        self._wait_for_publishers()
         with self.document._lock:
             if self._batch is not None:
                 yield
@@ -265,8 +283,12 @@ class DurableWidget(Widget):
         try:
             self.record = log.append([encode({"batch": done})])
         except StoreError as error:
-            self._broken = str(error)  # the document is ahead of the log
+            self._break(str(error))  # the document is ahead of the log
             raise
+
+    def _break(self, why: str) -> None:
+        self._broken = why
+        report(_events, ERROR, "store broken", widget=self.name, seq=self.record, error=why)
 
     def _usable(self) -> Log:
         if self._broken is not None or self._log is None:
@@ -279,14 +301,30 @@ class DurableWidget(Widget):
 
     # Publishers -----------------------------------------------------------------------------------
 
-    def publish(self, view: str, sink: Taking, name: str | None = None) -> Outbox:
+    def publish(
+        self, view: str, sink: Taking, name: str | None = None, *, most: int = MOST
+    ) -> Outbox:
         """Hand the changes of a view to a sink, from now on and across restarts.
 
         After a restart call it again with the same name: what the sink had not taken comes first.
+        Feeding waits while `most` changes or more have not been taken.
         """
         box = self.outbox(view, name if name is not None else view)
+        box.most = most
         box.start(sink, self.note_published)
         return box
+
+    def unpublish(self, name: str) -> None:
+        """Let a publisher go, and what it has not taken."""
+        with self.document._lock:
+            box = self.outboxes.get(name)
+            if box is None:
+                raise StoreError(
+                    "AX875", f"there is no publisher {name!r}", expected=", ".join(self.outboxes)
+                )
+            self.record = self._usable().append([encode({"unpublish": name})])
+            del self.outboxes[name]
+        box.close(0.0)
 
     def outbox(self, view: str, name: str) -> Outbox:
         """The outbox of a publisher, made when it is first asked for."""
@@ -304,8 +342,22 @@ class DurableWidget(Widget):
     def note_published(self, name: str, batch: int) -> None:
         """Note how far a publisher is: if this is lost, a batch is delivered twice, no more."""
         with self.document._lock:
-            if self._log is not None and self._broken is None and self._batch is None:
-                self.record = self._log.append([encode({"published": name, "record": batch})])
+            log = self._log
+            if log is None or self._broken is not None or name not in self.outboxes:
+                return
+            if self._batch is None:
+                noted = encode({"published": name, "record": batch})
+                self.record = log.append([noted], sync=False)
+
+    @property
+    def name(self) -> str:
+        """What events and metrics call it: its directory's name."""
+        return "store" if self._directory is None else self._directory.name
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the store takes no more updates; None while it does."""
+        return self._broken or (None if self._log is not None else "the store is closed")
 
     @property
     def is_whole(self) -> bool:
@@ -321,13 +373,21 @@ class DurableWidget(Widget):
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> None:
-        """Write a snapshot here and now, and drop the log before it."""
+        """Write a snapshot here and now, and drop the log before it; nothing else goes on."""
         with self.document._lock:
+            began = perf_counter()
             log = self._usable()
             log.rotate()
             parts = snapshot_parts(self, self._settings, self.outboxes)
             write_snapshot(self._files, self.record, parts)
             self._drop_old(self.record)
+            self.pauses.note(perf_counter() - began)
+            self._note_snapshot(began, self.record)
+
+    def _note_snapshot(self, began: float, record: int) -> None:
+        taken = perf_counter() - began
+        self.snapshots.note(taken)
+        report(_events, INFO, "snapshot", widget=self.name, seq=record, seconds=round(taken, 3))
 
     def _compact_if_due(self) -> None:
         due = self._compact_after
@@ -344,18 +404,18 @@ class DurableWidget(Widget):
             return self.snapshot()
         with self.document._lock:
             if self._compactor is None:
+                began = perf_counter()
                 upto = self._usable().rotate() - 1
                 command = [sys.executable, "-m", "axlog.widgets.compacting"]
-                self._compactor = (
-                    subprocess.Popen([*command, str(self._directory), str(upto)]),
-                    upto,
-                )
+                started = subprocess.Popen([*command, str(self._directory), str(upto)])
+                self._compactor = (started, upto, began)
+                self.pauses.note(perf_counter() - began)
         return self._finish_compaction(wait)
 
     def _finish_compaction(self, wait: bool) -> None:
         if self._compactor is None:
             return
-        process, upto = self._compactor
+        process, upto, began = self._compactor
         code = process.wait() if wait else process.poll()
         if code is None:
             return
@@ -364,7 +424,11 @@ class DurableWidget(Widget):
         self._snapshot_at = max(self._snapshot_at, upto)
         if code == 0:
             self._drop_old(upto)
-        elif wait:
+            self._note_snapshot(began, upto)
+            return
+        self.failed_snapshots += 1
+        report(_events, WARNING, "snapshot failed", widget=self.name, seq=upto, code=code)
+        if wait:
             raise StoreError("AX873", f"no snapshot could be made: the process ended with {code}")
 
     def _drop_old(self, record: int) -> None:
@@ -387,6 +451,7 @@ class DurableWidget(Widget):
             if self._log is not None:
                 self._log.close()
                 self._log = None
+                report(_events, INFO, "store closed", widget=self.name, seq=self.record)
             if self._held_lock is not None:
                 self._held_lock.close()
                 self._held_lock = None

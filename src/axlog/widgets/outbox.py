@@ -3,20 +3,31 @@
 A durable widget gives each publisher the changes of its view, one batch for each log record that
 made some, numbered by that record. A thread hands them to the sink in order, and again after a
 failure, so every batch arrives at least once; a sink that remembers the last number it took has it
-exactly once. The outbox is bounded: when it is full, whoever feeds the widget waits.
+exactly once.
+
+The outbox is bounded: when it is full, whoever feeds the widget waits, before the update is
+accepted and without any lock (the publisher needs the widget's to note how far it is). So at most
+`most` changes wait, and those of one update more for each thread that feeds. Where nobody takes
+them, since `publish` was not called again after a restart, updates are refused instead (AX878).
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from threading import Condition, Thread
+from logging import INFO, WARNING, getLogger
+from threading import Condition, Thread, current_thread
+from time import monotonic
 from typing import Protocol
 
+from axlog.errors import StoreError
+from axlog.reporting import report
 from axlog.views.change import Change
 
-log = logging.getLogger("axlog.outbox")
+_log = getLogger("axlog.outbox")
+
+MOST = 10_000
+"""Changes that may wait for a sink before feeding has to."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
 """Seconds before a failed batch is tried again: doubled each time, up to the second."""
@@ -31,37 +42,66 @@ class Taking(Protocol):
 class Outbox:
     """Batches under way to one sink."""
 
-    def __init__(self, name: str, view: str, most: int = 10_000) -> None:
+    def __init__(self, name: str, view: str, most: int = MOST) -> None:
         self.name = name
         self.view = view
         self.taken = 0  # the last batch that the sink has
         self.failures = 0
         self.last_error: str | None = None
-        self._most = most
+        self.most = most
+        self.waiting = 0  # changes that the sink does not have yet
+        self.largest = 0  # that ever waited
+        self.blocked = 0.0  # seconds that feeding waited for room
         self._waiting: deque[tuple[int, list[Change]]] = deque()
+        self._since: deque[float] = deque()  # when each of them was put here
         self._changed = Condition()
         self._closing = False
         self._thread: Thread | None = None
         self._done: Callable[[str, int], None] | None = None
 
     @property
-    def waiting(self) -> int:
-        """Changes that the sink does not have yet."""
-        return sum(len(changes) for _, changes in self._waiting)
+    def lag(self) -> float:
+        """Seconds that the oldest change has waited."""
+        with self._changed:
+            return monotonic() - self._since[0] if self._since else 0.0
+
+    def wait_for_room(self) -> None:
+        """Wait while the outbox is full; to be called without the widget's lock."""
+        if self.waiting < self.most:
+            return
+        began = monotonic()
+        with self._changed:
+            # A sink that feeds its own widget would wait for itself.
+            while self.waiting >= self.most and self._thread is not current_thread():
+                if self._closing:
+                    return
+                if self._thread is None:
+                    raise StoreError(
+                        "AX878",
+                        f"{self.waiting} changes wait for the publisher {self.name!r}, and nobody"
+                        " takes them",
+                        advice="call publish with this name again, or unpublish it",
+                    )
+                self._changed.wait(0.5)
+        self.blocked += monotonic() - began
 
     def put(self, batch: int, changes: list[Change]) -> None:
-        """Add a batch; waits while the outbox is full and somebody empties it."""
+        """Add a batch; `wait_for_room` comes before."""
         with self._changed:
-            while len(self._waiting) >= self._most and self._thread is not None:
-                if self._closing:
-                    break
-                self._changed.wait(0.1)
-            self._waiting.append((batch, changes))
+            self._add(batch, changes)
             self._changed.notify_all()
+
+    def _add(self, batch: int, changes: list[Change]) -> None:
+        self._waiting.append((batch, changes))
+        self._since.append(monotonic())
+        self.waiting += len(changes)
+        self.largest = max(self.largest, self.waiting)
 
     def restore(self, batches: Sequence[tuple[int, list[Change]]], taken: int) -> None:
         """Go on from what a snapshot says."""
-        self._waiting.extend(batches)
+        with self._changed:
+            for number, changes in batches:
+                self._add(number, changes)
         self.took(taken)
 
     def took(self, batch: int) -> None:
@@ -69,7 +109,8 @@ class Outbox:
         with self._changed:
             self.taken = max(self.taken, batch)
             while self._waiting and self._waiting[0][0] <= self.taken:
-                self._waiting.popleft()
+                self.waiting -= len(self._waiting.popleft()[1])
+                self._since.popleft()
             self._changed.notify_all()
 
     def pending(self) -> list[tuple[int, list[Change]]]:
@@ -103,8 +144,12 @@ class Outbox:
         except Exception as error:
             self.failures += 1
             self.last_error = f"{type(error).__name__}: {error}"
-            log.warning("publisher %s: batch %d: %s", self.name, batch, self.last_error)
+            report(_log, WARNING, "publisher failed", view=self.view, publisher=self.name,
+                   seq=batch, waiting=self.waiting, error=self.last_error)  # fmt: skip
             return False
+        if self.last_error is not None:
+            report(_log, INFO, "publisher works again", view=self.view, publisher=self.name,
+                   seq=batch, waiting=self.waiting)  # fmt: skip
         self.last_error = None
         self.took(batch)
         if self._done is not None:

@@ -4,7 +4,7 @@
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
     {"watch": name, "query": text, "language": l, "maintainer": m} | {"forget": name}
-    {"publisher": name, "view": v} | {"published": name, "record": n}
+    {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               told as one
 
 Carrying a record out is a function of the widget's state alone, so replay comes to the same state,

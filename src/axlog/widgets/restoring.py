@@ -134,8 +134,13 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
     if "publisher" in record:
         found.outboxes[record["publisher"]] = Outbox(record["publisher"], record["view"])
         return []
+    if "unpublish" in record:
+        found.outboxes.pop(record["unpublish"], None)
+        return []
     if "published" in record:
-        found.outboxes[record["published"]].took(record["record"])
+        box = found.outboxes.get(record["published"])
+        if box is not None:  # else it was let go meanwhile
+            box.took(record["record"])
         return []
     if record.get("watch") in document.views:
         return []  # it was there from the start

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from logging import WARNING, getLogger
 from pathlib import Path
 
 from axlog.analysis.keys import Key, parse_fact
@@ -40,6 +41,7 @@ from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.answers import holds
 from axlog.language.query import Query
 from axlog.matching.filters import Filter
+from axlog.reporting import report
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.saving import size_of_tables
@@ -55,6 +57,11 @@ from axlog.widgets.streaming import Streaming, StreamStatus
 from axlog.widgets.tuner import Policy, Tuner, TuningReport
 
 Message = str | bytes | Element
+
+_log = getLogger("axlog.widget")
+
+LETTERS = 1000
+"""Dead letters that are kept, the latest; a stream's status counts all that were refused."""
 
 CACHE = 64 << 20
 """Bytes of engine rows that `cache="disk"` holds in memory, unless told otherwise."""
@@ -312,7 +319,10 @@ class Widget:
         error.within(f"message {sequence} of stream {stream!r}")
         if self.on_error == "raise":
             raise error
+        report(_log, WARNING, "refused", stream=stream, seq=sequence, code=error.code,
+               error=error.message)  # fmt: skip
         self.dead_letters.append(DeadLetter(stream, sequence, message, error))
+        del self.dead_letters[:-LETTERS]
         return []
 
     # Views ----------------------------------------------------------------------------------------

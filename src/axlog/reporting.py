@@ -1,0 +1,269 @@
+"""What running parts say of themselves: events for logs, samples for metrics, and health.
+
+The lowest layer besides `errors`: every other may report, none has to know who listens.
+
+- An event is a word or two and fields (`widget`, `stream`, `view`, `seq`, ...), logged through the
+  standard library's loggers below `axlog`. `configure_logs` is the one place that says where they
+  go and how they look: lines for people, or one JSON object a line.
+- A sample is a number with a name and labels; `exposition` writes many as Prometheus' text format
+  0.0.4. Nobody counts for the metrics alone: samples are read from the parts when they are asked.
+- `Durations` is the exception: times of syncs and snapshots, in buckets.
+- `Health` says of a part whether it is ok, degraded or failed, and of its views how far each is
+  behind, and why.
+
+Not here: pushing, traces, and the loggers of other libraries.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import accumulate
+from typing import IO, Any
+
+ROOT = "axlog"
+FORMATS = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+# Events -------------------------------------------------------------------------------------------
+
+
+def report(logger: logging.Logger, level: int, event: str, **fields: object) -> None:
+    """Log an event with its fields; fields that are None are left out.
+
+    >>> report(logging.getLogger("axlog.x"), logging.INFO, "opened", widget="orders", seq=17)
+    """
+    if logger.isEnabledFor(level):
+        said = {name: value for name, value in fields.items() if value is not None}
+        logger.log(level, event, extra={"axlog_fields": said})
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, event, and the event's fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        said |= getattr(record, "axlog_fields", {})
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return json.dumps(said, ensure_ascii=False, default=str)
+
+
+class Words(logging.Formatter):
+    """A line for people: time, level, event, fields as name=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        fields = getattr(record, "axlog_fields", {})
+        named = "".join(f" {name}={_word(value)}" for name, value in fields.items())
+        line = f"{moment} {record.levelname.lower()} {record.getMessage()}{named}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    return text if text and not any(c.isspace() or c in "\"'=" for c in text) else json.dumps(text)
+
+
+def configure_logs(form: str = "text", level: str = "warning", out: IO[str] | None = None) -> None:
+    """Let axlog's events go to a stream (standard error), in one of `FORMATS`.
+
+    Calling it again replaces what it set up before; other people's handlers stay.
+    """
+    logger = logging.getLogger(ROOT)
+    for handler in list(logger.handlers):
+        if isinstance(handler.formatter, JsonLines | Words):
+            logger.removeHandler(handler)
+    handler = logging.StreamHandler(out or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else Words())
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
+
+# Metrics ------------------------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    """What a sample's number means over time."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One number of one family; `suffix` tells the parts of a histogram apart."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kind: Kind = Kind.GAUGE
+    words: str = ""
+    suffix: str = ""
+
+
+def counter(name: str, value: float, words: str, **labels: str) -> Sample:
+    """A number that only grows."""
+    return Sample(name, value, labels, Kind.COUNTER, words)
+
+
+def gauge(name: str, value: float, words: str, **labels: str) -> Sample:
+    """A number that goes up and down."""
+    return Sample(name, value, labels, Kind.GAUGE, words)
+
+
+class Durations:
+    """How long something took, counted in buckets; any thread may note."""
+
+    BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+    def __init__(self) -> None:
+        self.count, self.total, self.longest = 0, 0.0, 0.0
+        self._buckets = [0] * (len(self.BOUNDS) + 1)
+
+    def note(self, seconds: float) -> None:
+        """Take one more."""
+        self.count += 1
+        self.total += seconds
+        self.longest = max(self.longest, seconds)
+        self._buckets[bisect_left(self.BOUNDS, seconds)] += 1
+
+    def samples(self, name: str, words: str, **labels: str) -> Iterator[Sample]:
+        """As a histogram."""
+        bounds = [*map(str, self.BOUNDS), "+Inf"]
+        for bound, upto in zip(bounds, accumulate(self._buckets), strict=True):
+            inside = {**labels, "le": bound}
+            yield Sample(name, upto, inside, Kind.HISTOGRAM, words, "_bucket")
+        yield Sample(name, self.total, labels, Kind.HISTOGRAM, words, "_sum")
+        yield Sample(name, self.count, labels, Kind.HISTOGRAM, words, "_count")
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def exposition(samples: Iterable[Sample]) -> str:
+    """Samples in Prometheus' text format, families together, each with its words and kind."""
+    families: dict[str, list[Sample]] = {}
+    for sample in samples:
+        families.setdefault(sample.name, []).append(sample)
+    lines: list[str] = []
+    for name, members in families.items():
+        words = members[0].words.replace("\\", "\\\\").replace("\n", "\\n")
+        lines += [f"# HELP {name} {words}", f"# TYPE {name} {members[0].kind.value}"]
+        lines += [f"{name}{s.suffix}{_labels(s.labels)} {_number(s.value)}" for s in members]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{inside}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+# Health -------------------------------------------------------------------------------------------
+
+
+class State(StrEnum):
+    """How a part is; the worst of its parts is the whole's."""
+
+    OK = "ok"
+    DEGRADED = "degraded"  # it works, and something is late
+    FAILED = "failed"  # it takes no more, or does not work any more
+
+
+_WORSE = list(State)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewHealth:
+    """How far one view is behind what its sources have, as far as is known, and why."""
+
+    widget: str
+    view: str
+    state: State
+    sequence: int  # of its last change
+    updates: int = 0  # that were taken and are not in its rows yet
+    undelivered: int = 0  # changes or batches that its readers do not have yet
+    seconds: float = 0.0  # since when the oldest of those wait
+    reasons: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "widget": self.widget,
+            "view": self.view,
+            "status": self.state.value,
+            "sequence": self.sequence,
+            "behind": {
+                "updates": self.updates,
+                "undelivered": self.undelivered,
+                "seconds": round(self.seconds, 3),
+            },
+            "why": list(self.reasons),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a running process is."""
+
+    views: tuple[ViewHealth, ...] = ()
+    failures: tuple[str, ...] = ()  # what does not work any more, of no view alone
+    troubles: tuple[str, ...] = ()  # what is late, of no view alone
+
+    @property
+    def state(self) -> State:
+        """The worst of all."""
+        states = [view.state for view in self.views]
+        states += [State.FAILED] if self.failures else []
+        states += [State.DEGRADED] if self.troubles else []
+        return max(states, key=_WORSE.index, default=State.OK)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status: 503 once something has failed. What is late is still being served."""
+        return 503 if self.state is State.FAILED else 200
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "status": self.state.value,
+            "views": [view.plain() for view in self.views],
+            "failures": list(self.failures),
+            "troubles": list(self.troubles),
+        }
+
+
+def together(every: Iterable[Health]) -> Health:
+    """The health of several parts as one."""
+    known = list(every)
+    return Health(
+        tuple(view for each in known for view in each.views),
+        tuple(said for each in known for said in each.failures),
+        tuple(said for each in known for said in each.troubles),
+    )
