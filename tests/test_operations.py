@@ -389,7 +389,7 @@ def append(path: Path, messages: Sequence[dict[str, object]]) -> None:
 
 
 def started(path: Path, *options: str) -> subprocess.Popen[str]:
-    command = [*AXLOG, "run", "--log-format", "json", *options, str(path)]
+    command = [*AXLOG, "run", "--no-page", "--log-format", "json", *options, str(path)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
@@ -535,7 +535,7 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
 def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:
     path = written_to(tmp_path / "p", VIEWS["v"], DOCUMENT)
     append(path.parent / "in.jsonl", [{"stream": "f", "insert": "<a>1</a>", "at": 1}])
-    command = [*AXLOG, "run", "--listen", "127.0.0.1:0", str(path)]
+    command = [*AXLOG, "run", "--no-page", "--listen", "127.0.0.1:0", str(path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     address = process.stderr.readline().split()[-1].removesuffix("/health")
@@ -605,7 +605,7 @@ def test_what_nobody_takes_is_refused_when_the_outbox_is_full(tmp_path: Path) ->
         widget.feed("f", "<a>2</a>")
         with pytest.raises(StoreError) as refused:
             widget.feed("f", "<a>3</a>")
-        assert refused.value.code == "AX878"
+        assert refused.value.code == "AX877"
         widget.unpublish("out")
         widget.feed("f", "<a>3</a>")
         with pytest.raises(StoreError):

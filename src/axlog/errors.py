@@ -163,7 +163,7 @@ CODES: dict[str, str] = {
     "AX874": "the store is in use",
     "AX875": "the store holds something else",
     "AX876": "the document is kept by a log",
-    "AX878": "changes wait for a publisher, and nobody takes them",
+    "AX877": "changes wait for a publisher, and nobody takes them",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",

@@ -8,7 +8,7 @@ exactly once.
 The outbox is bounded: when it is full, whoever feeds the widget waits, before the update is
 accepted and without any lock (the publisher needs the widget's to note how far it is). So at most
 `most` changes wait, and those of one update more for each thread that feeds. Where nobody takes
-them, since `publish` was not called again after a restart, updates are refused instead (AX878).
+them, since `publish` was not called again after a restart, updates are refused instead (AX877).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Outbox:
                     return
                 if self._thread is None:
                     raise StoreError(
-                        "AX878",
+                        "AX877",
                         f"{self.waiting} changes wait for the publisher {self.name!r}, and nobody"
                         " takes them",
                         advice="call publish with this name again, or unpublish it",
