@@ -568,7 +568,7 @@ def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path:
 
 def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
     path = written_to(tmp_path / "p", 300)
-    command = [*AXLOG, "run", "--progress", "json", str(path)]
+    command = [*AXLOG, "run", "--no-page", "--progress", "json", str(path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
