@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from axlog.connectors.paths import MessagePath
-from axlog.datalog.joins import Bag, add_all
+from axlog.datalog.joins import Bag, Value, add_all
 from axlog.document.reading import parse
 from axlog.document.tree import Tree
 from axlog.document.xml import graft, read_forest
@@ -176,22 +176,23 @@ class Extractor:
         self, message: Message, out: Extracted, seen: dict[tuple[str, int, str], _Seen]
     ) -> None:
         """Send on what units need of a message, and note it in the census."""
-        source, stream, action, _, time, given, origin, *_ = message
-        document = self._document(message)
+        source, stream, action, _, time, given, origin, _, _ = message
+        is_plain = self._key is None and action != "refused"
+        document = "" if is_plain else self._document(message)
         number = source * SOURCES_APART + given
         parts = [
-            (unit.name, bucket, kind, body)
+            (unit.name, *part)
             for unit, plans in self._plans
-            for bucket, kind, body in self._send(unit, plans, message, document)
+            for part in self._send(unit, plans, message, document)
         ]
         known = seen.get((document, source, stream))
         if known is None:
             known = _Seen(lane_of(source, stream), document, number)
             seen[document, source, stream] = known
-        floor, lane = known.floor, known.name
-        late = floor if time is not None and floor is not None and time < floor else None
+        floor = known.floor
+        late = floor if floor is not None and time is not None and time < floor else None
         for unit_name, bucket, kind, body in parts:
-            item = [time, stream, number, kind, body, late, lane, origin]
+            item = [time, stream, number, kind, body, late, known.name, origin]
             try:
                 out.items[unit_name, bucket][document].append(item)
             except KeyError:
@@ -260,15 +261,9 @@ def _by_bucket(
     if unit.buckets == 1:
         return [(0, BINDINGS, bags)] if any(bags) else ()
     positions = unit.positions.get(stream) or (ALL,) * len(bags)
-    values = {
-        None if at == ALL else row[at]
-        for bag, at in zip(bags, positions, strict=True)
-        for row in bag
-    }
-    if not values:
-        return ()
-    if len(values) == 1 and None not in values:  # most messages are about one thing
-        return [(unit.bucket_of(values.pop()), BINDINGS, bags)]
+    only = _only_value(bags, positions)
+    if only is not None:
+        return [(unit.bucket_of(only), BINDINGS, bags)]
     found: dict[int, list[Bag]] = {}
     for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
         for row, count in bag.items():
@@ -276,6 +271,17 @@ def _by_bucket(
                 mine = found.setdefault(bucket, [{} for _ in bags])
                 mine[number][row] = count
     return [(bucket, BINDINGS, tuple(mine)) for bucket, mine in found.items()]
+
+
+def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | None:
+    """The key's value, if all rows have the same: most messages are about one thing."""
+    found: Value | None = None
+    for bag, at in zip(bags, positions, strict=True):
+        for row in bag:
+            if at == ALL or (found is not None and row[at] != found):
+                return None
+            found = row[at]
+    return found
 
 
 def _refused(message: Message, error: str) -> Refused:

@@ -8,7 +8,7 @@ way and can no longer come (`never`). A count moving between two positive number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from axlog.document.ids import Id
@@ -73,7 +73,7 @@ class Change:
     sequence: int = 0
 
     def numbered(self, view: str, time: int, sequence: int) -> Change:
-        return replace(self, view=view, time=time, sequence=sequence)
+        return Change(self.op, self.row, self.before, view, time, sequence)
 
     def plain(self) -> dict[str, Any]:
         """The change for JSON, as DESIGN section 7 writes it."""

@@ -228,7 +228,7 @@ class View:
 
     def number(self, changes: list[Change], time: int) -> list[Change]:
         """Changes in the order of their rows, deletions first, each with the next number."""
-        ordered = sorted(changes, key=_in_order)
+        ordered = sorted(changes, key=_in_order) if len(changes) > 1 else changes
         numbered = [
             change.numbered(self.name, time, self.sequence + 1 + at)
             for at, change in enumerate(ordered)

@@ -217,7 +217,9 @@ class Collector:
         came = self._came
 
         def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
-            came.append((waiting, part, str(row[0])))
+            seen = (waiting, part, str(row[0]))
+            if not came or came[-1] != seen:  # a key's patterns mostly find the same
+                came.append(seen)
 
         return sink
 
@@ -245,15 +247,20 @@ class Collector:
 
     def after(self, told: Told, time: int) -> Told:
         """What an update has made of it: rows that wait in vain go, views are told `never`."""
-        for waiting, part, value in dict.fromkeys(self._came):
+        came, waitings = self._came, self._watched.waitings
+        for waiting, part, value in dict.fromkeys(came) if len(came) > 1 else came:
             waiting.see(part, value)
-        self._came.clear()
+        came.clear()
         if self.next < self._document.tree.clock:
-            for waiting in self.waitings:
+            for waiting in waitings:
                 waiting.expire()
-        elif not told and not any(waiting.ended for waiting in self.waitings):
-            self._look_ahead()  # rows with deadlines may have come
-            return told
+        elif not told:
+            for waiting in waitings:
+                if waiting.ended:
+                    break
+            else:
+                self._look_ahead()  # rows with deadlines may have come
+                return told
         return self._report(told, time)
 
     def after_nodes(self, told: Told, time: int) -> Told:
@@ -273,21 +280,31 @@ class Collector:
     def _report(self, told: Told, time: int) -> Told:
         ended = {waiting: waiting.take_ended() for waiting in self.waitings}
         for view, prospects in self._watched.prospects.items():
-            changes = next((each for known, each in told if known is view), None)
+            changes = next((each for known, each in told if known is view), None) if told else None
             if changes is not None:
                 prospects.take(changes)
-            never = view.number(prospects.never(ended[prospects.waiting]), time)
-            if changes is not None:
-                changes += never
-            elif never:
-                told.append((view, never))
+            never = prospects.never(ended[prospects.waiting])
+            if never:
+                numbered = view.number(never, time)
+                if changes is not None:
+                    changes += numbered
+                else:
+                    told.append((view, numbered))
         self._look_ahead()
         return told
 
     def _look_ahead(self) -> None:
-        limits = [waiting.next_deadline for waiting in self.waitings]
-        limits += [prospects.until for prospects in self._watched.prospects.values()]
-        self.next = min((limit for limit in limits if limit is not None), default=inf)
+        # Once for every message: loops, where generators would say it shorter.
+        soonest = inf
+        for waiting in self._watched.waitings:
+            limit = waiting.next_deadline
+            if limit is not None and limit < soonest:
+                soonest = limit
+        for prospects in self._watched.prospects.values():
+            limit = prospects.until
+            if limit is not None and limit < soonest:
+                soonest = limit
+        self.next = soonest
 
     # Keeping it elsewhere -------------------------------------------------------------------------
 

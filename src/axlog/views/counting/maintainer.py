@@ -34,6 +34,7 @@ class Counting(Maintainer):
 
     def __init__(self, tree: Tree, pattern: Pattern, engine: CountingEngine | None = None) -> None:
         super().__init__(tree, pattern)
+        self._names = pattern.columns
         program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
         self._show = Showing(tree, program)
@@ -94,7 +95,7 @@ class Counting(Maintainer):
     def take(self, moved: Bag) -> list[Change]:
         """Move counts; rows that come from zero or go to it are changes."""
         changes: list[Change] = []
-        columns, counts = self.pattern.columns, self._counts
+        columns, counts = self._names, self._counts
         for binding, count in moved.items():
             old = counts.get(binding, 0)
             new = old + count

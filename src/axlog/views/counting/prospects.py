@@ -15,7 +15,7 @@ been completed in the very moment in which it came under way is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from axlog.analysis.truth import Possible, Wanted, column_of
@@ -171,18 +171,22 @@ class Prospects:
 
     # Never ----------------------------------------------------------------------------------------
 
-    def never(self, ended: Iterable[Ended]) -> list[Change]:
+    def never(self, ended: Sequence[Ended]) -> list[Change]:
         """The matches under way that can no longer be completed, given the rows that left."""
         found: dict[Shown, None] = {}
         for each in ended:
             shown = self._shown(each.part, each.row)
             if shown not in found and not self._may_hold(each, shown):
                 found[shown] = None
+        if not ended and not self._could_start:
+            return []
         could_start, self._could_start = self._could_start, self._may_start()
         if could_start and not self._could_start and self._starts_late:
             nothing = tuple(None for _ in self._columns)
             if self.truth is Truth.NEVER:
                 found[nothing] = None
+        if not found:
+            return []
         columns = self.pattern.columns
         return [Change("never", Row(columns, shown)) for shown in found]
 
