@@ -268,7 +268,8 @@ class Play:
 def _is_plain(command: str) -> bool:
     """Whether the command line can be asked in this process: one verb, nothing of a shell."""
     bare = re.sub(r"'[^']*'", "''", command)
-    return command.startswith("axlog ") and not SHELL.search(re.sub(r'"[^"]*"', '""', bare))
+    bare = re.sub(r'"[^"$`]*"', '""', bare)
+    return command.startswith("axlog ") and not SHELL.search(bare)
 
 
 def _free_port() -> str:
