@@ -15,11 +15,12 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test demo check conformance docs format bench lock clean
+.PHONY: help install test demo screenshots check conformance docs format bench lock clean
 
 help:
 	@echo "make test    run the tests"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
+	@echo "make screenshots  make the pictures of docs/screenshots again (needs chromium)"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
 	@echo "make conformance  run other people's test suites and report what is outside"
 	@echo "make docs    build the site of docs/ into build/site"
@@ -55,6 +56,10 @@ test: install
 demo: install
 	@echo "== the supply chain on Spark (ENGINE=embedded: without Spark; SECONDS=: until Ctrl-C)"
 	$(BIN)/axlog demo --engine $(or $(ENGINE),spark) $(if $(SECONDS),--seconds $(SECONDS))
+
+screenshots: install
+	@echo "== the live page and the terminal, into docs/screenshots"
+	$(BIN)/python -m axlog.cli.screenshots docs/screenshots
 
 check: install
 	@echo "== lint and format"

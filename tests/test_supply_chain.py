@@ -98,7 +98,7 @@ def test_parts_below_a_level(runner: Runner, place: Path) -> None:
     assert {row["part"]: row["level"] for row in view.rows()} == low != {}
 
 
-def test_why_reads_the_input_again(runner: Runner) -> None:
+def test_why_reads_the_input_again(runner: Runner, place: Path) -> None:
     observer = observe_runner(runner)
     order = sorted(rows(runner, "late"))[0]
     shown = observer.shown(Asked("orders", "late", "true", order))
@@ -106,7 +106,9 @@ def test_why_reads_the_input_again(runner: Runner) -> None:
     (found,) = observer.why("orders", "late", shown["lines"][0]["row"])["derivations"]
     placed = next(m for m in found if m["pattern"].startswith("$order#placed"))
     assert placed["time"] == int(chain.START.timestamp() * 1e6) + int(times("orders")[order] * 1e6)
-    assert "orders" in placed["origin"]
+    assert placed["origin"].startswith("orders/")
+    name = placed["origin"].removeprefix("orders/")
+    assert f"<cbc:ID>{order}<" in (place / "in" / "orders" / name).read_text(encoding="utf-8")
 
 
 def test_documents_come_by_time_and_are_the_same_for_a_seed() -> None:

@@ -167,7 +167,7 @@ class _Run:
             if self._engine == "embedded":
                 self._prepare_embedded(stack)
             else:
-                self._prepare_spark(stack)
+                self._prepare_spark()
             self._work = Thread(target=self._keep, daemon=True)
             self._work.start()
             try:
@@ -184,9 +184,9 @@ class _Run:
         self._run, self._stop = runner.run, runner.stop
         self._reported.set()
 
-    def _prepare_spark(self, stack: ExitStack) -> None:
+    def _prepare_spark(self) -> None:
         engine = spark_engine()
-        shown, take = stack.enter_context(paging.reported(self._model, "spark"))
+        shown, take = paging.reported(self._model, "spark")
         shown.says = "starting Spark"
         self.observed = shown
 

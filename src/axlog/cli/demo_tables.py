@@ -88,9 +88,11 @@ def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
 
 def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
+    table.columns[2].min_width = 56  # the table does not jump
     for change in changes[:_CHANGES]:
         said = ", ".join(
-            f"{k} {_moment(v) if isinstance(v, int) else v}" for k, v in change["row"].items()
+            f"{k} {'?' if v is None else _moment(v) if isinstance(v, int) else v}"
+            for k, v in change["row"].items()
         )
         op = Text(change["op"], style=_STYLES.get(change["op"], ""))
         table.add_row(op, change["view"], said, _moment(change["time"]))

@@ -27,16 +27,12 @@ def observed(runner: Runner) -> Observed:
     return observe_runner(runner)
 
 
-@contextmanager
-def reported(
-    model: PipelineModel, engine: str
-) -> Iterator[tuple[Reported, Callable[[str, Any], None]]]:
+def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str, Any], None]]:
     """A pipeline that runs elsewhere, for a page, and what takes the report of a widget's batch."""
     from axlog.pipeline.replaying import Replay
     from axlog.server.reported import Outlook, Reported, Told
 
-    replay = Replay(model)
-    shown = Reported(model, engine, replay.plain)
+    shown = Reported(model, engine, Replay(model).plain)
 
     def take(widget: str, told: Any) -> None:
         outlooks = {
@@ -46,10 +42,7 @@ def reported(
             Told(widget, told.changes, told.refused, told.streams, told.state, told.clock, outlooks)
         )
 
-    try:
-        yield shown, take
-    finally:
-        replay.close()
+    return shown, take
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def _run_on_spark(
         stack.enter_context(operating.reported(listen, said))
         more: dict[str, Any] = {}
         if port != _NO_PAGE:
-            observed, take = stack.enter_context(paging.reported(model, "spark"))
+            observed, take = paging.reported(model, "spark")
             _say(stack.enter_context(paging.page(observed, port, said)))
             more = {"on_report": take, "outlook": paging.POSSIBLE}
         engine.run(model, once=once, seconds=seconds, on_progress=said, **more)

@@ -28,6 +28,7 @@ from axlog.pipeline.checkpoint import Input
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.views.change import Change, Row
+from axlog.views.why import named_message
 from axlog.widgets.restoring import load_parts, snapshot_parts
 from axlog.widgets.widget import Widget
 
@@ -59,6 +60,7 @@ class Instances:
         self._ended: dict[str, StreamUpdate] = {}
         self.clock = 0
         self.refused = 0
+        self.origins: dict[str, str] | None = None  # of messages, by what `why` calls them
         if self._key is None:
             self._widgets[""] = self._make("") if saved is None else self._loaded(saved)
 
@@ -134,6 +136,9 @@ class Instances:
                             entered.add(key)
                             batches.enter_context(widget.batch())
                         widget.take(update)
+                        if self.origins is not None:
+                            number = widget._streaming.status(update.stream).messages
+                            self.origins[named_message(number, update.stream)] = update.origin
                     self._note(one)
                 except AxlogError as error:
                     refused.append(

@@ -2,25 +2,37 @@
 
 Sources are read by position (`connectors/protocol.py`), and what was read once can be read again
 from the beginning. So a widget of the pipeline is fed anew in this process, without sinks, up to
-what there is now, and asked. It stays for the next question, which then costs what came since.
+what there is now, and asked.
+
+First it is fed only messages that have a value of the row in their text, as written. A derivation
+found so is one of the whole input too, as long as nothing in the query is negated and nothing is
+deleted. Where none is found, or that does not hold, everything is fed.
 
 Not handled: sources that have let go of their beginning or keep a log that one process writes; more
-messages than `MOST`. Both are refused by name.
+messages than `MOST` where everything has to be fed. Both are refused by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+from axlog.analysis.profiles import has_not
+from axlog.channels.updates import StreamUpdate
+from axlog.connectors.protocol import Position, Reading, Source
 from axlog.errors import AxlogError, PipelineError
+from axlog.language.query import parse_query
+from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.embedded import Runner
+from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel, Settings
 from axlog.views.why import Derivation
 
-MOST = 200_000
-"""Messages that are read again."""
+MOST = 100_000
+"""Messages that are fed again."""
 AGAIN = frozenset({"directory", "jsonl", "kafka"})
 """Kinds of sources that anybody can read again from their beginning."""
 
@@ -32,27 +44,28 @@ class Replay:
         self._model = model
         self._most = most
         self._lock = Lock()
-        self._runners: dict[str, Runner] = {}
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations; with many documents its first column says which one."""
+        given = dict(row)
+        many = self._model.widgets[widget].documents is not None
+        key = str(given.pop("document", "")) if many else ""
+        values = {value.encode() for value in given.values() if isinstance(value, str)} - {b""}
         with self._lock:
-            runner = self._runner(widget)
-            while runner.round() or not runner.is_done:
-                if runner.progress.messages > self._most:
-                    raise PipelineError(
-                        "AX869", f"this would read more than {self._most:,} messages again"
-                    )
-            given = dict(row)
-            key = str(given.pop("document", "")) if self._is_many(widget) else ""
-            return runner.instances[widget].widgets[key].view(view).why(given)
+            if values and self._only_adds(widget, view):
+                with self._fed(widget, values) as runner:
+                    found = _asked(runner, widget, key, view, given)
+                if found:
+                    return found
+            with self._fed(widget, set()) as runner:
+                return _asked(runner, widget, key, view, given)
 
     def plain(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """The derivations for JSON, or the reason why there are none."""
         try:
             found = self.why(widget, view, row)
-        except (AxlogError, KeyError) as error:
-            return {"reason": error.message if isinstance(error, AxlogError) else str(error)}
+        except AxlogError as error:
+            return {"reason": error.message}
         return {
             "derivations": [
                 [{"pattern": m.pattern, "path": m.path, "time": m.time, "origin": m.origin}
@@ -61,19 +74,66 @@ class Replay:
             ]
         }  # fmt: skip
 
-    def close(self) -> None:
-        """Let go of the widgets."""
-        for runner in self._runners.values():
+    def _only_adds(self, widget: str, view: str) -> bool:
+        """Whether no message can take a derivation away."""
+        written = self._model.widgets[widget]
+        query = written.views[view]
+        parsed = parse_query(query.query, self._model.namespaces, query.language)
+        calls = calls_of(document_of(written, self._model.directory)).values()
+        return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
+
+    @contextmanager
+    def _fed(self, widget: str, values: set[bytes]) -> Iterator[Runner]:
+        """A runner of one widget that has read everything, or all that has one of the values."""
+        runner = Runner(_alone(self._model, widget), once=True)
+        runner.instances[widget].origins = {}
+        try:
+            for feed in runner.feeds if values else ():
+                feed.source = _With(feed.plan.open(runner.model), values)
+            while runner.round() or not runner.is_done:
+                if runner.progress.messages > self._most:
+                    raise PipelineError(
+                        "AX869", f"this would feed more than {self._most:,} messages again"
+                    )
+            yield runner
+        finally:
             runner.close()
-        self._runners.clear()
 
-    def _is_many(self, widget: str) -> bool:
-        return self._model.widgets[widget].documents is not None
 
-    def _runner(self, widget: str) -> Runner:
-        if widget not in self._runners:
-            self._runners[widget] = Runner(_alone(self._model, widget), once=True)
-        return self._runners[widget]
+class _With:
+    """A source without the insertions that have none of some values in their text."""
+
+    def __init__(self, source: Source, values: set[bytes]) -> None:
+        self._source = source
+        self._values = values
+
+    def read(self, position: Position, limit: int) -> Reading:
+        read = self._source.read(position, limit)
+        kept = [update for update in read.updates if self._has_value(update)]
+        return Reading(kept, read.position, (), more=read.more or bool(read.updates))
+
+    def close(self) -> None:
+        self._source.close()
+
+    def _has_value(self, update: StreamUpdate) -> bool:
+        content = update.content
+        text = content.encode() if isinstance(content, str) else content
+        return update.action != "insert" or any(value in text for value in self._values)
+
+
+def _asked(
+    runner: Runner, widget: str, key: str, view: str, row: Mapping[str, Any]
+) -> list[Derivation]:
+    instances = runner.instances[widget]
+    found = instances.widgets.get(key)
+    return [] if found is None else [_placed(one, instances) for one in found.view(view).why(row)]
+
+
+def _placed(derivation: Derivation, instances: Instances) -> Derivation:
+    """The same with the places in the sources that messages were read from."""
+    origins = instances.origins or {}
+    matched = (replace(m, origin=origins.get(m.origin or "", m.origin)) for m in derivation.matched)
+    return Derivation(tuple(matched))
 
 
 def _alone(model: PipelineModel, name: str) -> PipelineModel:
@@ -82,9 +142,8 @@ def _alone(model: PipelineModel, name: str) -> PipelineModel:
     streams = widget.streams.values()
     written = [one.source for one in streams if one.source is not None] + widget.sources
     odd = sorted({source.kind for source in written} - AGAIN)
-    odd += ["a view" for one in streams if one.view] + [
-        "a channel" for one in streams if one.channel
-    ]
+    odd += ["a view" for one in streams if one.view]
+    odd += ["a channel" for one in streams if one.channel]
     if odd:
         raise PipelineError("AX869", f"what came from {odd[0]} cannot be read again here")
     views = {

@@ -190,7 +190,7 @@ function needs(line) {
 }
 
 function derivation(matched) {
-  const rows = matched.map((m) => element("tr", {}, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, moment(m.time)), element("td", {}, m.origin || "the document")));
+  const rows = matched.map((m) => element("tr", { class: m.origin ? (m.pattern.includes("$") ? "bound" : "") : "soft" }, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, m.time ? moment(m.time) : ""), element("td", {}, m.origin || "the document")));
   const head = element("tr", {}, ...["pattern", "matched", "since", "came with"].map((h) => element("th", { scope: "col" }, h)));
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
 }

@@ -74,7 +74,12 @@ def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[De
 
 def _origin(tree: Tree, node: int) -> str | None:
     found = tree.origin(node)
-    return None if found is None else f"message {found[1]} of {found[0]!r}"
+    return None if found is None else named_message(found[1], found[0])
+
+
+def named_message(number: int, stream: str) -> str:
+    """What a stream's message is called where a node says what it came with."""
+    return f"message {number} of {stream!r}"
 
 
 def _text(value: Any) -> Any:
