@@ -254,7 +254,8 @@ class Play:
             process.send_signal(signal.SIGINT)
         for process in self.beside:
             try:
-                process.wait(LONGEST)
+                code = process.wait(LONGEST)
+                assert code == 0, f"{self.page.name}: {process.args!r} ends with {code}"
             finally:
                 process.kill()
                 if process.stdout is not None:

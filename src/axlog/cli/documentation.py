@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from axlog.cli.application import VERBS, application
 from axlog.pipeline.schema import reference
-from axlog.workloads.documentation import error_codes, language
+from axlog.workloads.documentation import error_codes, language, metrics
 
 _HEAD = """# Commands
 
@@ -79,6 +79,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "language.md": language.page,
     "errors.md": error_codes.page,
     "commands.md": commands,
+    "metrics.md": metrics.page,
     "pipeline-reference.md": reference,
 }
 """The pages that are made, and what makes each."""
