@@ -17,23 +17,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from axlog.document.columns_moved import subtrees
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, TEXT_LABEL, Tree
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
 from axlog.evaluate.structural import ancestors, passing
 from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
 from axlog.views.algebraic.labels import (
+    NO_LABELS,
     Moved,
     changed_labels,
     labels_above,
+    labels_above_few,
     labels_of,
+    named,
     with_classes,
 )
 
+FEW = 8
+"""So many insertions are looked at one by one."""
 FEWEST_COPIES = 4
 """With fewer copies of a fragment, walking each is as quick."""
 
@@ -52,10 +58,12 @@ class NodeTable:
         labelled: dict[str, Handles] | None = None,
         roots: Sequence[int] = (),
         is_spread: bool = False,
+        rows: Sequence[Sequence[int]] = (),
     ) -> None:
         self._nodes = nodes
         self.copies = copies
         self.roots = roots
+        self._rows = rows
         self.is_spread = is_spread  # whether no two copies have one parent
         self._kinds: Handles | None = None
         self._labels: Handles = NOTHING
@@ -66,18 +74,18 @@ class NodeTable:
     def nodes(self) -> Handles:
         """All of them, in no order."""
         if self._nodes is None:
-            every = [matrix.ravel() for matrix in self.copies]
+            every = [matrix.ravel() for matrix in self.copies] or list(map(_handles, self._rows))
             self._nodes = every[0] if len(every) == 1 else np.concatenate(every)
         return self._nodes
 
     def __len__(self) -> int:
         if self._nodes is None:
-            return sum(matrix.size for matrix in self.copies)
+            return sum(matrix.size for matrix in self.copies) + sum(map(len, self._rows))
         return len(self._nodes)
 
-    def rows(self, tree: Tree) -> list[list[int]]:
+    def rows(self, tree: Tree) -> Sequence[Sequence[int]]:
         """The subtrees one by one, each in document order."""
-        return [list(tree.subtree(root)) for root in self.roots]
+        return self._rows or [list(tree.subtree(root)) for root in self.roots]
 
     def members(
         self, columns: Columns, step: PatternNode, select: Callable[[Handles], Handles]
@@ -178,8 +186,19 @@ class DeltaTables:
         return self._is_moving
 
 
-def tables_of(columns: Columns, delta: Delta) -> DeltaTables:
+def _handles(nodes: Sequence[int]) -> Handles:
+    return np.array(nodes, dtype=np.int32)
+
+
+def tables_of(tree: Tree, delta: Delta) -> DeltaTables:
     """CD- and CD+: what is about to go, and what was built to come."""
+    if 0 < len(delta.added) <= FEW and not (delta.removed or delta.changed or delta.blocks):
+        return _tables_of_few(tree, delta)
+    with columns_of(tree) as columns:
+        return _tables_of_many(columns, delta)
+
+
+def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     tree = columns.tree
     roots = handles(delta.removed)
     removed = delta.nodes_removed
@@ -199,6 +218,17 @@ def tables_of(columns: Columns, delta: Delta) -> DeltaTables:
     )
     gone = NodeTable(removed, labelled=given or None)
     return DeltaTables(delta, gone, added, roots, parents, places, changed, labels)
+
+
+def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
+    """The same for a few insertions, one by one."""
+    rows = [list(tree.subtree(root)) for root in delta.added]
+    added = NodeTable(None, rows=rows, roots=delta.added)
+    places = [tree._parent[root] for root in delta.added]
+    brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
+    labels = Moved(NO_LABELS, brought, labels_above_few(tree, places), NO_LABELS)
+    gone = NodeTable(NOTHING, labelled={})
+    return DeltaTables(delta, gone, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
 
 
 def _places(columns: Columns, delta: Delta) -> Handles:

@@ -128,17 +128,32 @@ class Direct:
 
     def come(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
-        found: list[tuple[Integers, Integers]] = []
-        blocks = added.copies or [np.array([row], np.int32) for row in added.rows(self.tree)]
-        for block in blocks:
-            found += self._of_copies(block, roots, added.is_spread)
         column = node_column(self.key)
+        if not added.copies:
+            return self._of_few(added.rows(self.tree), roots)
+        found: list[tuple[Integers, Integers]] = []
+        for block in added.copies:
+            found += self._of_copies(block, roots, added.is_spread)
         if not found:
             return nothing((column,))
         if len(found) == 1:
             return Table({column: found[0][0]}, found[0][1])
         nodes = np.concatenate([each for each, _ in found])
         return Table({column: nodes}, np.concatenate([counts for _, counts in found]))
+
+    def _of_few(self, rows: Iterable[Sequence[int]], roots: Iterable[int]) -> Table:
+        """Fragments that came to one place each."""
+        found: dict[int, int] = {}
+        for top, *_ in rows:
+            for number in roots:
+                if self._passes(number, top):
+                    above = self.shape.nodes[number].above
+                    upper = self._upper_of(above, self.tree._parent[top])
+                    for node, count in self._inside(number, top) if upper else ():
+                        found[node] = count * upper
+        nodes = np.array(list(found), dtype=np.int64)
+        counts = np.array(list(found.values()), dtype=np.int64)
+        return Table({node_column(self.key): nodes}, counts)
 
     def _of_copies(
         self, block: Handles, roots: Iterable[int], is_spread: bool
@@ -162,8 +177,8 @@ class Direct:
 
     def facts(self, facts: Facts, added: NodeTable) -> Facts:
         """What labels say of the delta, made exact by looking at values."""
-        blocks = added.copies or [np.array([row], np.int32) for row in added.rows(self.tree)]
-        nodes = [node for block in blocks for node in block[0].tolist()]
+        rows = [block[0].tolist() for block in added.copies] or added.rows(self.tree)
+        nodes = [node for row in rows for node in row]
         unmet = {
             number
             for number in asked_of(self.shape, facts)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from time import thread_time
+from collections.abc import Callable
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import columns_of
 from axlog.views.algebraic.deltas import DeltaTables, tables_of
 from axlog.views.algebraic.lattice import Lattice
+
+
+def _unmeasured() -> float:
+    return 0.0
 
 
 class AlgebraicEngine:
@@ -20,23 +24,22 @@ class AlgebraicEngine:
         self._has_come = False
         self.lattice = Lattice()
         self._version = tree.version
-        self.times: dict[str, float] = {}  # of the last update, seconds by step
+        self.clock: Callable[[], float] = _unmeasured
+        """What steps are measured with; by nothing, as asking a processor's clock costs too."""
+        self.times = {"delta tables": 0.0, "lattice": 0.0}  # of the last update, by step
         self.walked = 0  # nodes that delta tables were made of since the start
 
     def before(self, delta: Delta) -> DeltaTables:
         """CD- and CD+; made for the first view that asks."""
         tables = self._tables
         if tables is None or tables.delta is not delta:
-            start = thread_time()
-            with columns_of(self.tree) as columns:
-                tables = self._tables = tables_of(columns, delta)
-                self._has_come = False
-                self.walked += tables.size
-                middle = thread_time()
-                if self._version != self.tree.version:
-                    self.lattice.forget()  # it was not shown every update
-                self.lattice.before(columns, tables)
-            self.times = {"delta tables": middle - start, "lattice": thread_time() - middle}
+            start = self.clock()
+            tables = self._tables = tables_of(self.tree, delta)
+            self._has_come = False
+            self.walked += tables.size
+            middle = self.clock()
+            self._set_up_snowcaps(tables)
+            self.times = {"delta tables": middle - start, "lattice": self.clock() - middle}
         return tables
 
     def after(self, delta: Delta) -> DeltaTables:
@@ -48,8 +51,15 @@ class AlgebraicEngine:
             self._has_come = True
             self._version = self.tree.version
             if len(self.lattice):
-                start = thread_time()
+                start = self.clock()
                 with columns_of(self.tree) as columns:
                     self.lattice.follow(columns, tables)
-                self.times["lattice"] += thread_time() - start
+                self.times["lattice"] += self.clock() - start
         return tables
+
+    def _set_up_snowcaps(self, tables: DeltaTables) -> None:
+        if self._version != self.tree.version:
+            self.lattice.forget()  # it was not shown every update
+        if len(self.lattice):
+            with columns_of(self.tree) as columns:
+                self.lattice.before(columns, tables)

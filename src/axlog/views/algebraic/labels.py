@@ -59,7 +59,7 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
         return NO_LABELS
     tree = columns.tree
     if len(nodes) <= FEW:
-        return with_classes(frozenset(_named(tree, nodes.tolist())))
+        return with_classes(frozenset(named(tree, nodes.tolist())))
     kinds, labels = columns.kind[nodes], columns.label[nodes]
     present = np.zeros(len(tree.names), dtype=np.bool_)
     present[labels[(kinds == ELEMENT) | (kinds == ATTRIBUTE)]] = True
@@ -86,16 +86,25 @@ def labels_above(columns: Columns, places: Handles) -> Labels:
             found |= labels_of(columns, at)
         at = columns.parent[at]
         at = at[at > DOCUMENT_NODE]
+    return with_classes(frozenset(found | set(_walked_up(tree, at.tolist()))))
+
+
+def labels_above_few(tree: Tree, places: Iterable[int]) -> Labels:
+    """The same one by one."""
+    return with_classes(frozenset(_walked_up(tree, places)))
+
+
+def _walked_up(tree: Tree, places: Iterable[int]) -> Iterable[str]:
     seen = set[int]()
-    for node in at.tolist():
+    for node in places:
         while node > DOCUMENT_NODE and node not in seen:
             seen.add(node)
             node = tree._parent[node]
-    found.update(_named(tree, seen))
-    return with_classes(frozenset(found))
+    return named(tree, seen)
 
 
-def _named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
+def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
+    """The labels of nodes that have one, as often as they come."""
     kinds, labels, names = tree._kind, tree._label, tree.names
     for node in nodes:
         kind = kinds[node]

@@ -109,7 +109,9 @@ class Algebraic(Maintainer):
         tables = self.engine.before(delta)
         self._propagation = None
         if self.unseen or may_concern(self.shape, tables.labels):
-            self._propagation = Propagation(self.selections, tables, self.options)
+            self._propagation = Propagation(
+                self.selections, tables, self.options, self.engine.clock
+            )
             if self._propagation.has_to_look:
                 with columns_of(self.tree) as columns:
                     self._propagation.before(columns)
@@ -151,11 +153,18 @@ class Algebraic(Maintainer):
         """The changes of rows whose counts moved, and of rows shown otherwise."""
         if not len(slots) and not self._before:
             return []
-        changes = self._deleted(slots[new == 0], old[new == 0])
-        self.relation.release(slots[new == 0])
-        changes += [Change("insert", row) for row in self._shown(slots[(old == 0) & (new > 0)])]
-        earlier = dict(zip(slots.tolist(), old.tolist(), strict=True))
-        return changes + self._modified(earlier)
+        changes: list[Change] = []
+        is_gone = new == 0
+        if is_gone.any():
+            gone = slots[is_gone]
+            changes += self._deleted(gone, old[is_gone])
+            self.relation.release(gone)
+        come = slots[(old == 0) & ~is_gone]
+        if len(come):
+            changes += [Change("insert", row) for row in self._shown(come)]
+        if not self._before:
+            return changes
+        return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         """Move the rows' counts: slots, what each count was, what it is."""
@@ -184,8 +193,6 @@ class Algebraic(Maintainer):
 
     def _deleted(self, slots: Integers, counts: Integers) -> list[Change]:
         """Rows that have gone, as they were: from before, or read where nothing has changed."""
-        if not len(slots):
-            return []
         fresh = np.array([s for s in slots.tolist() if s not in self._before], dtype=np.int64)
         with columns_of(self.tree) as columns, rehung(columns, self._tables):
             values = {**self._before, **self._values(fresh)}
@@ -212,9 +219,11 @@ class Algebraic(Maintainer):
         return changes
 
     def _shown(self, slots: Integers) -> list[Row]:
-        values = self._values(slots)
-        columns, counts = self.pattern.columns, self.relation.counts
-        return [Row(columns, values[slot], int(counts[slot])) for slot in slots.tolist()]
+        values, counts = self._values(slots), self.relation.counts[slots].tolist()
+        columns = self.pattern.columns
+        return [
+            Row(columns, shown, count) for shown, count in zip(values.values(), counts, strict=True)
+        ]
 
     def _values(self, slots: Integers) -> dict[int, Values]:
         """What rows show, read from the document as it is."""

@@ -13,6 +13,8 @@ from axlog.evaluate.columns import Handles, Mask
 from axlog.views.algebraic.tables import Column, Integers, Table
 
 _LEAST = 64
+FEW = 4
+"""So many rows are moved one by one."""
 
 
 class NodeRows:
@@ -88,6 +90,8 @@ class NodeRows:
 
         Slots whose count came to nothing stay as they are until `release`.
         """
+        if len(table) <= FEW:
+            return self._add_few(table)
         slots = self.find(table)
         is_new = slots < 0
         if is_new.any():
@@ -96,6 +100,24 @@ class NodeRows:
         new = old + table.counts
         self.counts[slots] = new
         return slots, old, new
+
+    def _add_few(self, table: Table) -> tuple[Integers, Integers, Integers]:
+        """The same one by one."""
+        nodes, moved = table.columns[self._column].tolist(), table.counts.tolist()
+        if max(nodes, default=0) >= len(self._slot_of):
+            self._reach(max(nodes))
+        self.looked_at += len(nodes)
+        slots, old = [], []
+        for node, count in zip(nodes, moved, strict=True):
+            slot = int(self._slot_of[node]) - 1
+            if slot < 0:
+                slot = int(self._taken(1)[0])
+                self._nodes[slot], self._slot_of[node] = node, slot + 1
+            slots.append(slot)
+            old.append(int(self.counts[slot]))
+            self.counts[slot] += count
+        was = np.array(old, dtype=np.int64)
+        return np.array(slots, dtype=np.int64), was, was + table.counts
 
     def _entered(self, nodes: Integers) -> Integers:
         """Slots for new rows, whose counts are still nothing."""

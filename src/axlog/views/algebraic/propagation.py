@@ -12,9 +12,8 @@ relations have, or leaves too many terms, the view is evaluated anew; `report` s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from time import thread_time
 
 import numpy as np
 
@@ -49,7 +48,14 @@ LEAST_MOVED = 100
 class Propagation:
     """What one view knows of one update."""
 
-    def __init__(self, selections: Selections, tables: DeltaTables, options: Options) -> None:
+    def __init__(
+        self,
+        selections: Selections,
+        tables: DeltaTables,
+        options: Options,
+        clock: Callable[[], float],
+    ) -> None:
+        self._clock = clock
         self.selections = selections
         self.shape: Shape = selections.shape
         self.tree: Tree = selections.tree
@@ -273,11 +279,11 @@ class Propagation:
 
     def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
         """The terms of one side that are left."""
-        start = thread_time()
+        start = self._clock()
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
         terms = self._terms(era.sign, facts)
-        self.report.expression += thread_time() - start
+        self.report.expression += self._clock() - start
         if terms is None:
             return None
         past = self._past if era.sign < 0 else None

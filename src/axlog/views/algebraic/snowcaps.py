@@ -92,6 +92,9 @@ class Snowcaps:
 
     def _choose(self) -> None:
         chosen: list[Nodes] = []
+        least = 0.0 if len(self.lattice) else FOLLOWING * self._updates  # nothing to share
+        if not self._kept and all(seen.work <= least for seen in self._seen.values()):
+            return
         for nodes, seen in sorted(self._seen.items(), key=lambda item: -item[1].work):
             if may_be_kept(self.shape, nodes) and seen.work > self.price(nodes, chosen):
                 chosen.append(nodes)

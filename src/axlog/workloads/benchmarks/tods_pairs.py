@@ -86,6 +86,7 @@ class Run:
     def __init__(self, text: str, views: Iterable[str], options: Options | None = None) -> None:
         self.tree: Tree = load(text)
         self.engine = AlgebraicEngine(self.tree)
+        self.engine.clock = thread_time
         self.views = {
             name: Algebraic(self.tree, pattern_of(name), self.engine, options) for name in views
         }
