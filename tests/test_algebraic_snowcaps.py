@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from tests.test_algebraic_laws import Watcher
 
 from axlog.document.delta import Delta
 from axlog.document.pending import apply
 from axlog.document.tree import Tree
 from axlog.document.updates import Delete, Insert, Rename, Where
 from axlog.document.xml import load, read_forest
+from axlog.language.query import parse_query
 from axlog.language.tree_syntax import parse_pattern
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.lattice import chain, columns_of_snowcap, may_be_kept
@@ -17,8 +19,11 @@ from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.shape import shape_of
 from axlog.views.algebraic.snowcaps import EVERY
 from axlog.views.reevaluate import Reevaluate
+from axlog.workloads.auction import auction
 
 LEVELS = Options(snowcaps="levels", may_recompute=False)
+DEAR = "match /site/open_auctions/open_auction[//keyword]/bidder/increase#x return x.id"
+CHEAP = "match /site/open_auctions/open_auction[reserve]/bidder/increase#x return x.id"
 QUERY = "match /r/a#x[b][c]/d#y return x.id, y.id"
 
 
@@ -141,6 +146,7 @@ def test_delta_tables_are_made_once_for_all_views() -> None:
 
 def test_the_choice_follows_what_terms_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("axlog.views.algebraic.snowcaps.FOLLOWING", 2.0)
+    monkeypatch.setattr("axlog.views.algebraic.snowcaps.IDLING", 1.0)
     watch = Watch(
         many(60), ("match /r/a#x[//b]/d#y return x.id, y.id", Options(may_recompute=False))
     )
@@ -155,6 +161,24 @@ def test_the_choice_follows_what_terms_cost(monkeypatch: pytest.MonkeyPatch) -> 
     assert view.snowcaps.chosen == []
     assert len(watch.engine.lattice) == 0
     assert view.snowcaps.choices == 2
+
+
+def test_a_snowcap_is_kept_where_something_dear_stands_beside_the_path_and_only_there() -> None:
+    """P5 leaves the choice open: what is beside `bidder` costs a walk over all keywords, or not."""
+    text = "".join(auction(0.6 / 117))
+    fragment = tuple(read_forest("<increase>9.00</increase>"))
+    chosen = {}
+    for name, query in (("dear", DEAR), ("cheap", CHEAP)):
+        tree = load(text)
+        view = Algebraic(tree, parse_query(query).pattern)
+        bidders = list(tree.partition("bidder"))
+        for at in range(EVERY + 1):
+            inserts = [Insert(Where.LAST, node, fragment) for node in bidders[at : at + 3]]
+            apply(tree, inserts, watchers=[Watcher(view)])
+        assert _rows(view) == _rows(Reevaluate(tree, view.pattern))
+        chosen[name] = (len(view.snowcaps.chosen), view.report.scanned)
+    assert chosen["dear"] == (1, 0)
+    assert chosen["cheap"][0] == 0
 
 
 def test_an_engine_that_missed_an_update_sets_snowcaps_up_anew() -> None:

@@ -24,10 +24,11 @@ from axlog.workloads import active
 from axlog.workloads.appendix import UPDATES
 from axlog.workloads.appendix_views import VIEWS
 from axlog.workloads.benchmarks.flatness import orders_of
-from axlog.workloads.benchmarks.measuring import Result, interleave
+from axlog.workloads.benchmarks.measuring import Parts, Result, interleave
 from axlog.workloads.benchmarks.messages import plain, same_answers
 from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, written
+from axlog.workloads.benchmarks.tods import pairs_of
 from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of, table
 
 APART = {"pathway", "spark"}
@@ -128,9 +129,23 @@ def test_the_figures_and_the_table_of_p5_are_made(tmp_path: Path) -> None:
         assert f"Fig. {figure}" in titles
     assert len(result.pairs) == 3 * 2 * 7  # updates, kinds, views
     assert all(pair["incremental"] > 0 for pair in result.pairs)
+    assert all(pair["told"] > 0 for pair in result.pairs)
+    assert any(plot.title.startswith("Snowcaps chosen by cost") for plot in result.plots)
     assert table(result.pairs).count("\n") == 2 + len(result.pairs) - 1
     draw([replace(result, plots=result.plots[:2])], tmp_path / "figures.png")
     assert (tmp_path / "figures.png").stat().st_size > 0
+
+
+def test_a_long_benchmark_goes_on_from_what_was_noted(tmp_path: Path) -> None:
+    path = tmp_path / "parts.jsonl"
+    first = pairs_of(0.02, ("X1_L",), ("Q1", "Q2"), Parts(path))
+    noted = path.read_text(encoding="utf-8")
+    assert noted.count("\n") == 2
+    assert pairs_of(0.02, ("X1_L",), ("Q1", "Q2"), Parts(path)) == first
+    assert path.read_text(encoding="utf-8") == noted
+    more = pairs_of(0.02, ("X1_L", "A6_A"), ("Q1", "Q2"), Parts(path))
+    assert more[: len(first)] == first
+    assert len(more) == 2 * len(first)
 
 
 @pytest.mark.parametrize("kind", ["insert", "delete"])

@@ -28,6 +28,10 @@ def bench(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the figures to this file (PNG, SVG, PDF).")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Note the parts that are done in this file, and go on from it (tods)."),
+    ] = None,
     table: Annotated[
         Path | None, typer.Option(help="Write all pairs of view and update, as Markdown (tods).")
     ] = None,
@@ -36,7 +40,7 @@ def bench(
     wanted = chosen(names or ())
     typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
     results = []
-    for result in run(wanted, "full" if full else "quick"):
+    for result in run(wanted, "full" if full else "quick", resume):
         results.append(result)
         typer.echo("\n".join(lines(result)))
     if json is not None:

@@ -29,6 +29,7 @@ from axlog.evaluate.columns import Columns, Handles, Mask
 from axlog.evaluate.structural import passing
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
 from axlog.views.algebraic.evaluation import Evaluation
+from axlog.views.algebraic.labels import may_concern, may_turn
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
@@ -60,6 +61,7 @@ def columns_of_snowcap(shape: Shape, nodes: Nodes) -> tuple[int, ...]:
     return tuple(sorted(joins | shown))
 
 
+@lru_cache(maxsize=1024)
 def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
     """A snowcap as a shape of its own, and its numbers for the view's."""
     numbers = {ROOT: ROOT, **{n: at for at, n in enumerate(sorted(nodes), 1)}}
@@ -169,7 +171,9 @@ class Lattice:
         for snowcap in self._kept.values():
             if snowcap.is_stale:
                 self._build(columns, snowcap)
-            snowcap.is_turned = self._may_turn(columns, snowcap, tables)
+            snowcap.is_turned = may_turn(
+                snowcap.shape, tables.labels.above, tables.labels.changed
+            ) and self._may_turn(columns, snowcap, tables)
 
     def _may_turn(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
         """Whether a node that stays may come into the snowcap's relations, or leave them."""
@@ -179,17 +183,26 @@ class Lattice:
                 return True
         return False
 
+    def _is_left_behind(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
+        """Whether a node may have been turned, of this one or of a smaller one."""
+        labels = tables.labels
+        if snowcap.is_turned or (snowcap.smaller is not None and snowcap.smaller.is_stale):
+            return True
+        return may_turn(snowcap.shape, labels.above, labels.changed) and self._may_turn(
+            columns, snowcap, tables
+        )
+
     def follow(self, columns: Columns, tables: DeltaTables) -> None:
         """Take away what goes, and work out what comes; until `settle` it holds what stays."""
         for snowcap in self._kept.values():
-            if (
-                snowcap.is_turned
-                or self._may_turn(columns, snowcap, tables)
-                or (snowcap.smaller is not None and snowcap.smaller.is_stale)
-            ):
+            if self._is_left_behind(columns, snowcap, tables):
                 snowcap.is_stale = True
             snowcap.gone = snowcap.come = nothing(snowcap.shape.key)
-        live = [snowcap for snowcap in self._kept.values() if not snowcap.is_stale]
+        live = [
+            snowcap
+            for snowcap in self._kept.values()
+            if not snowcap.is_stale and may_concern(snowcap.shape, tables.labels)
+        ]
         if not live:
             return
         is_moving = tables.is_moving(columns)

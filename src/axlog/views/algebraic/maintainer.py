@@ -172,14 +172,14 @@ class Algebraic(Maintainer):
         self._tables = self.engine.after(delta)
         if propagation is None:
             self.report = unconcerned(self.shape, self._tables)
-            self.snowcaps.learn(self.report)
+            self.snowcaps.learn(self.report, self._tables.labels)
             return NOTHING_MOVED
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
         with columns_of(self.tree) as columns:
             moved = propagation.after(columns, self.relation, kept, unseen)
         self.report = propagation.report
-        self.snowcaps.learn(self.report)
+        self.snowcaps.learn(self.report, self._tables.labels)
         if not len(moved):
             return NOTHING_MOVED
         return self.relation.add(moved)

@@ -3,9 +3,10 @@
 P5 leaves the choice open (3.5, "optimal choice of snowcaps") and names what it depends on: the data
 and the updates. Both are measured here as updates go by. A term that was evaluated from the leaves
 says how many nodes it had to look at beside the path; its snowcap would have saved that, at the
-price of following every update, it and the smaller ones in its chain. Costs are counted in nodes
-looked at, with what one operation on columns costs counted as so many nodes. Old updates count
-less, so the choice follows when data or updates drift. Chosen again every so many updates.
+price of following every update that concerns it, it and the smaller ones in its chain. Costs are
+counted in nodes looked at, with what one operation on columns costs counted as so many nodes. Old
+updates count less, so the choice follows when data or updates drift. Chosen again every so many
+updates.
 
 Snowcaps live in the engine's lattice: two views that choose alike keep one.
 """
@@ -14,7 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axlog.views.algebraic.lattice import Lattice, Nodes, Snowcap, chain, may_be_kept
+from axlog.views.algebraic.direct import key_of
+from axlog.views.algebraic.labels import Moved, may_concern
+from axlog.views.algebraic.lattice import (
+    Lattice,
+    Nodes,
+    Snowcap,
+    chain,
+    may_be_kept,
+    part_of,
+)
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.reports import Report
 from axlog.views.algebraic.shape import Shape
@@ -25,7 +35,11 @@ EVERY = 8
 FADING = 0.9
 """How much of what was seen counts after one more update."""
 FOLLOWING = 1500.0
-"""What it costs that one snowcap follows one update, in nodes looked at."""
+"""What it costs that one snowcap follows an update that concerns it, in nodes looked at."""
+IDLING = 50.0
+"""The same for an update whose labels do not meet the snowcap's."""
+USING = 2500.0
+"""What a term by tables and a kept snowcap costs more than one worked out directly (`direct`)."""
 
 
 @dataclass(slots=True)
@@ -50,6 +64,8 @@ class Snowcaps:
         self._kept: dict[Nodes, tuple[Snowcap, dict[int, int]]] = {}
         self._seen: dict[Nodes, Seen] = {}
         self._updates = 0.0
+        self._followed: dict[Nodes, float] = {}  # updates that concerned a level, fading
+        self._using = 0.0 if key_of(shape) is None else USING
         self._until = EVERY
         self.choices = 0  # how often another set was chosen
         if mode == "levels":
@@ -72,15 +88,19 @@ class Snowcaps:
 
     # Choosing -------------------------------------------------------------------------------------
 
-    def learn(self, report: Report) -> None:
+    def learn(self, report: Report, labels: Moved) -> None:
         """Take one update into account; now and then, choose again."""
         if self.mode != "cost":
             return
         self._updates = self._updates * FADING + 1
+        for level in self._followed:
+            part, _ = part_of(self.shape, level)
+            self._followed[level] *= FADING
+            self._followed[level] += may_concern(part, labels)
         for seen in self._seen.values():
             seen.fade()
         for nodes, work, is_kept in report.costs:
-            seen = self._seen.setdefault(nodes, Seen())
+            seen = self._seen.get(nodes) or self._met(nodes)
             # A kept snowcap hides what it saves: what was seen before goes on counting.
             expected = seen.work / seen.uses if is_kept and seen.uses else work
             seen.uses += 1
@@ -90,24 +110,39 @@ class Snowcaps:
             self._until = EVERY
             self._choose()
 
+    def _met(self, nodes: Nodes) -> Seen:
+        """A snowcap that was not thought of before: what it would follow is watched from now on."""
+        if may_be_kept(self.shape, nodes):
+            for level in chain(nodes):
+                self._followed.setdefault(level, 0.0)
+        seen = self._seen[nodes] = Seen()
+        return seen
+
     def _choose(self) -> None:
         chosen: list[Nodes] = []
-        least = 0.0 if len(self.lattice) else FOLLOWING * self._updates  # nothing to share
-        if not self._kept and all(seen.work <= least for seen in self._seen.values()):
+        least = 0.0 if len(self.lattice) else IDLING * self._updates  # nothing to share
+        if not self._kept and all(self._saved(seen) <= least for seen in self._seen.values()):
             return
         for nodes, seen in sorted(self._seen.items(), key=lambda item: -item[1].work):
-            if may_be_kept(self.shape, nodes) and seen.work > self.price(nodes, chosen):
+            if may_be_kept(self.shape, nodes) and self._saved(seen) > self.price(nodes, chosen):
                 chosen.append(nodes)
         if set(chosen) != set(self._kept):
             self.choices += 1
             self._keep(chosen)
 
+    def _saved(self, seen: Seen) -> float:
+        """What a kept snowcap would have saved of late."""
+        return seen.work - self._using * seen.uses
+
     def price(self, nodes: Nodes, chosen: list[Nodes]) -> float:
         """What it costs to keep one more: the levels of its chain that nobody keeps follow too."""
         kept = {level for one in chosen for level in chain(one)}
         more = [level for level in chain(nodes) if level not in kept]
-        shared = sum(1 for level in more if self._is_shared(level))
-        return FOLLOWING * self._updates * (len(more) - shared)
+        return sum(self._price_of(level) for level in more if not self._is_shared(level))
+
+    def _price_of(self, level: Nodes) -> float:
+        followed = self._followed.get(level, self._updates)
+        return FOLLOWING * followed + IDLING * self._updates
 
     def _is_shared(self, level: Nodes) -> bool:
         """Whether another view keeps this level anyway."""

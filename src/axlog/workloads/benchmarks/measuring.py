@@ -11,8 +11,10 @@ run, never times of two.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
@@ -54,6 +56,27 @@ class Result:
         least = costs[over].least / costs[under].least
         middle = costs[over].median / costs[under].median
         self.ratios.append(Ratio(what, f"{over} / {under}", least, middle, goal))
+
+
+class Parts:
+    """Parts of a long benchmark that are done, in a file: what is there is not done again."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._done: dict[str, Any] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                one = json.loads(line)
+                self._done[one["part"]] = one["found"]
+
+    def part(self, name: str, work: Callable[[], Any]) -> Any:
+        """What a part found, as JSON; worked out and written down unless it is there."""
+        if name not in self._done:
+            self._done[name] = work()
+            if self._path is not None:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"part": name, "found": self._done[name]}) + "\n")
+        return self._done[name]
 
 
 @dataclass(frozen=True, slots=True)

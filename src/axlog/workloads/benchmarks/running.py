@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from axlog.errors import WorkloadError
@@ -15,7 +16,7 @@ from axlog.workloads.benchmarks.filters import filters
 from axlog.workloads.benchmarks.flatness import flatness
 from axlog.workloads.benchmarks.garbage import garbage
 from axlog.workloads.benchmarks.loading import loading
-from axlog.workloads.benchmarks.measuring import Result
+from axlog.workloads.benchmarks.measuring import Parts, Result
 from axlog.workloads.benchmarks.memory import memory
 from axlog.workloads.benchmarks.messages import messages
 from axlog.workloads.benchmarks.million import million
@@ -40,6 +41,8 @@ class Benchmark:
     tiny: Run
     quick: Run
     full: Run
+    in_parts: Mapping[str, Callable[[Parts], Result]] = field(default_factory=dict)
+    """The same, by size, for what can be left and gone on with."""
 
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -125,6 +128,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: tods((0.02,), ("X1_L", "A6_A", "B5_L"), times=1),
         quick=lambda: tods((0.1, 1.0, 10.0)),
         full=lambda: tods((0.1, 1.0, 10.0, 50.0, 100.0)),
+        in_parts={
+            "quick": lambda done: tods((0.1, 1.0, 10.0), done=done),
+            "full": lambda done: tods((0.1, 1.0, 10.0, 50.0, 100.0), done=done),
+        },
     ),
     "choice": Benchmark(
         tiny=lambda: by_size(0.02, (1, 3), 1),
@@ -156,9 +163,18 @@ def chosen(names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def run(names: Iterable[str], size: str) -> Iterator[Result]:
-    """Run benchmarks one after the other, in one of the `SIZES`."""
-    return (getattr(BENCHMARKS[name], size)() for name in chosen(names))
+def run(names: Iterable[str], size: str, resume: Path | None = None) -> Iterator[Result]:
+    """Run benchmarks one after the other, in one of the `SIZES`.
+
+    With `resume`, those that can be left write their parts to that file and go on from it.
+    """
+    done = None if resume is None else Parts(resume)
+    for name in chosen(names):
+        benchmark = BENCHMARKS[name]
+        if done is not None and size in benchmark.in_parts:
+            yield benchmark.in_parts[size](done)
+        else:
+            yield getattr(benchmark, size)()
 
 
 def versions() -> dict[str, str]:
