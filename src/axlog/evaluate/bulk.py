@@ -37,6 +37,9 @@ from axlog.language.values import comparison
 FEW = 24
 """So many nodes cost less one by one than as arrays."""
 
+MOST_BYTES = 16
+"""So many bytes of a value are compared for all texts at once; what is left is compared whole."""
+
 _NEAR = frozenset({Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF})
 
 
@@ -217,6 +220,8 @@ class Bulk:
         if isinstance(asked.operand, Variable):
             return nodes  # it binds a variable that nothing else has
         if asked.operator == "=" and isinstance(asked.operand, str):
+            if len(nodes) > FEW and (self.columns.kind[nodes] == TEXT).all():
+                return self.texts_equal(nodes, asked.operand)
             nodes = self._maybe_equal(nodes, asked.operand)
         test, value = comparison(asked.operator, asked.operand), self.tree.string_value
         return handles([node for node in nodes.tolist() if test(value(node))])
@@ -235,7 +240,22 @@ class Bulk:
     def texts_equal(self, texts: Handles, value: str) -> Handles:
         """The texts with this string."""
         texts = texts[self._has_length(texts, value)]
+        if len(texts) > FEW:
+            texts = self._with_bytes(texts, value.encode())
         return handles([node for node in texts.tolist() if self.tree.text(node) == value])
+
+    def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
+        """Leave out texts of the loaded bytes, all of the value's length, that have others."""
+        span = self.columns.label[texts]
+        loaded = np.flatnonzero(span != NONE)
+        starts = np.frombuffer(self.tree._spans, dtype=np.int64)[span[loaded]]
+        source = np.frombuffer(self.tree._bytes, dtype=np.uint8)
+        is_equal = np.ones(len(texts), dtype=np.bool_)
+        for at, byte in enumerate(value[:MOST_BYTES]):
+            is_equal[loaded] = source[starts + at] == byte
+            left = is_equal[loaded]
+            loaded, starts = loaded[left], starts[left]
+        return texts[is_equal]
 
     def _has_length(self, nodes: Handles, value: str) -> Mask:
         """Which nodes may be texts of the length of this value: all that the loaded bytes lack."""

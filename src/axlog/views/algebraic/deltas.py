@@ -210,11 +210,13 @@ def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     places = np.concatenate([parents, _places(columns, delta), changed])
     looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
     given = delta.labels_removed
+    above, depths = labels_above(columns, places)
     labels = Moved(
         with_classes(frozenset(given)) if given else labels_of(columns, removed),
         labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
-        labels_above(columns, places),
+        above,
         changed_labels(tree, delta),
+        depths,
     )
     gone = NodeTable(removed, labelled=given or None)
     return DeltaTables(delta, gone, added, roots, parents, places, changed, labels)
@@ -226,7 +228,8 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
     added = NodeTable(None, rows=rows, roots=delta.added)
     places = [tree._parent[root] for root in delta.added]
     brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
-    labels = Moved(NO_LABELS, brought, labels_above_few(tree, places), NO_LABELS)
+    above, depths = labels_above_few(tree, places)
+    labels = Moved(NO_LABELS, brought, above, NO_LABELS, depths)
     gone = NodeTable(NOTHING, labelled={})
     return DeltaTables(delta, gone, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
 

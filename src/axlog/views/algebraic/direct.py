@@ -12,8 +12,9 @@ evaluation stands for every term that has k in its delta, whatever else of it co
 R and with Δ beside the way add up to the whole). `upper` depends on a node alone: it is asked once
 for each distinct node, few by walking, many by arrays.
 
-Only for child and attribute edges without `or`, `not`, times and shown strings; terms in which k
-stays are evaluated as ever. What was restated is no business of this either.
+Only for child and attribute edges (and `//` at the root, whose node may be anywhere in a fragment)
+without `or`, `not`, times and shown strings; terms in which k stays are evaluated as ever. What was
+restated is no business of this either.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
 from axlog.evaluate import pointwise
 from axlog.evaluate.bulk import Bulk
 from axlog.evaluate.columns import Columns, Handles
-from axlog.evaluate.structural import passing
+from axlog.evaluate.structural import from_document, passing
 from axlog.language.pattern import Axis, Name
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable
 from axlog.views.algebraic.evaluation import Kept
@@ -46,6 +47,7 @@ LONG = 48
 """A longer chain of children is not walked."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
+_FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 @lru_cache(maxsize=512)
@@ -53,8 +55,11 @@ def key_of(shape: Shape) -> int | None:
     """The pattern node that rows are known by, if that is one and all edges are near."""
     if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
         return None
+    if len(shape.nodes[ROOT].below) != 1:
+        return None  # what stands beside the first step is asked of the document
     for node in shape.nodes[1:]:
-        if node.step.axis not in _NEAR or node.conditions or node.values:
+        is_fit = node.step.axis in _NEAR or (node.above == ROOT and node.step.axis in _FAR)
+        if not is_fit or node.conditions or node.values:
             return None
     return shape.key[0].number
 
@@ -87,12 +92,12 @@ def moved_directly(
         return None
     direct = Direct(columns, selections, key)
     if tables.delta.removed:
-        report.facts[-1] = facts_of(shape, labels.removed, labels.above)
+        report.facts[-1] = facts_of(shape, labels.removed, labels.above, labels.depths)
         if surviving(shape, -1, report.facts[-1]) != ():
             return None
     tops: tuple[int, ...] | None = ()
     if tables.delta.added:
-        facts = report.facts[1] = facts_of(shape, labels.added, labels.above)
+        facts = report.facts[1] = facts_of(shape, labels.added, labels.above, labels.depths)
         tops = tops_of(shape, key, facts)
         if tops is None:
             facts = report.facts[1] = direct.facts(facts, added)
@@ -144,16 +149,27 @@ class Direct:
     def _of_few(self, rows: Iterable[Sequence[int]], roots: Iterable[int]) -> Table:
         """Fragments that came to one place each."""
         found: dict[int, int] = {}
-        for top, *_ in rows:
+        for row in rows:
             for number in roots:
-                if self._passes(number, top):
-                    above = self.shape.nodes[number].above
-                    upper = self._upper_of(above, self.tree._parent[top])
+                for top in row if self._is_anywhere(number) else row[:1]:
+                    upper = self._upper_at(number, top)
                     for node, count in self._inside(number, top) if upper else ():
                         found[node] = count * upper
         nodes = np.array(list(found), dtype=np.int64)
         counts = np.array(list(found.values()), dtype=np.int64)
         return Table({node_column(self.key): nodes}, counts)
+
+    def _is_anywhere(self, number: int) -> bool:
+        """Whether a pattern node may be topmost in the delta and yet not a child of a place."""
+        return self.shape.nodes[number].step.axis in _FAR
+
+    def _upper_at(self, number: int, node: int) -> int:
+        """In how many ways a new node can be topmost in a delta."""
+        if not self._passes(number, node):
+            return 0
+        if self._is_anywhere(number):
+            return int(self.tree._kind[self.tree._parent[node]] != ATTRIBUTE)
+        return self._upper_of(self.shape.nodes[number].above, self.tree._parent[node])
 
     def _of_copies(
         self, block: Handles, roots: Iterable[int], is_spread: bool
@@ -161,18 +177,21 @@ class Direct:
         """Copies of one fragment, a row of handles each."""
         first = block[0].tolist()
         places = {node: at for at, node in enumerate(first)}
+        tops = [node for node in first if self.tree._parent[node] not in places]
         found = []
-        for at, top in enumerate(first):
-            if self.tree._parent[top] in places:
-                continue
-            for number in roots:
+        for number in roots:
+            is_anywhere = self._is_anywhere(number)
+            for top in first if is_anywhere else tops:
                 inside = self._inside(number, top) if self._passes(number, top) else ()
-                if inside:
+                if not inside or (is_anywhere and not self._upper_at(number, top)):
+                    continue
+                upper: Integers = np.ones(len(block), dtype=np.int64)
+                if not is_anywhere:
                     ask = self.upper if is_spread else self._upper_of_parents
-                    above = self.columns.parent[block[:, at]]
+                    above = self.columns.parent[block[:, places[top]]]
                     upper = ask(self.shape.nodes[number].above, above)
-                    rows = [places[node] for node, _ in inside]
-                    found.append(_instantiated(block, rows, [count for _, count in inside], upper))
+                rows = [places[node] for node, _ in inside]
+                found.append(_instantiated(block, rows, [count for _, count in inside], upper))
         return [(nodes, counts) for nodes, counts in found if len(nodes)]
 
     def facts(self, facts: Facts, added: NodeTable) -> Facts:
@@ -185,7 +204,7 @@ class Direct:
             if not self.shape.nodes[number].is_plain
             and not any(self._passes(number, node) for node in nodes)
         }
-        return Facts(facts.matched - unmet, facts.above) if unmet else facts
+        return Facts(facts.matched - unmet, facts.above, facts.barred) if unmet else facts
 
     # Inside the fragment --------------------------------------------------------------------------
 
@@ -260,7 +279,9 @@ class Direct:
         for below in shaped.below:
             if below not in self._way and counts.any():
                 counts *= self._below(below, nodes)
-        if counts.any():
+        if shaped.above == ROOT:
+            counts *= from_document(self.columns, nodes, shaped.step.axis)
+        elif counts.any():
             counts *= self._upper_of_parents(shaped.above, self.columns.parent[nodes])
         return counts
 
@@ -277,8 +298,8 @@ class Direct:
         known = self._known.get((number, node))
         if known is None:
             known = 0
-            if node != DOCUMENT_NODE and self._passes(number, node):
-                above = self._upper_of(self.shape.nodes[number].above, self.tree._parent[node])
+            if node != DOCUMENT_NODE:
+                above = self._upper_at(number, node)
                 known = above * self._sides(number, node) if above else 0
             self._known[number, node] = known
         return known

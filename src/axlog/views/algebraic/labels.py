@@ -26,6 +26,8 @@ FEW = 40
 """So many nodes are asked for their labels one by one."""
 
 Labels = frozenset[str]
+Depths = frozenset[int]
+"""How many nodes stand above a place, and itself: the document node's is 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +38,7 @@ class Moved:
     added: Labels
     above: Labels
     changed: Labels
+    depths: Depths
 
 
 @lru_cache(maxsize=4096)
@@ -69,12 +72,12 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
     return with_classes(frozenset(found))
 
 
-def labels_above(columns: Columns, places: Handles) -> Labels:
-    """The labels of places and of all nodes above them."""
+def labels_above(columns: Columns, places: Handles) -> tuple[Labels, Depths]:
+    """The labels of places and of all nodes above them; how deep the places stand."""
     if not len(places):
-        return NO_LABELS
-    tree, found = columns.tree, set[str]()
-    at = places
+        return NO_LABELS, frozenset()
+    tree, found, depths = columns.tree, set[str](), set[int]()
+    at, level = places, 0
     while len(at) > FEW:
         if (at == at[0]).all():
             at = at[:1]
@@ -84,23 +87,37 @@ def labels_above(columns: Columns, places: Handles) -> Labels:
             found.add(tree.names[int(numbers[0])])
         else:
             found |= labels_of(columns, at)
-        at = columns.parent[at]
-        at = at[at > DOCUMENT_NODE]
-    return with_classes(frozenset(found | set(_walked_up(tree, at.tolist()))))
+        inside = at > DOCUMENT_NODE
+        at, level = columns.parent[at], level + 1
+        if not inside.all():
+            depths.add(level - 1)
+            at = at[inside]
+    labels, rest = _walked_up(tree, at.tolist())
+    depths |= {level + depth for depth in rest}
+    return with_classes(frozenset(found | labels)), frozenset(depths)
 
 
-def labels_above_few(tree: Tree, places: Iterable[int]) -> Labels:
+def labels_above_few(tree: Tree, places: Iterable[int]) -> tuple[Labels, Depths]:
     """The same one by one."""
-    return with_classes(frozenset(_walked_up(tree, places)))
+    labels, depths = _walked_up(tree, places)
+    return with_classes(frozenset(labels)), frozenset(depths)
 
 
-def _walked_up(tree: Tree, places: Iterable[int]) -> Iterable[str]:
-    seen = set[int]()
-    for node in places:
-        while node > DOCUMENT_NODE and node not in seen:
-            seen.add(node)
+def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
+    depth_of: dict[int, int] = {DOCUMENT_NODE: 0}
+    found = set()
+    for place in places:
+        way = []
+        node = place
+        while node not in depth_of:
+            way.append(node)
             node = tree._parent[node]
-    return named(tree, seen)
+        depth = depth_of[node]
+        for above in reversed(way):
+            depth += 1
+            depth_of[above] = depth
+        found.add(depth_of[place])
+    return set(named(tree, depth_of)), found
 
 
 def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
@@ -127,20 +144,27 @@ def changed_labels(tree: Tree, delta: Delta) -> Labels:
 
 
 @lru_cache(maxsize=4096)
-def facts_of(shape: Shape, moved: Labels, above: Labels) -> Facts:
-    """Which pattern nodes the labels of a delta and of what stands above it can match."""
+def facts_of(shape: Shape, moved: Labels, above: Labels, depths: Depths) -> Facts:
+    """Which pattern nodes the labels of a delta and of what stands above it can match.
+
+    And which can be topmost in a delta: that is a child of a place (P5 3.8: ids know their paths).
+    """
     nodes = shape.nodes[1:]
-    return Facts(
-        frozenset(node.number for node in nodes if node.wanted in moved),
-        frozenset(node.number for node in nodes if node.below and node.wanted in above),
+    matched = frozenset(node.number for node in nodes if node.wanted in moved)
+    barred = frozenset(
+        node.number
+        for node in nodes
+        if (depth := shape.depths[node.number]) is not None and depth - 1 not in depths
     )
+    over = frozenset(node.number for node in nodes if node.below and node.wanted in above)
+    return Facts(matched, over, barred)
 
 
 @lru_cache(maxsize=4096)
 def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
     """The nodes that can be in the delta of some term: those worth looking at."""
     found: set[int] = set()
-    for number in facts.matched:
+    for number in facts.matched - facts.barred:
         inside = shape.subpatterns[number]
         if facts.matched.issuperset(inside) and facts.above.issuperset(shape.above[number]):
             found |= set(inside)
@@ -159,7 +183,7 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
 def may_concern(shape: Shape, moved: Moved) -> bool:
     """Whether an update may move a row of the view."""
     return bool(
-        asked_of(shape, facts_of(shape, moved.added, moved.above))
-        or asked_of(shape, facts_of(shape, moved.removed, moved.above))
+        asked_of(shape, facts_of(shape, moved.added, moved.above, moved.depths))
+        or asked_of(shape, facts_of(shape, moved.removed, moved.above, moved.depths))
         or may_turn(shape, moved.above, moved.changed)
     )

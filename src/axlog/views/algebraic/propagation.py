@@ -333,13 +333,15 @@ class Propagation:
     def _facts_of_labels(self, era: Era) -> Facts:
         """The same where nothing is restated: labels were looked at once for all views."""
         shape, labels = self.shape, self.tables.labels
-        facts = facts_of(shape, labels.added if era.sign > 0 else labels.removed, labels.above)
+        facts = facts_of(
+            shape, labels.added if era.sign > 0 else labels.removed, labels.above, labels.depths
+        )
         asked = {
             number
             for number in asked_of(shape, facts)
             if not shape.nodes[number].is_plain and not len(era.members(number))
         }
-        return Facts(facts.matched - asked, facts.above) if asked else facts
+        return Facts(facts.matched - asked, facts.above, facts.barred) if asked else facts
 
     def _above(self, columns: Columns, era: Era) -> Handles:
         """What stays above the places of the update, or above what is restated."""

@@ -51,5 +51,5 @@ def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
     labels = tables.labels
     for sign, moved in ((1, labels.added), (-1, labels.removed)):
         if moved:
-            report.facts[sign] = facts_of(shape, moved, labels.above)
+            report.facts[sign] = facts_of(shape, moved, labels.above, labels.depths)
     return report

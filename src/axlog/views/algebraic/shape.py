@@ -142,6 +142,16 @@ class Shape:
         return tuple(found)
 
     @cached_property
+    def depths(self) -> tuple[int | None, ...]:
+        """For each node how deep its nodes stand, where only steps to children lead to it."""
+        found: list[int | None] = [0]
+        for node in self.nodes[1:]:
+            above = found[node.above]
+            near = node.step.axis in (Axis.CHILD, Axis.ATTRIBUTE)
+            found.append(above + 1 if near and above is not None else None)
+        return tuple(found)
+
+    @cached_property
     def kept_above(self) -> tuple[frozenset[Column], ...]:
         """For each subpattern, the columns of it that rows or constraints are made of."""
         return tuple(

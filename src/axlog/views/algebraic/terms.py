@@ -74,6 +74,8 @@ class Facts:
     matched: frozenset[int]
     above: frozenset[int]
     """Pattern nodes whose test something that stays, above a place of the update, passes."""
+    barred: frozenset[int] = frozenset()
+    """Pattern nodes that cannot be topmost in the delta: no place is as deep as their parent."""
 
 
 def terms(shape: Shape, sign: int = 1) -> Iterator[Term]:
@@ -111,6 +113,9 @@ def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
     """Propositions 3.8 and 4.7: the ids of the targets show no ancestor of that label."""
     assert facts is not None
     for root in term.roots:
+        if root in facts.barred:
+            named = term.shape.nodes[root]
+            return f"no place of the update is as deep as the parent of {named}"
         for above in term.shape.above[root]:
             if above not in facts.above:
                 named, wanted = term.shape.nodes[root], term.shape.nodes[above]
@@ -190,12 +195,13 @@ def surviving(shape: Shape, sign: int, facts: Facts) -> tuple[Term, ...] | None:
 
 def _possible_roots(shape: Shape, sign: int, facts: Facts) -> dict[int, frozenset[int]]:
     """The nodes that can be topmost in a delta, each with all that is below it."""
-    barred = shape.stored if sign < 0 else frozenset()
+    stored = shape.stored if sign < 0 else frozenset()
     found = {}
     for node in shape.nodes[1:]:
         below = frozenset(shape.subpatterns[node.number])
         is_above = all(above in facts.above for above in shape.above[node.number])
-        if below <= facts.matched and is_above and not below & barred:
+        is_there = node.number not in facts.barred
+        if below <= facts.matched and is_above and is_there and not below & stored:
             found[node.number] = below
     return found
 
