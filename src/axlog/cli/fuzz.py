@@ -131,7 +131,7 @@ def _tell(state: State, json: bool | None) -> None:
         )
     typer.echo(
         f"{said['cases']:,} cases, {said['failures']} failures, {said['seconds']:,.0f} s,"
-        f" axlog {said['version']}, commit {said['commit'] or 'unknown'}"
+        f" axlog {said['version']}, commit {', '.join(said['commits']) or 'unknown'}"
     )
 
 

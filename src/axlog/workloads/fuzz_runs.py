@@ -65,7 +65,7 @@ class State:
 
     seed: int
     laws: dict[str, LawRun]
-    commit: str | None = None
+    commits: list[str] = field(default_factory=list)  # that parts of the run were run from
     version: str = axlog.__version__
     seconds: float = 0.0  # by the clock, over all parts of the run
 
@@ -110,7 +110,7 @@ class State:
         return {
             "axlog-fuzz": _FORMAT,
             "version": self.version,
-            "commit": self.commit,
+            "commits": self.commits,
             "seed": self.seed,
             "cases": self.count,
             "of": self.total,
@@ -136,7 +136,8 @@ class State:
             if said["axlog-fuzz"] != _FORMAT:
                 raise ValueError(f"format {said['axlog-fuzz']}")
             laws = {name: _law_of(each) for name, each in said["laws"].items() if name in LAWS}
-            found = cls(int(said["seed"]), laws, said["commit"], str(said["version"]))
+            commits = [str(each) for each in said["commits"]]
+            found = cls(int(said["seed"]), laws, commits, str(said["version"]))
             found.seconds = float(said["seconds"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
@@ -153,13 +154,13 @@ def _law_of(said: Mapping[str, Any]) -> LawRun:
 def new_run(law: str, cases: int, seed: int) -> State:
     """A run of one law, or of `all` with so many cases together, at least one of each."""
     if law != "all":
-        return State(seed, {law: LawRun(cases)}, commit_of_source())
+        return State(seed, {law: LawRun(cases)})
     whole = sum(each.share for each in LAWS.values())
     rest = max(0, cases - len(LAWS))
     dealt = {name: 1 + rest * each.share // whole for name, each in LAWS.items()}
     most = max(dealt, key=lambda name: dealt[name])
     dealt[most] += max(0, cases - sum(dealt.values()))
-    return State(seed, {name: LawRun(count) for name, count in dealt.items()}, commit_of_source())
+    return State(seed, {name: LawRun(count) for name, count in dealt.items()})
 
 
 def commit_of_source() -> str | None:
@@ -187,6 +188,9 @@ def run_chunk(law: str, start: int, stop: int) -> tuple[list[Failure], float]:
 
 def run(state: State, jobs: int = 1, file: Path | None = None) -> Iterator[list[Failure]]:
     """Go on with a run; after each chunk the failures in it. The file is kept up to date."""
+    commit = commit_of_source()
+    if commit is not None and commit not in state.commits:
+        state.commits.append(commit)
     saved = began = monotonic()
     before = state.seconds
     try:
