@@ -30,6 +30,7 @@ VERBS = (
     "replay",
     "verify",
     "torture",
+    "load",
     "doctor",
     "demo",
     "bench",
