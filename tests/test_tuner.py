@@ -3,9 +3,6 @@
 Law 5 (`test_law_5.py`) compares with untuned widgets on random cases.
 """
 
-import doctest
-from pathlib import Path
-
 import pytest
 from tests.papers import xml
 
@@ -358,10 +355,3 @@ def test_what_a_person_wrote_in_between_is_not_overruled(monkeypatch: pytest.Mon
 def test_what_is_no_policy_is_refused(given: object) -> None:
     with pytest.raises(AxlogError, match="AX211"):
         Policy.of(given)  # type: ignore[arg-type]
-
-
-def test_the_page_about_tuning_says_what_happens() -> None:
-    page = Path(__file__).parents[1] / "docs" / "tuning.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False)
-    assert tried > 10
-    assert failed == 0
