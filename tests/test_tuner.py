@@ -115,7 +115,7 @@ def test_example_17_p3_figure_8_a_deletion_finds_all_that_came() -> None:
     made.feed("f", "<z/>")
     assert [row["x"] for row in made.view("v").rows()] == ["d"]
     changes = made.delete("g", "match /a/b/c/d/e")
-    assert [(change.op, change.row["x"]) for change in changes] == [("delete", "d")]
+    assert [(c.op, c.row["x"]) for c in changes] == [("delete", "d"), ("never", None)]
 
 
 def test_example_17_a_deletion_that_would_need_what_was_not_kept_is_refused() -> None:

@@ -54,7 +54,7 @@ def test_messages_change_the_view(make: Callable[..., Widget]) -> None:
     assert told(widget.feed("s", etree.fromstring("<b>1</b>"), at=3)) == []
     assert widget.view("pairs").rows()[0].count == 2
     assert told(widget.delete("o", 'match /a/"1"', at=4)) == [("delete", "1")]
-    assert told(widget.end("o", at=5)) == []
+    assert told(widget.end("o", at=5)) == [("never", None), ("never", "1")]
     assert widget.clock == 5_000_000
     assert widget.xml() == (f'<m {AX}><o/><s><b>1</b><b>1</b><ax:call stream="s"/></s></m>')
 

@@ -169,7 +169,7 @@ def meet(
         key = tuple(left[i] for i, _ in shared)
         others = list(part.items()) if None in key else [*index.get(key, ()), *vague]
         for right, more in others:
-            unified = _unify(left, right, shared, nodes)
+            unified = unify(left, right, shared, nodes)
             if unified is None:
                 continue
             values = unified + tuple(right[j] for j in added)
@@ -179,9 +179,10 @@ def meet(
     return met, layout + [columns[i] for i in added]
 
 
-def _unify(
+def unify(
     left: Values, right: Values, shared: list[tuple[int, int]], nodes: frozenset[int]
 ) -> Values | None:
+    """Two rows that agree in what they share, as one; None if they do not."""
     values = list(left)
     for i, j in shared:
         if i in nodes and (values[i] is None) != (right[j] is None):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from axlog.datalog.compile import Column, Relation
 from axlog.document.reading import Element
-from axlog.document.tree import DOCUMENT_NODE, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.answers import answers
 from axlog.language.pattern import (
@@ -129,6 +129,38 @@ def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
         for value, node in answers(tree, pattern):
             found.setdefault(str(value), set()).add(int(node))
     return found
+
+
+def values_below(tree: Tree, key: Key, top: int) -> Iterator[tuple[int, str]]:
+    """The nodes of a key in a subtree, or above it, with the values that they have now."""
+    above = [n for n in (top, *tree.ancestors(top)) if n != DOCUMENT_NODE][::-1]
+    depth = len(key.path)
+    on_path = [tree.label(n) for n in above[1 : depth + 1]]
+    if on_path != list(key.path[: len(on_path)]):
+        return
+    owners = above[depth : depth + 1]
+    if not owners:
+        owners = [top]
+        for step in key.path[len(above) - 1 :]:
+            owners = [child for node in owners for child in _named(tree, node, step)]
+    for owner in owners:
+        nodes = [owner]
+        for step in key.by:
+            nodes = [child for node in nodes for child in _named(tree, node, step)]
+        for node in nodes:
+            yield owner, tree.string_value(node)
+            for child in tree.children(node):
+                if tree._kind[child] in (ELEMENT, TEXT):
+                    yield owner, tree.label(child)
+
+
+def _named(tree: Tree, node: int, step: str) -> Iterator[int]:
+    """The children, or with `@name` the attributes, of a name."""
+    name = step.removeprefix("@")
+    kind = ATTRIBUTE if step.startswith("@") else ELEMENT
+    for child in tree.chain(node):
+        if tree._kind[child] == kind and tree.label(child).removeprefix("@") == name:
+            yield child
 
 
 def is_broken(tree: Tree, key: Key) -> bool:
@@ -245,6 +277,15 @@ def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
     """Whether the value of some of these nodes is known, so that another may come to have it."""
     filled = _filled(known, same)
     return any(filled.get(each.column) is not None for each in nodes)
+
+
+def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterator[tuple[Key, str]]:
+    """The values of keys that are known of some nodes."""
+    filled = _filled(known, same)
+    for each in nodes:
+        value = filled.get(each.column)
+        if value is not None:
+            yield each.key, str(value)
 
 
 def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:

@@ -18,7 +18,7 @@ call (not monotone), orders between two unknown strings, axes that do not go dow
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from axlog.analysis.bringing import bringable, deep_columns
@@ -62,7 +62,7 @@ _PRUNING: dict[str, Add] = {
 
 
 @dataclass(slots=True)
-class _Below:
+class Below:
     """What has risen to a node: sums over its children and descendants, and the calls below it."""
 
     children: Sums = field(default_factory=dict)
@@ -126,33 +126,40 @@ class Scenarios:
     # Over the document --------------------------------------------------------------------------
 
     def _evaluate(self) -> Rows:
-        tree = self.tree
-        risen: dict[int, _Below] = {}
-        nodes = list(tree.subtree(DOCUMENT_NODE))
-        for node in reversed(nodes):
-            if node == DOCUMENT_NODE:
-                break
-            below = risen.pop(node) if node in risen else _Below()
-            above = risen.setdefault(tree.parent(node), _Below())
-            if tree._kind[node] == CALL:
-                call = tree.call(node)
-                is_open = may_bring(tree, call)
-                if is_open or call.deletes != "no":
-                    above.changing.append(call.stream)
-                if is_open:
-                    above.calls.append(call.stream)
-                    above.deeper_calls.append(call.stream)
-                continue
-            here: Sums = {}
-            for relation in self._interpreter.candidates(tree, node):
-                rows = self._at(node, relation, below, here)
-                if rows:
-                    here[relation] = rows
-            self._rise(node, above, below, here)
-        below = risen.get(DOCUMENT_NODE, _Below())
+        below = self._risen(self.tree.children(DOCUMENT_NODE))
         return self._join(self.program.root, {(): [NOTHING]}, [], below, {})
 
-    def _rise(self, node: int, above: _Below, below: _Below, here: Sums) -> None:
+    def _risen(self, tops: Iterable[int]) -> Below:
+        """What has risen from subtrees to the node that they hang from."""
+        risen: dict[int, Below] = {}
+        above = Below()
+        for top in tops:
+            risen[self.tree.parent(top)] = above
+            for node in reversed(list(self.tree.subtree(top))):  # children before parents
+                self._visit(node, risen)
+        return above
+
+    def _visit(self, node: int, risen: dict[int, Below]) -> None:
+        tree = self.tree
+        below = risen.pop(node) if node in risen else Below()
+        above = risen.setdefault(tree.parent(node), Below())
+        if tree._kind[node] == CALL:
+            call = tree.call(node)
+            is_open = may_bring(tree, call)
+            if is_open or call.deletes != "no":
+                above.changing.append(call.stream)
+            if is_open:
+                above.calls.append(call.stream)
+                above.deeper_calls.append(call.stream)
+            return
+        here: Sums = {}
+        for relation in self._interpreter.candidates(tree, node):
+            rows = self._at(node, relation, below, here)
+            if rows:
+                here[relation] = rows
+        self._rise(node, above, below, here)
+
+    def _rise(self, node: int, above: Below, below: Below, here: Sums) -> None:
         self._merge(above.children, here)
         if self.tree._kind[node] == ATTRIBUTE:
             return
@@ -172,22 +179,29 @@ class Scenarios:
         above.unclear |= below.unclear_here
         above.unclear_deeper |= below.unclear_deeper | below.unclear_here
 
-    def _at(self, node: int, relation: Relation, below: _Below, here: Sums) -> Rows:
+    def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
         """The rows of a relation at a node that passes its test."""
+        own = self._own(node, relation, below)
+        if own is None:
+            return {}
+        return self._joined_at(node, relation, own, below, here)
+
+    def _joined_at(
+        self, node: int, relation: Relation, own: Values, below: Below, here: Sums
+    ) -> Rows:
+        rows = self._join(relation, {own: [NOTHING]}, own_columns(relation), below, here)
+        return self._with_keyed(rows, relation, node) if relation in self._keyed else rows
+
+    def _own(self, node: int, relation: Relation, below: Below) -> Values | None:
+        """What a relation reads off a node itself; None if it is not met there."""
         interpreter, tree = self._interpreter, self.tree
         if interpreter.depends_on_value(relation):
             if below.changing:
                 below.unclear_here[relation] = below.changing[0]
-                return {}
+                return None
             if not interpreter.passes_values(relation, tree.string_value(node)):
-                return {}
-        own = interpreter.own_row(tree, node, relation)
-        unified = _unify_own(relation, own)
-        if unified is None:
-            return {}
-        columns = list(dict.fromkeys(column for column, _ in relation.own))
-        rows = self._join(relation, {unified: [NOTHING]}, columns, below, here)
-        return self._with_keyed(rows, relation, node) if relation in self._keyed else rows
+                return None
+        return _unify_own(relation, interpreter.own_row(tree, node, relation))
 
     def _add_rows(self, rows: Rows, more: Rows) -> None:
         for values, needs in more.items():
@@ -201,7 +215,7 @@ class Scenarios:
     # Joins --------------------------------------------------------------------------------------
 
     def _join(
-        self, relation: Relation, rows: Rows, layout: list[str], below: _Below, here: Sums
+        self, relation: Relation, rows: Rows, layout: list[str], below: Below, here: Sums
     ) -> Rows:
         if relation.absences:
             raise UndecidedError("AX503", "scenarios of a pattern with `not` are not listed")
@@ -220,7 +234,7 @@ class Scenarios:
             rows = self._without_repeated(rows, layout)
         return project(rows, layout, relation.tests, self._shown(relation), self._add)
 
-    def _part(self, edge: Edge, below: _Below, here: Sums) -> Rows:
+    def _part(self, edge: Edge, below: Below, here: Sums) -> Rows:
         """What an edge sees: what is here, and what calls may bring."""
         relation, axis = edge.relation, edge.axis
         _check_clear(edge, below)
@@ -315,7 +329,7 @@ class Scenarios:
         return self._deep[relation]
 
 
-def _check_clear(edge: Edge, below: _Below) -> None:
+def _check_clear(edge: Edge, below: Below) -> None:
     """A value test above an open call is not monotone (DESIGN 3): refused where it is asked for."""
     seen = {
         Axis.CHILD: below.unclear, Axis.DESCENDANT: below.unclear_deeper,
@@ -328,6 +342,11 @@ def _check_clear(edge: Edge, below: _Below) -> None:
             "AX503",
             f"{edge.relation.node} compares a value that the stream {stream!r} may still change",
         )
+
+
+def own_columns(relation: Relation) -> list[str]:
+    """The columns that a relation reads off a node itself."""
+    return list(dict.fromkeys(column for column, _ in relation.own))
 
 
 def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:

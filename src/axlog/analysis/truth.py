@@ -220,7 +220,7 @@ class Outlook:
         for values, need in self._open:
             if not need.brought and self._negation is None:
                 continue  # it is there
-            row = self._row(values)
+            row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
             needs = tuple(
                 sorted(
                     (Wanted(stream, str(relation.node)) for relation, stream in need.brought),
@@ -240,6 +240,28 @@ class Outlook:
         wanted = self._wanted(row)
         if self._negation is not None:
             return self._status_with_not(row, wanted)
+        return self._verdict(wanted, row)
+
+    def bindings(self) -> dict[Values, dict[str, Any]]:
+        """The possible rows by what the program binds: nodes by their handles, not as shown."""
+        columns = self._scenarios.columns
+        at = [columns.index(column_of(output)) for output in self.pattern.outputs]
+        return {
+            tuple(values[i] for i in at): row_of(self.tree, self.pattern, columns, values)
+            for values, need in self._open
+            if need.brought or self._negation is not None
+        }
+
+    def truth_of(self, binding: Values) -> Truth:
+        """The truth of one row, by what the program binds (`bindings`)."""
+        outputs = self.pattern.outputs
+        known = {column_of(o): value for o, value in zip(outputs, binding, strict=True)}
+        wanted = [known.get(column) for column in self._deciding.columns]
+        if self._negation is not None:
+            return self._status_with_not({}, wanted)
+        return self._verdict(wanted, {})
+
+    def _verdict(self, wanted: list[str | int | None], row: Mapping[str, Any]) -> Truth:
         verdict = Truth.NEVER
         for values, needs in self._deciding.rows.items():
             pinned = _pin(self._deciding.columns, values, wanted)
@@ -274,33 +296,13 @@ class Outlook:
                 found[column_of(output)] = _as_value(self.tree, output, row[output.column])
         return [found.get(column) for column in self._deciding.columns]
 
-    def _row(self, values: Values) -> dict[str, Any]:
-        columns = self._scenarios.columns
-        shown: dict[str, Any] = {}
-        for output in self.pattern.outputs:
-            value = values[columns.index(column_of(output))]
-            if value is None or output.kind in (Kind.VARIABLE, Kind.TIME, Kind.LABEL):
-                shown[output.column] = value
-            elif output.kind is Kind.ID:
-                shown[output.column] = self.tree.id(int(value))
-            else:
-                shown[output.column] = self._read(output, int(value))
-        return shown
-
-    def _read(self, output: Output, node: int) -> str | None:
-        """A node's value or content; None while a stream may change it."""
-        tree = self.tree
-        if any(node in tree.ancestors(call) for call in tree.calls().values()):
-            return None
-        return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
-
     def _reads_as(self, row: Mapping[str, Any], values: Values) -> bool:
         """Whether the values and contents that a row asks for are those of the nodes matched."""
         for output in self.pattern.outputs:
             if output.kind not in (Kind.VAL, Kind.CONT) or row.get(output.column) is None:
                 continue
             node = values[self._deciding.columns.index(column_of(output))]
-            read = None if node is None else self._read(output, int(node))
+            read = None if node is None else _read(self.tree, output, int(node))
             if read is None:
                 raise UndecidedError(
                     "AX503", f"{output.column} of a node to come, or one that may still change"
@@ -308,6 +310,29 @@ class Outlook:
             if read != row[output.column]:
                 return False
         return True
+
+
+def row_of(
+    tree: Tree, pattern: Pattern, columns: tuple[str, ...], values: Values
+) -> dict[str, Any]:
+    """A scenario's row as it is shown."""
+    shown: dict[str, Any] = {}
+    for output in pattern.outputs:
+        value = values[columns.index(column_of(output))]
+        if value is None or output.kind in (Kind.VARIABLE, Kind.TIME, Kind.LABEL):
+            shown[output.column] = value
+        elif output.kind is Kind.ID:
+            shown[output.column] = tree.id(int(value))
+        else:
+            shown[output.column] = _read(tree, output, int(value))
+    return shown
+
+
+def _read(tree: Tree, output: Output, node: int) -> str | None:
+    """A node's value or content; None while a stream may change it."""
+    if any(node in tree.ancestors(call) for call in tree.calls().values()):
+        return None
+    return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
 
 
 def _dominates(other: Need, need: Need) -> bool:

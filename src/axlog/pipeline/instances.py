@@ -200,6 +200,7 @@ class Instances:
             "facts": list(self.model.facts),
             "tune": self._tuning(),
             "collect": self._settings.collect,
+            "never": "joins",  # what all engines tell
         }
 
     def _make(self, key: str) -> Widget:

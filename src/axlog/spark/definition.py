@@ -82,6 +82,7 @@ class Definition:
             keep=keep,
             facts=self.facts,
             types=list(self.types) or None,
+            never="joins",  # what all engines tell
         )
 
     def settings(self) -> dict[str, Any]:

@@ -25,11 +25,14 @@ class Explanation:
     maintainer: str
     reason: str
     terms: tuple[str, ...] = ()
+    never: str | None = None  # how what never comes is reported, or why it is not
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
         if self.pattern != self.query:
             lines.append(f"pattern     {self.pattern}")
+        if self.never is not None:
+            lines.append(f"never       {self.never}")
         lines.append(f"maintainer  {self.maintainer}: {self.reason}")
         lines.append("program")
         lines += [f"  {line}".rstrip() for line in self.program]
@@ -39,7 +42,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(query: Query, chosen: Chosen, maintainer: Maintainer | None = None) -> Explanation:
+def explain(
+    query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
+) -> Explanation:
     """Explain how a query is kept; with its maintainer, also what it did last."""
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
@@ -53,4 +58,5 @@ def explain(query: Query, chosen: Chosen, maintainer: Maintainer | None = None) 
         maintainer=chosen.name,
         reason=chosen.reason,
         terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
+        never=never,
     )

@@ -28,6 +28,7 @@ from axlog.views.counting.sites import State
 from axlog.views.counting.waiting import Waiting
 from axlog.views.view import View
 from axlog.widgets.document import Document, Told
+from axlog.widgets.telling import Teller
 
 Seen = tuple[Waiting, int, str]
 """A key's value that came: at which join, of which part."""
@@ -44,7 +45,7 @@ class _Watched:
 class Collector:
     """Keeps the joins of one widget free of what waits in vain."""
 
-    def __init__(self, document: Document, drops: bool) -> None:
+    def __init__(self, document: Document, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops = drops
         self._found_for: tuple[int, list[View], list[str]] | None = None
@@ -53,7 +54,8 @@ class Collector:
         self.version = 0  # moves when generated joins are out of date
         self.next: float = inf  # the clock after which something may have to go
         self.is_busy = False  # whether single messages can make something go
-        document.prospects = self.prospects
+        self.teller = Teller(document, never, keeps)
+        document.prospects, document.never = self.prospects, self._way
 
     @property
     def waitings(self) -> list[Waiting]:
@@ -73,8 +75,22 @@ class Collector:
 
     # Setting up -----------------------------------------------------------------------------------
 
+    def _way(self, view: View) -> str:
+        with self._document._lock:
+            self.refresh()
+            found = self._watched.prospects.get(view)
+            if found is None or self.teller.how == "off":
+                return self.teller.way(view)
+            late = "" if found.is_certain else "; what a key rules out, at its deadline"
+            return f"reported by the join's tables as messages arrive{late}"
+
     def refresh(self) -> None:
         """Look at the joins again if sites, views or calls have changed."""
+        self._refresh()
+        self.teller.refresh(self._watched.prospects)
+        self._look_ahead()
+
+    def _refresh(self) -> None:
         document = self._document
         views = list(document.views.values())
         found_for = (document.engine.version, views, sorted(document.tree._calls))
@@ -94,7 +110,6 @@ class Collector:
             side.key or (side.is_bounded and not side.is_born_dead) for side in sides
         )
         self.is_busy |= any(each.is_partial for each in self._watched.prospects.values())
-        self._look_ahead()
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
@@ -247,6 +262,10 @@ class Collector:
 
     def after(self, told: Told, time: int) -> Told:
         """What an update has made of it: rows that wait in vain go, views are told `never`."""
+        told = self._after(told, time)
+        return self.teller.after(told, time) if self.teller.is_busy else told
+
+    def _after(self, told: Told, time: int) -> Told:
         came, waitings = self._came, self._watched.waitings
         for waiting, part, value in dict.fromkeys(came) if len(came) > 1 else came:
             waiting.see(part, value)
@@ -284,7 +303,7 @@ class Collector:
             if changes is not None:
                 prospects.take(changes)
             never = prospects.never(ended[prospects.waiting])
-            if never:
+            if never and self.teller.how != "off":
                 numbered = view.number(never, time)
                 if changes is not None:
                     changes += numbered
@@ -295,7 +314,7 @@ class Collector:
 
     def _look_ahead(self) -> None:
         # Once for every message: loops, where generators would say it shorter.
-        soonest = inf
+        soonest = -inf if self.teller.is_eager else inf
         for waiting in self._watched.waitings:
             limit = waiting.next_deadline
             if limit is not None and limit < soonest:

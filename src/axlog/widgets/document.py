@@ -13,6 +13,7 @@ from threading import RLock
 
 from axlog.analysis.standing import only_adds
 from axlog.document import pending
+from axlog.document.delta import Delta
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema import TypeGuard
 from axlog.document.schema_sources import Types, read_types
@@ -100,6 +101,10 @@ class Document:
         self.untune: Callable[[], None] = _nothing
         """Called before anything but a stream changes the document, and before a view is added:
         filters hold for what streams bring and for the views that there are."""
+        self.brought: Callable[[Delta, str | None], None] = _not_noted
+        """Called with what an update did and the stream that brought it, or None."""
+        self.never: Callable[[View], str] = _not_told
+        """How a view is told what never comes, or why it is not."""
         self.prospects: Callable[[View], Prospects | None] = _unknown
         """What is known of a view's rows to come without a walk over the document."""
 
@@ -126,6 +131,7 @@ class Document:
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
             view.prospects = lambda: self.prospects(view)
+            view.never = lambda: self.never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
         return view
 
@@ -244,6 +250,7 @@ class Document:
         plan.commit()
         if origin is not None:
             self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
+        self.brought(plan.delta, None if origin is None else origin[0])
         self._values.after(plan.delta)
         if origin is None or not only_adds(plan.delta):
             for view in views:
@@ -365,6 +372,14 @@ def tell(each: Told) -> None:
         raised += view.tell(changes)
     if raised:
         raise raised[0]
+
+
+def _not_noted(delta: Delta, stream: str | None) -> None:
+    """Nobody follows what comes."""
+
+
+def _not_told(view: View) -> str:
+    return "not reported: no stream feeds the document"
 
 
 def _unknown(view: View) -> Prospects | None:

@@ -399,6 +399,7 @@ class Streaming:
             operations = insert_at_call(tree, stream, read_forest(message, document.limits))
             plan = Plan(tree, operations, time, limits=document.limits)
             plan.commit()
+            document.brought(plan.delta, stream)
             tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
         tree.clock = clock
 

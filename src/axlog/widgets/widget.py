@@ -54,6 +54,7 @@ from axlog.widgets.filtering import filter_at_source
 from axlog.widgets.finishing import Collection, Dropped, Finisher, calls_in
 from axlog.widgets.guarding import KeyGuard
 from axlog.widgets.streaming import Streaming, StreamStatus
+from axlog.widgets.telling import WAYS
 from axlog.widgets.tuner import Policy, Tuner, TuningReport
 
 Message = str | bytes | Element
@@ -106,12 +107,14 @@ class Widget:
         cache_path: str | Path | None = None,
         types: Types | Iterable[Types] | None = None,
         tune: str | Mapping[str, float] = "off",
+        never: str = "kept",
     ) -> None:
         _check_option("on_error", on_error, "raise", "dead-letter")
         _check_option("keep", keep, "all", "needed")
         _check_option("validate", validate, "all", "wanted")
         _check_option("cache", cache, "memory", "disk")
         _check_option("collect", collect, "state", "auto", "off")
+        _check_option("never", never, *WAYS)
         tree = source
         if not isinstance(tree, Tree):
             tree = load(tree, limits=limits, keep_whitespace=keep_whitespace)
@@ -126,7 +129,8 @@ class Widget:
         tree.facts = tuple(parse_fact(fact, namespaces) for fact in facts)
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
-        self._collector = Collector(self.document, drops=collect != "off")
+        keeps = keep == validate == "all"
+        self._collector = Collector(self.document, collect != "off", never, keeps)
         self._streaming = Streaming(self.document, keep, validate, self._collector)
         self._finisher = Finisher(self.document, self._collector)
         self._collects = collect == "auto"
@@ -163,7 +167,9 @@ class Widget:
             self._collector.note_forest(stream, forest)
             return insert_at_call(self.document.tree, stream, forest)
 
-        return self._take(stream, message, at, operations, lambda: self._guard.note(brought))
+        return self._take(
+            stream, message, at, operations, lambda: self._guard.note(brought), is_insertion=True
+        )
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         """Take a deletion: the siblings of the stream's call that match, each as a document."""
@@ -289,6 +295,8 @@ class Widget:
         at: Time | None,
         operations: Callable[[], list[Operation]],
         done: Callable[[], None] | None = None,
+        *,
+        is_insertion: bool = False,
     ) -> list[Change]:
         document = self.document
         with document._lock:
@@ -298,6 +306,7 @@ class Widget:
             self._collector.refresh()
             try:
                 call_of(document.tree, stream)
+                self._collector.teller.before(stream, is_insertion)
                 time = time_of_message(
                     document.tree, stream, None if at is None else microseconds(at)
                 )

@@ -18,6 +18,7 @@ from axlog.analysis.truth import Outlook
 from axlog.errors import AxlogError, UndecidedError
 from axlog.language.query import Query
 from axlog.language.verdict import Truth
+from axlog.views.change import Change
 from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import Edit, carry_out, edit_of
@@ -31,9 +32,7 @@ _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 
 def check_truth(random: Random) -> Counter[str]:
     """One random case; what was compared, by name."""
-    pick = random.random()
-    make = make_keyed_case if pick < 0.15 else make_typed_case if pick < 0.2 else make_outlook_case
-    run = _Run(make(random), random)
+    run = _Run(random)
     run.compare("at the start")
     for _ in range(random.randint(2, 8)):
         step = run.step()
@@ -44,12 +43,19 @@ def check_truth(random: Random) -> Counter[str]:
     return run.seen
 
 
-class _Run:
-    """One case: a widget with the view, and one without that is walked over."""
+def _make(random: Random) -> Case:
+    pick = random.random()
+    make = make_keyed_case if pick < 0.15 else make_typed_case if pick < 0.2 else make_outlook_case
+    return make(random)
 
-    def __init__(self, case: Case, random: Random) -> None:
+
+class StreamedCase:
+    """A case to which more comes: a widget with the view, and one without that is walked over."""
+
+    def __init__(self, random: Random, **options: str) -> None:
+        case = _make(random)
         self.case, self.random = case, random
-        self.tested = Widget(case.document, facts=case.facts, types=case.types)
+        self.tested = Widget(case.document, facts=case.facts, types=case.types, **options)  # type: ignore[arg-type]  # texts
         self.plain = Widget(case.document, facts=case.facts, types=case.types)
         (pattern,) = case.patterns
         self.pattern = pattern
@@ -57,14 +63,15 @@ class _Run:
         self.seen: Counter[str] = Counter()
         self.said: list[str] = []
         for step in case.steps:
-            self._both(step)
+            self.both(step)
 
-    def _both(self, edits: tuple[Edit, ...]) -> None:
+    def both(self, edits: tuple[Edit, ...]) -> list[Change]:
+        """Carry something out on both sides; the view's changes."""
         try:
             carry_out(self.plain, edits)
         except AxlogError:
-            return  # refused: by both
-        carry_out(self.tested, edits)
+            return []  # refused: by both
+        return carry_out(self.tested, edits)
 
     @property
     def is_broken(self) -> bool:
@@ -72,27 +79,14 @@ class _Run:
         tree = self.plain.document.nodes()
         return any(is_broken(tree, key) for key in tree.facts)
 
-    def step(self) -> str | None:
-        """Something happens; what it was."""
-        random, tree = self.random, self.plain.document.nodes()
-        pick = random.random()
-        if pick < 0.1:
-            later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
-            for widget in (self.plain, self.tested):
-                widget.advance(later)
-            return f"advance {later}"
-        edits = self._statement() if pick < 0.18 else self._message()
-        if not edits:
-            return None
-        self._both(edits)
-        return str(edits)
-
-    def _statement(self) -> tuple[Edit, ...]:
+    def statement(self) -> tuple[Edit, ...]:
+        """What a person could write."""
         tree = self.plain.document.nodes()
         made = small_cases.operations(self.random, tree, 1)
         return tuple(edit_of(tree, operation) for operation in made)
 
-    def _message(self) -> tuple[Edit, ...]:
+    def message(self) -> tuple[Edit, ...]:
+        """What a stream brings next; nothing where none is open."""
         random, tree = self.random, self.plain.document.nodes()
         if not tree.calls():
             return ()
@@ -118,6 +112,29 @@ class _Run:
             return text.replace("</", _CALL.format(f"s{random.randrange(4)}") + "</", 1)
         return text
 
+    def told(self) -> str:
+        """The case with all that happened, for people."""
+        return "\n".join([str(self.case), str(self.pattern), *self.said, self.plain.xml()])
+
+
+class _Run(StreamedCase):
+    """One case of the law."""
+
+    def step(self) -> str | None:
+        """Something happens; what it was."""
+        random, tree = self.random, self.plain.document.nodes()
+        pick = random.random()
+        if pick < 0.1:
+            later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
+            for widget in (self.plain, self.tested):
+                widget.advance(later)
+            return f"advance {later}"
+        edits = self.statement() if pick < 0.18 else self.message()
+        if not edits:
+            return None
+        self.both(edits)
+        return str(edits)
+
     def compare(self, step: str) -> None:
         self.said.append(step)
         try:
@@ -128,14 +145,11 @@ class _Run:
             found = self.view.truth
         except UndecidedError as error:
             if wanted not in (None, Truth.TRUE):
-                raise AssertionError(f"undecided, wanted {wanted}: {self._told()}") from error
+                raise AssertionError(f"undecided, wanted {wanted}: {self.told()}") from error
             found = None
         if wanted is None:
             self.seen["undecided"] += 1
             return
         if found is not wanted:
-            raise AssertionError(f"found {found}, wanted {wanted}: {self._told()}")
+            raise AssertionError(f"found {found}, wanted {wanted}: {self.told()}")
         self.seen[wanted.name] += 1
-
-    def _told(self) -> str:
-        return "\n".join([str(self.case), str(self.pattern), *self.said, self.plain.xml()])

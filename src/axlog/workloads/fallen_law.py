@@ -1,0 +1,106 @@
+"""What never comes, of any view: random small cases, and `never` by its definition.
+
+    never after an update  =  the rows that were possible before it, of which afterwards no
+                              instance holds or is possible
+
+by a walk over the whole document before and after (`analysis/truth.py`, which law 4 compares with
+brute force over futures). Cases are those of law 4: joins of any number of parts, `or`, `not`,
+times, ids, values and contents, calls with declared facts, keys and types. Then messages come, with
+and without calls, streams end, delete and are deleted, the clock moves. Statements start anew:
+nothing is told of what they make impossible.
+
+Widgets that are told by the joins' tables leave out a row whose deadline was the clock at which it
+came under way (`never_law.py`): such views are compared there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from axlog.analysis.generalised import Values
+from axlog.analysis.truth import Outlook
+from axlog.errors import UndecidedError
+from axlog.language.verdict import Truth
+from axlog.workloads.edits import Edit
+from axlog.workloads.truth_law import StreamedCase
+
+Shown = tuple[object, ...]
+
+
+def check_fallen(random: Random, never: str = "all") -> Counter[str]:
+    """One random case; what was compared, by name."""
+    run = _Run(random, never)
+    for _ in range(random.randint(2, 8)):
+        edits = run.next()
+        if edits is None:
+            break
+        run.step(edits)
+    return run.seen
+
+
+class _Run(StreamedCase):
+    """One case: a widget with the view, and one without that is walked over."""
+
+    def __init__(self, random: Random, never: str) -> None:
+        super().__init__(random, never=never)
+        self.before = self._possible()
+
+    def _possible(self) -> dict[Values, Shown] | None:
+        try:
+            outlook = Outlook(self.plain.document.nodes(), self.pattern)
+            return {k: tuple(row.values()) for k, row in outlook.bindings().items()}
+        except UndecidedError:
+            return None
+
+    def next(self) -> tuple[Edit, ...] | None:
+        """What happens next; empty: the clock moves."""
+        pick = self.random.random()
+        if pick < 0.15:
+            return ()
+        return (self.statement() if pick < 0.2 else self.message()) or None
+
+    def step(self, edits: tuple[Edit, ...]) -> None:
+        told = self._take(edits)
+        if self.is_broken:
+            self.before = None
+            return
+        if edits and "stream" not in edits[0]:  # a statement
+            self.before = self._possible()
+            return
+        wanted = self._never()
+        self.said.append(str(edits or "advance"))
+        if wanted is None or self._is_told_by_joins:
+            self.seen["not compared"] += 1
+            return
+        if told != wanted:
+            raise AssertionError(f"found {told}, wanted {wanted}: {self.told()}")
+        self.seen["steps"] += 1
+        self.seen["never"] += len(wanted)
+
+    @property
+    def _is_told_by_joins(self) -> bool:
+        return "tables" in self.view.never()
+
+    def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
+        if not edits:
+            later = (self.plain.clock + self.random.choice((1, 2, 5))) / 1_000_000
+            self.plain.advance(later)
+            changes = self.tested.advance(later)
+        else:
+            changes = self.both(edits)
+        return sorted((c.row.values_ for c in changes if c.op == "never"), key=str)
+
+    def _never(self) -> list[Shown] | None:
+        """By the definition; None where it is not decided."""
+        before, self.before = self.before, self._possible()
+        if before is None or self.before is None:
+            return None
+        outlook = Outlook(self.plain.document.nodes(), self.pattern)
+        try:
+            fallen = [
+                shown for row, shown in before.items() if outlook.truth_of(row) is Truth.NEVER
+            ]
+        except UndecidedError:
+            return None
+        return sorted(fallen, key=str)
