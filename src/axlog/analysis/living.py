@@ -43,6 +43,7 @@ from axlog.analysis.scenarios import (
 from axlog.datalog.compile import Relation
 from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
+from axlog.evaluate.interpreter import Bags
 from axlog.language.pattern import Pattern, TimeConstraint
 
 Scenario = tuple[Values, Need]
@@ -68,12 +69,13 @@ class _Join:
 class Living(Scenarios):
     """The scenarios of a pattern that can come about, over a document that streams change."""
 
-    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+    def __init__(self, tree: Tree, pattern: Pattern, root: Relation | None = None) -> None:
+        """`root`: of the program whose rows `arrive` is called with."""
         if tree.types is not None or has_not(pattern):
             raise UndecidedError("AX503", "`not` and types: scenarios are not kept as data arrives")
         self._joins: dict[int, dict[Relation, _Join]] = {}
         self._places = {stream: tree.parent(node) for stream, node in tree.calls().items()}
-        super().__init__(tree, _told_apart(tree, pattern))
+        super().__init__(tree, _told_apart(tree, pattern), root=root)
         self.found = Part(self.columns)
         self._heap: list[tuple[int, int, Values, Need]] = []
         self._number = count()
@@ -157,6 +159,8 @@ class Living(Scenarios):
 
     def _join_of(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
         made = _Join(relation, own, [Part(self._shown(e.relation)) for e in relation.edges])
+        if _is_single(relation):
+            return made  # what comes goes on: there is nothing to join it with
         for edge, part in zip(relation.edges, made.edges, strict=True):
             part.take(self._part(edge, below, here))
         for choice in relation.choices:
@@ -183,6 +187,12 @@ class Living(Scenarios):
             self._climb(place, self._risen([top]))
         return fallen
 
+    def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
+        """Take in what a program has matched in a message that arrives below a node."""
+        below = Below(_as_sums(children), _as_sums(descendants))
+        if below.children or below.descendants:
+            self._climb(place, below)
+
     def _climb(self, node: int, new: Below) -> None:
         """What has newly risen to a node goes on to the root."""
         while node != DOCUMENT_NODE:
@@ -207,6 +217,11 @@ class Living(Scenarios):
         """The new rows of a relation at a node: what is new of a part with all of the others."""
         found: Rows = {}
         edges = join.relation.edges
+        if _is_single(join.relation):
+            rows = self._part(edges[0], new, here)
+            if rows:
+                self._join_new(found, join, rows, join.edges[0].columns, edge=0)
+            return found
         fresh = [
             part.take(self._part(edge, new, here))
             for edge, part in zip(edges, join.edges, strict=True)
@@ -308,6 +323,15 @@ class Living(Scenarios):
             for values, need in scenarios
             if not self._can_come(values, need) and self.found.remove(values, need)
         ]
+
+
+def _is_single(relation: Relation) -> bool:
+    """Whether a relation has one part."""
+    return len(relation.edges) == 1 and not relation.choices
+
+
+def _as_sums(bags: Bags) -> Sums:
+    return {relation: {row: [NOTHING] for row in bag} for relation, bag in bags.items() if bag}
 
 
 def _chosen(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list[str]]:

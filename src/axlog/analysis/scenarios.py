@@ -80,7 +80,13 @@ class Scenarios:
     """The generalised rows of a pattern over a document as it is now."""
 
     def __init__(
-        self, tree: Tree, pattern: Pattern, *, together: bool = False, prune: str = "dominated"
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        *,
+        together: bool = False,
+        prune: str = "dominated",
+        root: Relation | None = None,
     ) -> None:
         """`together`: messages hold no calls, so all nodes of a tree to come have one time.
 
@@ -88,10 +94,13 @@ class Scenarios:
         the needs of equal rows and constraints are put together instead: what each asks for is
         asked for by some scenario, dominated or not. With "alike", one of those under the same
         constraints is kept, the one that needs nothing if there is one. With "none", all are.
+        `root`: of the pattern's program, where that was compiled already.
         """
         self.tree = tree
         self._add = _PRUNING[prune]
         self.program = _program(pattern)
+        if root is not None:
+            self.program = replace(self.program, root=root, relations=tuple(root.walk()))
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
         self._bringable: dict[tuple[Relation, bool], Rows] = {}

@@ -157,7 +157,8 @@ class Collector:
         known = old.get(state)
         if known is not None and known.is_for(pair):
             return known
-        made = Waiting(state, pair, self._document.tree, self._seen(pair, old), drops=self._drops)
+        seen, exact = self._seen(pair, old), self.teller.how == "all"
+        made = Waiting(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
         if known is not None:
             made.dropped += known.dropped
             made.passes_by |= known.passes_by

@@ -101,8 +101,9 @@ class Document:
         self.untune: Callable[[], None] = _nothing
         """Called before anything but a stream changes the document, and before a view is added:
         filters hold for what streams bring and for the views that there are."""
-        self.brought: Callable[[Delta, str | None], None] = _not_noted
-        """Called with what an update did and the stream that brought it, or None."""
+        self.brought: Callable[[Delta, str | None, bool], None] = _not_noted
+        """Called with what an update did, the stream that brought it, or None, and whether the
+        views have had it before: a message that was put aside."""
         self.never: Callable[[View], str] = _not_told
         """How a view is told what never comes, or why it is not."""
         self.prospects: Callable[[View], Prospects | None] = _unknown
@@ -250,7 +251,7 @@ class Document:
         plan.commit()
         if origin is not None:
             self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
-        self.brought(plan.delta, None if origin is None else origin[0])
+        self.brought(plan.delta, None if origin is None else origin[0], False)
         self._values.after(plan.delta)
         if origin is None or not only_adds(plan.delta):
             for view in views:
@@ -374,7 +375,7 @@ def tell(each: Told) -> None:
         raise raised[0]
 
 
-def _not_noted(delta: Delta, stream: str | None) -> None:
+def _not_noted(delta: Delta, stream: str | None, was_aside: bool) -> None:
     """Nobody follows what comes."""
 
 

@@ -97,6 +97,8 @@ class ShortWay:
     deliver: Deliver = field(repr=False)
     is_wanted: IsWanted | None = field(repr=False, default=None)
     """For views that need nodes: what is wanted goes the long way, the rest needs no nodes."""
+    arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
+    """For the possible rows that are followed from the same matches."""
 
 
 class Streaming:
@@ -260,6 +262,8 @@ class Streaming:
         document = self._document
         told: Told = []
         if bags:
+            if way.arrive is not None:
+                way.arrive(bags)
             answers = way.deliver(bags)
             document.engine.climbed += 1
             told = self._changes(answers, time) if answers else told
@@ -315,6 +319,8 @@ class Streaming:
         way = ShortWay(plan, self.status(stream), plan.parser, _nothing, route.deliver)
         if is_short:
             way.match = plan.match
+            here, everywhere = route.here, route.everywhere
+            way.arrive = self._collector.teller.arrival(route.node, here, everywhere)
         else:
             way.is_wanted = filter_of(route.here, route.everywhere).matches
         self._ways[stream] = way
@@ -399,7 +405,7 @@ class Streaming:
             operations = insert_at_call(tree, stream, read_forest(message, document.limits))
             plan = Plan(tree, operations, time, limits=document.limits)
             plan.commit()
-            document.brought(plan.delta, stream)
+            document.brought(plan.delta, stream, True)
             tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
         tree.clock = clock
 

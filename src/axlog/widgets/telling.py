@@ -19,20 +19,24 @@ it starts anew. Rows are told apart by the nodes that they show, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from axlog.analysis.generalised import Values
 from axlog.analysis.living import Living, Scenario, is_followed
 from axlog.analysis.profiles import has_not
+from axlog.analysis.scenarios import is_limited
 from axlog.analysis.truth import Outlook, column_of, row_of
+from axlog.datalog.compile import Relation
+from axlog.datalog.joins import Bag
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL
 from axlog.errors import UndecidedError, UnsupportedError, UpdateError
 from axlog.language.pattern import Kind
 from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
 from axlog.widgets.document import Document, Told
 
@@ -50,6 +54,7 @@ class _Followed:
 
     view: View
     is_eager: bool  # whether each message is looked at
+    root: Relation | None = None  # of the program whose rows are taken, where nodes need not be
     living: Living | None = None
     walked: dict[Values, Shown] | None = None  # the possible rows, where they are worked out anew
     before: dict[Values, Shown] = field(default_factory=dict)  # rows with nodes, as shown before
@@ -68,6 +73,7 @@ class Teller:
         self._followed: dict[View, _Followed] = {}
         self._views: list[View] = []
         self._added: list[int] = []  # subtrees that came and were not looked at
+        self._aside: list[int] = []  # the same, of which some views have had the rows
         self._closed: list[str] = []
         document.brought = self.note
 
@@ -85,8 +91,10 @@ class Teller:
             return f"not reported: {followed.reason if followed else _no_calls()}"
         if has_not(view.pattern) or self._document.tree.types is not None:
             return "reported by possible rows, worked out anew after every update"
+        if followed.root is not None:
+            return "reported by possible rows, kept as messages arrive"
         if followed.is_eager:
-            return "reported by possible rows, kept as messages arrive; each is read as nodes"
+            return "reported by possible rows, kept as messages arrive, each read as nodes"
         return "reported by possible rows; messages are read when a stream ends"
 
     # Setting up -----------------------------------------------------------------------------------
@@ -118,7 +126,11 @@ class Teller:
                 what = "`not`" if has_not(pattern) else "types"
                 made.reason = f'{what}: possible rows are worked out anew; never="all" does'
             return made
-        return _Followed(view, is_eager=is_followed(tree, pattern))
+        made = _Followed(view, is_eager=is_followed(tree, pattern))
+        by_rows = made.is_eager and not (tree.facts or is_limited(tree))
+        if by_rows and isinstance(view.maintainer, Counting):
+            made.root = view.maintainer.root
+        return made
 
     def _build(self, followed: _Followed) -> None:
         """Have the possible rows as they are now."""
@@ -137,7 +149,7 @@ class Teller:
     def _living(self, view: View) -> Living:
         tree = view.nodes_left()  # puts in what was put aside
         self._catch_up()  # the others: this one has seen all
-        return Living(tree, view.pattern)
+        return Living(tree, view.pattern, self._followed[view].root)
 
     def _give_up(self, followed: _Followed, error: Exception) -> None:
         followed.reason = getattr(error, "message", str(error))
@@ -146,10 +158,11 @@ class Teller:
     def _catch_up(self) -> None:
         """Let all views look at what came; without an end, nothing falls for those that wait."""
         added, self._added = self._added, []
+        aside, self._aside = self._aside, []
         for followed in self._followed.values():
-            if followed.living is not None and added:
+            if followed.living is not None:
                 try:
-                    followed.living.grow(added)
+                    followed.living.grow(added if followed.root is not None else aside + added)
                 except _NOT_DECIDED as error:
                     self._give_up(followed, error)
 
@@ -158,12 +171,32 @@ class Teller:
     def forget(self) -> None:
         """Something that no stream brings: start anew."""
         self._added.clear()
+        self._aside.clear()
         self._closed.clear()
         for view, followed in list(self._followed.items()):
             followed.living, followed.walked, followed.is_old = None, None, False
             self._followed[view] = self._follow(view)
 
-    def note(self, delta: Delta, stream: str | None) -> None:
+    def arrival(
+        self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
+    ) -> Callable[[tuple[Bag, ...]], None] | None:
+        """What to do with the rows of messages that are put aside; None: nothing."""
+        if not any(f.root is not None and f.reason is None for f in self._followed.values()):
+            return None
+
+        def arrive(bags: tuple[Bag, ...]) -> None:
+            children = dict(zip(here, bags, strict=False))
+            descendants = dict(zip(everywhere, bags[len(here) :], strict=True))
+            for followed in self._followed.values():
+                if followed.root is not None and followed.living is not None:
+                    try:
+                        followed.living.arrive(place, children, descendants)
+                    except _NOT_DECIDED as error:
+                        self._give_up(followed, error)
+
+        return arrive
+
+    def note(self, delta: Delta, stream: str | None, was_aside: bool = False) -> None:
         """An update was carried out; None: not by a stream."""
         if stream is None:
             self.forget()
@@ -173,6 +206,9 @@ class Teller:
                 if followed.walked is None and followed.living is None:
                     followed.reason = self._follow(followed.view).reason  # may be decided now
         if not any(f.living is not None for f in self._followed.values()):
+            return
+        if was_aside:
+            self._aside += delta.added
             return
         self._added += delta.added
         self._closed += delta.closed
@@ -209,16 +245,19 @@ class Teller:
 
     def after(self, told: Told, time: int) -> Told:
         """What can no longer come after an update, put to what the views are told."""
-        if self.is_eager:
+        if any(f.is_eager and f.root is None for f in self._followed.values()):
             self._document.settle()
-        elif not self._closed and not any(f.is_old for f in self._followed.values()):
+        is_final = bool(self._closed) or any(f.is_old for f in self._followed.values())
+        if not (is_final or self.is_eager):
             return told
         added, self._added = self._added, []
+        aside, self._aside = self._aside, []
         closed, self._closed = self._closed, []
         for view, followed in self._followed.items():
             if followed.reason is not None:
                 continue
-            never = self._fallen(followed, added, closed)
+            new = added if followed.root is not None else aside + added
+            never = self._fallen(followed, new, closed)
             followed.before = {}
             if not never:
                 continue
@@ -250,7 +289,8 @@ class Teller:
         assert living is not None
         if followed.is_old:
             followed.is_old = False
-            followed.living = Living(followed.view.nodes_left(), followed.view.pattern)
+            view = followed.view
+            followed.living = Living(view.nodes_left(), view.pattern, followed.root)
             return [(v, n) for v, needs in living.found.rows.items() for n in needs if n.brought]
         fallen = living.grow(added)
         for stream in closed:

@@ -23,6 +23,7 @@ from typing import Any
 import axlog
 from axlog.errors import InputError
 from axlog.workloads.fuzzing import LAWS, Failure, run_case
+from axlog.workloads.laws import PARTS
 
 CHUNK = 50
 """Seeds that a process takes at a time."""
@@ -152,12 +153,11 @@ def _law_of(said: Mapping[str, Any]) -> LawRun:
 
 
 def new_run(law: str, cases: int, seed: int) -> State:
-    """A run of one law, or of `all` with so many cases together, at least one of each."""
-    if law != "all":
-        return State(seed, {law: LawRun(cases)})
-    whole = sum(each.share for each in LAWS.values())
-    rest = max(0, cases - len(LAWS))
-    dealt = {name: 1 + rest * each.share // whole for name, each in LAWS.items()}
+    """A run of a law with its parts, or of `all`: so many cases together, one of each or more."""
+    names = tuple(LAWS) if law == "all" else PARTS.get(law, (law,))
+    whole = sum(LAWS[name].share for name in names)
+    rest = max(0, cases - len(names))
+    dealt = {name: 1 + rest * LAWS[name].share // whole for name in names}
     most = max(dealt, key=lambda name: dealt[name])
     dealt[most] += max(0, cases - sum(dealt.values()))
     return State(seed, {name: LawRun(count) for name, count in dealt.items()})

@@ -165,7 +165,7 @@ def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counte
     seen: Counter[str] = Counter()
     defining = make(case.document, facts=case.facts, views={"v": case.query}, collect="off")
     definition = Definition(defining)
-    options: list[dict[str, Any]] = [{}, {"keep": "needed"}, {"collect": "off"}]
+    options: list[dict[str, Any]] = [{}, {"keep": "needed"}, {"collect": "off"}, {"never": "all"}]
     widgets = [make(case.document, {"v": case.query}, facts=case.facts, **o) for o in options]
     prospects = widgets[0]._collector.prospects(widgets[0].view("v"))
     is_certain = prospects is not None
@@ -173,7 +173,12 @@ def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counte
         take(defining, step)
         wanted = sorted(definition.after(), key=str)
         each = [take(widget, step) for widget in widgets]
+        *each, exact = each
         _same(f"the changes with and without collection at {step}", each[1:], each[:1] * 2)
+        if widgets[-1]._collector.prospects(widgets[-1].view("v")) is not None:
+            told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
+            _same(f'what never="all" tells after {step}', told, wanted)
+            seen["exact"] += 1
         never = sorted((c.row.values_ for c in each[0] if c.op == "never"), key=str)
         if is_certain:
             _same(f"what never comes after {step}", never, wanted)

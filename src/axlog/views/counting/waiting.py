@@ -46,8 +46,13 @@ class Waiting:
         seen: tuple[set[str], set[str]],
         *,
         drops: bool = True,
+        exact: bool = False,
     ) -> None:
-        """`seen` are the values that the nodes of each part's key have already."""
+        """`seen` are the values that the nodes of each part's key have already.
+
+        `exact`: the values that come are remembered until both parts had them, so that what they
+        rule out later is known at once and not at its deadline.
+        """
         self.state = state
         self.pair = pair
         self.tree = tree
@@ -59,7 +64,8 @@ class Waiting:
         self._heap: list[tuple[int, int, Row]] = []
         self._deadlines = [side.deadline() for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
-        remembered = [pair.remembers(part) for part in range(2)]
+        keyed = [side.key is not None for side in pair.sides]
+        remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
         self.seen: list[set[str] | None] = [
             seen[n] - (seen[1 - n] if remembered[1 - n] else set()) if remembered[n] else None
             for n in range(2)
