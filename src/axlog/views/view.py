@@ -59,7 +59,7 @@ class View:
         self._is_due = False  # whether updates came since the view was last read
         self.owed = 0  # how many
         self.standing = Standing(query.pattern, lambda: self.nodes_left())
-        self.never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
+        self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How it is told what never comes, or why it is not."""
         self.prospects: Callable[[], Prospects | None] = _no_prospects
         """What the joins know of the rows to come, where they do: asked before the document."""
@@ -143,7 +143,7 @@ class View:
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and why it was chosen."""
-        return explain(self.query, self.chosen, self.maintainer, self.never())
+        return explain(self.query, self.chosen, self.maintainer, self.how_never())
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row in the shape of the query's constructor."""

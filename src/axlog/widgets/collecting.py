@@ -55,7 +55,7 @@ class Collector:
         self.next: float = inf  # the clock after which something may have to go
         self.is_busy = False  # whether single messages can make something go
         self.teller = Teller(document, never, keeps)
-        document.prospects, document.never = self.prospects, self._way
+        document.prospects, document.how_never = self.prospects, self._way
 
     @property
     def waitings(self) -> list[Waiting]:

@@ -104,7 +104,7 @@ class Document:
         self.brought: Callable[[Delta, str | None, bool], None] = _not_noted
         """Called with what an update did, the stream that brought it, or None, and whether the
         views have had it before: a message that was put aside."""
-        self.never: Callable[[View], str] = _not_told
+        self.how_never: Callable[[View], str] = _not_told
         """How a view is told what never comes, or why it is not."""
         self.prospects: Callable[[View], Prospects | None] = _unknown
         """What is known of a view's rows to come without a walk over the document."""
@@ -132,7 +132,7 @@ class Document:
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
             view.prospects = lambda: self.prospects(view)
-            view.never = lambda: self.never(view)
+            view.how_never = lambda: self.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
         return view
 

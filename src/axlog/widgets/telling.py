@@ -75,12 +75,16 @@ class Teller:
         self._added: list[int] = []  # subtrees that came and were not looked at
         self._aside: list[int] = []  # the same, of which some views have had the rows
         self._closed: list[str] = []
+        self.is_eager = False  # whether some view wants to look at every message
+        self.is_busy = False  # whether some view wants to look at the update under way
         document.brought = self.note
 
-    @property
-    def is_eager(self) -> bool:
-        """Whether some view wants to look at every message."""
-        return any(each.is_eager and each.reason is None for each in self._followed.values())
+    def _look(self) -> None:
+        """Work out who has to look at what comes."""
+        every = self._followed.values()
+        self.is_eager = any(each.is_eager and each.reason is None for each in every)
+        is_final = bool(self._closed) or any(each.is_old for each in every)
+        self.is_busy = self.is_eager or is_final
 
     def way(self, view: View) -> str:
         """How `never` is told of a view, or why it is not."""
@@ -115,6 +119,7 @@ class Teller:
                 followed.living, followed.walked = None, None
             elif followed.is_eager and tree._calls:
                 self._build(followed)
+        self._look()
 
     def _follow(self, view: View) -> _Followed:
         tree, pattern = self._document.tree, view.query.pattern
@@ -154,6 +159,7 @@ class Teller:
     def _give_up(self, followed: _Followed, error: Exception) -> None:
         followed.reason = getattr(error, "message", str(error))
         followed.living, followed.walked = None, None
+        self._look()
 
     def _catch_up(self) -> None:
         """Let all views look at what came; without an end, nothing falls for those that wait."""
@@ -176,6 +182,7 @@ class Teller:
         for view, followed in list(self._followed.items()):
             followed.living, followed.walked, followed.is_old = None, None, False
             self._followed[view] = self._follow(view)
+        self._look()
 
     def arrival(
         self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
@@ -205,6 +212,7 @@ class Teller:
             for followed in self._followed.values():
                 if followed.walked is None and followed.living is None:
                     followed.reason = self._follow(followed.view).reason  # may be decided now
+            self._look()
         if not any(f.living is not None for f in self._followed.values()):
             return
         if was_aside:
@@ -215,6 +223,7 @@ class Teller:
         if _takes_away(delta) or self._opens_limits(delta):
             for followed in self._followed.values():
                 followed.is_old = True
+        self._look()
 
     def _opens_limits(self, delta: Delta) -> bool:
         tree = delta.tree
@@ -247,9 +256,6 @@ class Teller:
         """What can no longer come after an update, put to what the views are told."""
         if any(f.is_eager and f.root is None for f in self._followed.values()):
             self._document.settle()
-        is_final = bool(self._closed) or any(f.is_old for f in self._followed.values())
-        if not (is_final or self.is_eager):
-            return told
         added, self._added = self._added, []
         aside, self._aside = self._aside, []
         closed, self._closed = self._closed, []
@@ -267,6 +273,7 @@ class Teller:
                 told.append((view, changes))
             else:
                 mine += changes
+        self._look()
         return told
 
     # What fell ------------------------------------------------------------------------------------

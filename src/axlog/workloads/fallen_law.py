@@ -80,7 +80,7 @@ class _Run(StreamedCase):
 
     @property
     def _is_told_by_joins(self) -> bool:
-        return "tables" in self.view.never()
+        return "tables" in self.view.how_never()
 
     def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
         if not edits:
