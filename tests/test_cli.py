@@ -1,6 +1,7 @@
 """The command line: formats, exit codes, errors in words, and `maintain` as a Unix filter."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -505,3 +506,22 @@ def test_doctor_names_what_is_missing_and_what_to_type(monkeypatch: pytest.Monke
     assert found["python"].state == found["disk"].state == "ok"
     assert found["imaginary"].state == "missing"
     assert found["imaginary"].advice == "pip install 'axlog[imaginary]'"
+
+
+def test_doctor_says_what_can_run_and_what_stands_in_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(doctor.PARTS, "spark", ("no_such_spark",))
+    monkeypatch.setenv("SPARK_HOME", "/elsewhere")
+    monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
+    found = {finding.what: finding for finding in doctor.examine()}
+    assert found["axlog run"].state == "ok"
+    assert found["axlog demo"].state == "missing"
+    assert found["axlog demo"].advice == "pip install 'axlog[spark]'"
+    assert "unset SPARK_HOME" in found["SPARK_HOME"].advice
+    assert "no-such-python" in found["PYSPARK_PYTHON"].found
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr(doctor, "PORT", taken.getsockname()[1])
+        assert "in use" in doctor._port().found

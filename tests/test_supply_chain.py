@@ -1,9 +1,13 @@
 """The supply chain: its views say what the simulated partners did, on both engines."""
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -143,28 +147,74 @@ def test_the_demo_on_the_embedded_engine() -> None:
     assert "called as never on time" in told.output
 
 
+def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
+    """`axlog run` in a process of its own: the page is there, and knows the run."""
+    pipeline = tmp_path / "supply-chain.yaml"
+    pipeline.write_text(chain.pipeline().replace("path: in", f"path: {place}/in"), encoding="utf-8")
+    (tmp_path / "stock").mkdir()
+    (tmp_path / "out").mkdir()
+    asked = ["run", str(pipeline), "--engine", "embedded", "--seconds", "60", "--port", "0"]
+    started = subprocess.Popen(
+        [sys.executable, "-c", "from axlog.cli import main; main()", *asked],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert started.stderr is not None
+        line = next(line for line in started.stderr if "live page" in line)
+        address = line.split(" is at ")[1].strip()
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            query = "widget=orders&view=late&truth=true"
+            with urlopen(f"{address}/live/state?{query}", timeout=30) as answer:
+                state = json.load(answer)
+            if state["shown"]["counts"]["true"]:
+                break
+            time.sleep(0.2)
+        assert state["shown"]["lines"][0]["truth"] == "true"
+        assert state["engine"] == "embedded"
+    finally:
+        started.terminate()
+        assert started.stderr is not None
+        started.stderr.close()
+        assert started.wait(60) == 0
+
+
+def test_without_a_page(place: Path) -> None:
+    asked = ["run", str(place / "supply-chain.yaml"), "--engine", "embedded", "--once"]
+    assert "live page" not in CliRunner().invoke(main_app, asked).output
+
+
 @pytest.mark.spark
 def test_differential_spark_says_the_same(runner: Runner, tmp_path: Path) -> None:
+    """Rows, nevers, possible rows, dead letters and counts by stream, as a page shows them."""
+    from axlog.cli.paging import reported
     from axlog.spark.pipeline import run
 
     chain.write(tmp_path, seed=1, orders=60, faults=0.3)
-    outlooks: dict[str, int] = {}
-
-    def report(widget: str, told: object) -> None:
-        outlooks.update({v: o.count for v, o in told.outlooks.items()})  # type: ignore[attr-defined]
-
-    run(load(str(tmp_path / "supply-chain.yaml")), once=True, on_report=report, outlook=10)
-    log = read_log(tmp_path / "out" / "orders.jsonl")
+    model = load(str(tmp_path / "supply-chain.yaml"))
+    shown, take = reported(model, "spark")
+    run(model, once=True, on_report=take, outlook=50)
+    here = observe_runner(runner)
     for view in ("on_time", "late", "waited_for_plant", "invoiced_without_goods"):
-        found = {
-            json.dumps(c["row"])
-            for c in log
-            if c["view"] == f"orders.{view}" and c["op"] == "insert"
-        }
-        found -= {json.dumps(c["row"]) for c in log if c["view"] == f"orders.{view}"
-                  and c["op"] == "delete"}  # fmt: skip
-        assert {json.loads(row)["order"] for row in found} == rows(runner, view)
-    observer = observe_runner(runner)
-    shown = observer.shown(Asked("orders", "on_time"))
-    assert shown is not None
-    assert outlooks["on_time"] == shown["counts"]["possible"]
+        asked = Asked("orders", view, show=1000)
+        there, embedded = shown.shown(asked), here.shown(asked)
+        assert there is not None
+        assert embedded is not None
+        true = [one["row"] for one in there["lines"] if one["truth"] == "true"]
+        assert true == [one["row"] for one in embedded["lines"] if one["truth"] == "true"]
+        possible = [one for one in there["lines"] if one["truth"] == "possible"]
+        if view in ("on_time", "late"):  # what the other needs is not kept
+            assert possible == [one for one in embedded["lines"] if one["truth"] == "possible"]
+            assert there["counts"]["never"] > 0
+    order = min(rows(runner, "waited_for_plant"))
+    (found,) = shown.why("orders", "waited_for_plant", {"order": order})["derivations"]
+    assert any(str(match["origin"]).startswith("assembled/") for match in found)
+    state = shown.state(Asked())
+    counted = {s["name"]: s["messages"] for s in state["widgets"][0]["streams"]}
+    wholes = {name: sum(d.stream == name for d in SENT) for name in chain.STREAMS}
+    assert counted == wholes
+    assert state["refused"] == len(refused)
+    dropped = {s["name"]: s["dropped"] for s in state["widgets"][0]["streams"]}
+    status = sum("<TransportationStatus" in d.text and d.is_whole for d in SENT)
+    assert dropped["despatches"] == status

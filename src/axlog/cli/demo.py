@@ -79,8 +79,7 @@ def demo(
         simulator.until(HEAD_START)
         model = load(str(place / "supply-chain.yaml"))
         run = _Run(model, engine)
-        if engine == "spark":
-            stack.enter_context(_quiet(place / "out" / "spark.log"))
+        stack.enter_context(_quiet(place / "out" / "run.log"))
         stack.enter_context(run.going())
         address = stack.enter_context(paging.page(run.observed, port)) if page else None
         _watch(console, run, simulator, address, seconds, speed)
@@ -102,7 +101,7 @@ def _place(stack: ExitStack, directory: Path | None) -> Path:
 
 @contextmanager
 def _quiet(log: Path) -> Iterator[None]:
-    """What Java and Python workers write on standard error goes to a file, not into the tables."""
+    """What logs, Java and workers write on standard error goes to a file, not into the tables."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("ab") as file:

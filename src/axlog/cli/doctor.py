@@ -1,4 +1,8 @@
-"""`axlog doctor`: what this machine has, what is missing, and what to type."""
+"""`axlog doctor`: what this machine has, what is missing, and what to type.
+
+Without options nothing is started and nothing is changed. `--spark` starts a session and sends one
+row through a Python worker, which shows what no look at files can.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,23 @@ import json as json_text
 import os
 import platform
 import shutil
+import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
+from typing import Annotated
 
 import typer
 
 from axlog.cli import options
 from axlog.cli.output import is_json
+from axlog.cli.paging import PORT
 from axlog.errors import AxlogError
 
 PARTS = {
@@ -32,6 +41,17 @@ PARTS = {
     "bench": ("matplotlib", "saxonche", "elementpath"),
 }
 """The optional parts and the modules each needs."""
+
+VERBS = {
+    "axlog run": ("pipeline",),
+    "on Spark": ("pipeline", "spark"),
+    "axlog serve": ("pipeline", "server"),
+    "axlog demo": ("pipeline", "server", "spark"),
+}
+"""What people want to run, and the parts it needs."""
+
+_MEMORY, _FREE = 4, 2
+"""GB that Spark is comfortable with: memory, and room for checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,41 +69,114 @@ def register(app: typer.Typer) -> None:
     app.command("doctor", epilog="Example: axlog doctor")(doctor)
 
 
-def doctor(json: options.Json = None) -> None:
+def doctor(
+    json: options.Json = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Start Spark too, and say how long that takes.")
+    ] = False,
+) -> None:
     """Tell what is missing on this machine, and what to type to get it.
 
     Exit code 1 if something that axlog itself needs is wrong; parts that are optional may be
     missing.
     """
-    findings = list(examine())
-    for finding in findings:
+    is_bad = False
+    for finding in chain(examine(), [_started()] if spark else []):
+        is_bad |= finding.state == "bad"
         if is_json(json):
             typer.echo(json_text.dumps(asdict(finding)))
         else:
             _show(finding)
-    if any(finding.state == "bad" for finding in findings):
+    if is_bad:
         raise typer.Exit(1)
 
 
 def _show(finding: Finding) -> None:
     colour = {"ok": typer.colors.GREEN, "missing": typer.colors.YELLOW, "bad": typer.colors.RED}
     state = typer.style(f"{finding.state:8}", fg=colour[finding.state])
-    typer.echo(f"{state}{finding.what:12}{finding.found}")
+    typer.echo(f"{state}{finding.what:16}{finding.found}")
     if finding.advice:
-        typer.echo(f"{'':20}{finding.advice}")
+        typer.echo(f"{'':24}{finding.advice}")
 
 
 def examine() -> Iterator[Finding]:
     """Everything that can be looked at without changing anything."""
-    yield Finding("python", "ok", platform.python_version())
+    yield _python()
     yield Finding("axlog", "ok", version("axlog"))
-    yield Finding(
-        "machine", "ok", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    )
+    yield _machine()
     yield from (_part(name, modules) for name, modules in PARTS.items())
     yield _java()
+    yield from _environment()
+    yield _port()
     yield _browser()
     yield _disk()
+    yield _space()
+    yield from (_verb(name, parts) for name, parts in VERBS.items())
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", f"{platform.python_version()}, {sys.executable}")
+
+
+def _machine() -> Finding:
+    said = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    except (OSError, ValueError):  # not every system tells
+        return Finding("machine", "ok", said)
+    advice = "" if memory >= _MEMORY else f"Spark wants {_MEMORY} GB or more; the rest runs"
+    return Finding("machine", "ok", f"{said}, {memory:.1f} GB of memory", advice)
+
+
+def _environment() -> Iterator[Finding]:
+    """Variables that make Spark take something else than what was installed."""
+    if "SPARK_HOME" in os.environ:
+        advice = "unset SPARK_HOME, or make sure that it is the same version of Spark"
+        yield Finding("SPARK_HOME", "missing", os.environ["SPARK_HOME"], advice)
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python is not None and shutil.which(python) is None:
+        advice = "unset PYSPARK_PYTHON: axlog names the running Python itself"
+        yield Finding("PYSPARK_PYTHON", "missing", f"{python} is not there", advice)
+
+
+def _port() -> Finding:
+    """Whether the live page gets its usual place."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", PORT))
+        except OSError as error:
+            advice = f"--port N chooses another; without it a free one is taken ({error.strerror})"
+            return Finding("page", "ok", f"port {PORT} is in use", advice)
+    return Finding("page", "ok", f"port {PORT} is free")
+
+
+def _verb(name: str, parts: tuple[str, ...]) -> Finding:
+    """Whether a command can run, by the parts that it needs."""
+    lacking = [part for part in parts if any(not _is_there(m) for m in PARTS[part])]
+    if not lacking:
+        return Finding(name, "ok", "can run")
+    return Finding(
+        name, "missing", f"needs {', '.join(lacking)}", f"pip install 'axlog[{','.join(lacking)}]'"
+    )
+
+
+def _started() -> Finding:
+    """Start Spark and let a Python worker answer."""
+    begun = perf_counter()
+    try:
+        from axlog.spark import session
+
+        started = session(quick=True)
+        try:
+            rows = started.range(1).mapInArrow(lambda batches: batches, "id long").collect()
+        finally:
+            started.stop()
+    except Exception as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        return Finding("start", "bad", said[0][:200], "axlog run --engine embedded needs no Spark")
+    taken = perf_counter() - begun
+    return Finding("start", "ok", f"Spark answered {len(rows)} row after {taken:.1f} s")
 
 
 def _part(name: str, modules: tuple[str, ...]) -> Finding:
@@ -142,3 +235,12 @@ def _disk() -> Finding:
     except OSError as error:
         return Finding("disk", "bad", f"this directory cannot be written: {error.strerror}")
     return Finding("disk", "ok", f"{1000 * sorted(times)[2]:.1f} ms a sync in this directory")
+
+
+def _space() -> Finding:
+    """Room for checkpoints and what Spark puts aside."""
+    free = min(shutil.disk_usage(place).free for place in (Path.cwd(), tempfile.gettempdir()))
+    said = f"{free / 2**30:.1f} GB free here and in {tempfile.gettempdir()}"
+    if free < _FREE * 2**30:
+        return Finding("space", "missing", said, "Spark's checkpoints may not fit")
+    return Finding("space", "ok", said)

@@ -43,6 +43,13 @@ class Prospect:
     reason: str | None = None
 
 
+def by_deadline(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What orders possible rows: of which nothing is known last, else by deadline and values."""
+    row, deadline = one["row"].values(), one.get("deadline")
+    is_open = all(value is None for value in row)
+    return (is_open, deadline is None, deadline or 0, [(v is None, str(v)) for v in row])
+
+
 @dataclass(slots=True)
 class Listing:
     """A view's rows by truth, and how many there are of each."""

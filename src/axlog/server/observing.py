@@ -19,7 +19,7 @@ from axlog.connectors.protocol import Refusal
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.server.history import History
-from axlog.server.listing import Asked, Listing, Prospect
+from axlog.server.listing import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets.widget import DeadLetter, Widget
@@ -219,11 +219,8 @@ def prospect_of(widget: Widget, view: View) -> Prospect:
         truth = "true" if len(view) else "possible" if possible else "never"
     except AxlogError as error:
         return Prospect(reason=error.message)
-    known = [one for one in possible if any(v is not None for v in one.row.values())]
-    known.sort(key=lambda one: (one.deadline is None, one.deadline or 0))
-    rest = [one for one in possible if all(v is None for v in one.row.values())]
-    rows = [one.plain() for one in [*known, *rest][:POSSIBLE]]
-    return Prospect(truth, len(possible), rows)
+    rows = sorted((one.plain() for one in possible), key=by_deadline)
+    return Prospect(truth, len(possible), rows[:POSSIBLE])
 
 
 def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,7 @@ function showStreams(here) {
     const names = [["stream"], ["call"], ["rate", 1], ["messages", 1], ["kept", 1], ["dropped", 1], ["by filters"], ["refused", 1], ["wanted"]];
     const head = element("tr", {}, ...names.map(([h, n]) => element("th", { scope: "col", class: n ? "number" : "" }, h)));
     const body = here.streams.map((s) => {
-      const bar = element("span", { class: "share", title: "share that was dropped" }, element("i", {}));
+      const bar = element("span", { class: "share", title: `${s.dropped} of ${s.messages} dropped` }, element("i", {}));
       bar.firstChild.style.width = `${s.messages ? Math.round(100 * s.dropped / s.messages) : 0}%`;
       const number = (value) => element("td", { class: "number" }, many(value));
       return element("tr", {}, element("td", {}, s.name), element("td", {}, badge(s.state)), element("td", { class: "number" }, `${s.rate}/s`), number(s.messages), number(s.kept),

@@ -22,7 +22,7 @@ from axlog.language.query import parse_query
 from axlog.pipeline.documents import document_of
 from axlog.pipeline.model import PipelineModel
 from axlog.server.history import History
-from axlog.server.listing import Asked, Listing, Prospect
+from axlog.server.listing import Asked, Listing, Prospect, by_deadline
 from axlog.server.observing import LARGEST, NODES, POSSIBLE, Why
 from axlog.server.pipelines import system_of
 from axlog.views.change import Change
@@ -215,10 +215,7 @@ def _prospect(view: _View) -> Prospect:
     if outlook.reason is not None:
         return Prospect("true" if view.count else None, reason=outlook.reason)
     truth = "true" if view.count else "possible" if outlook.count else "never"
-    rows = sorted(
-        outlook.rows[:POSSIBLE], key=lambda one: (one.get("deadline") is None, one.get("deadline"))
-    )
-    return Prospect(truth, outlook.count, rows)
+    return Prospect(truth, outlook.count, sorted(outlook.rows, key=by_deadline)[:POSSIBLE])
 
 
 def _element(element: Any, left: list[int]) -> dict[str, Any] | None:
