@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
 import axlog
+from axlog.cli.application import application
 
 DOCUMENT = '<m><o><k>1</k><ax:call xmlns:ax="urn:axlog" stream="orders"/></o></m>'
 
@@ -43,3 +49,38 @@ def test_the_origin_goes_with_its_node() -> None:
     made.document.insert("match /m/o#n return n.id", "<a>1</a>")
     (derivation,) = made.view("v").why({"x": "1"})
     assert derivation.matched[-1].origin is None
+
+
+# On the command line ------------------------------------------------------------------------------
+
+
+def ask(*arguments: object) -> Result:
+    return CliRunner().invoke(application(), ["why", *map(str, arguments)])
+
+
+def test_why_on_the_command_line(tmp_path: Path) -> None:
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text(
+        '{"stream": "s", "insert": "<b>1</b>", "at": 5}\n'
+        '{"stream": "s", "insert": "<b>2</b>", "at": 6}\n',
+        encoding="utf-8",
+    )
+    document = '<a><b>1</b><ax:call xmlns:ax="urn:axlog" stream="s"/></a>'
+    query = "match /a/b/$x return $x"
+    said = ask(document, query, "--after", updates, "--row", "x=1")
+    assert said.exit_code == 0, said.output
+    lines = [json.loads(line) for line in said.stdout.splitlines()]
+    assert [line["row"] for line in lines] == [{"x": "1"}] * 2
+    assert [line["matched"][1]["path"] for line in lines] == ["/a/b[1]", "/a/b[2]"]
+    assert "from" not in lines[0]["matched"][1]
+    assert lines[1]["matched"][1]["from"] == "message 1 of 's'"
+    assert lines[1]["matched"][1]["time"] == 5_000_000
+    assert len(ask(document, query, "--after", updates).stdout.splitlines()) == 3
+    assert "/a/b/text()" in ask(document, query, "--table").stdout
+
+
+def test_why_of_what_is_not_there() -> None:
+    assert ask("<a/>", "match /a/b/$x return $x").exit_code == 1
+    assert ask("<a><b>1</b></a>", "match /a/b/$x return $x", "--row", "x=2").exit_code == 1
+    assert ask("<a><b>1</b></a>", "match /a/b/$x return $x", "--row", "y=2").exit_code == 2
+    assert ask("<a/>", "match /a[").exit_code == 2

@@ -19,6 +19,7 @@ VERBS = (
     "maintain",
     "truth",
     "relevance",
+    "why",
     "check",
     "run",
     "serve",

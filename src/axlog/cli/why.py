@@ -1,0 +1,78 @@
+"""`axlog why DOC QUERY`: why rows are there, by what each part of the query matched.
+
+One line a derivation; `--row x=17` asks for the rows that show these values only. Exit code 1 if
+there is no such row. (What may still come, and what it needs, is `axlog truth`.)
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from axlog.cli import options
+from axlog.cli.output import Lines, in_words, is_json
+from axlog.cli.truth import After, watched
+from axlog.views.change import Row
+from axlog.views.why import Derivation
+
+Shown = Annotated[
+    list[str] | None,
+    typer.Option("--row", metavar="COLUMN=VALUE", help="Only rows that show this; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("why", epilog="Example: axlog why orders.xml 'match //order/oid/$x return $x'")(why)
+
+
+def why(
+    document: options.Doc,
+    text: options.QueryText,
+    row: Shown = None,
+    after: After = None,
+    namespace: options.Namespaces = None,
+    language: options.Language = None,
+    json: options.Json = None,
+) -> None:
+    """Why rows are there: for each derivation, the nodes that the query matched.
+
+    One line a derivation: {"row": {...}, "matched": [{"pattern": ..., "path": ..., "id": ...}]}.
+    """
+    _, view = watched(document, text, after, namespace, language)
+    wanted = _wanted(row, view.columns)
+    found = [each for each in view.rows() if wanted.items() <= _texts(each).items()]
+    for each in found:
+        for derivation in view.why(each):
+            _tell(each, derivation, is_json(json))
+    if not found:
+        typer.echo("axlog: no such row", err=True)
+        raise typer.Exit(1)
+
+
+def _wanted(given: list[str] | None, columns: tuple[str, ...]) -> dict[str, str]:
+    wanted: dict[str, str] = {}
+    for one in given or ():
+        column, equals, value = one.partition("=")
+        if not equals or column not in columns:
+            known = ", ".join(columns) or "none: the query is Boolean"
+            raise typer.BadParameter(f"{one!r}; the columns are {known}", param_hint="--row")
+        wanted[column] = value
+    return wanted
+
+
+def _texts(row: Row) -> dict[str, str]:
+    return {column: str(value) for column, value in row.plain().items()}
+
+
+def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
+    if not as_json:
+        typer.echo(f"{in_words(row)}\n{derivation}")
+        return
+    matched = []
+    for match in derivation.matched:
+        said = {"pattern": match.pattern, "path": match.path, "id": str(match.id)}
+        said |= {"time": match.time} | ({} if match.origin is None else {"from": match.origin})
+        matched.append(said)
+    Lines().thing({"row": row.plain(), "matched": matched})
