@@ -72,7 +72,9 @@ def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
         return
     matched = []
     for match in derivation.matched:
-        said = {"pattern": match.pattern, "path": match.path, "id": str(match.id)}
-        said |= {"time": match.time} | ({} if match.origin is None else {"from": match.origin})
+        said: dict[str, object] = {"pattern": match.pattern, "path": match.path}
+        said |= {"id": str(match.id), "time": match.time}
+        if match.origin is not None:
+            said["from"] = match.origin
         matched.append(said)
     Lines().thing({"row": row.plain(), "matched": matched})
