@@ -155,6 +155,7 @@ CODES: dict[str, str] = {
     "AX861": "the widget cannot be spread",
     "AX862": "the message needs the whole document",
     "AX863": "the DataFrame has not the columns it should have",
+    "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
     # what is kept on disk
     "AX871": "the file is damaged",

@@ -24,8 +24,9 @@ from rich.live import Live
 
 from axlog.cli import paging
 from axlog.cli.check import missing
-from axlog.cli.demo_tables import summary, tables
+from axlog.cli.demo_tables import summary, tables, waiting
 from axlog.cli.run import spark_engine
+from axlog.errors import AxlogError, PipelineError
 from axlog.workloads import supply_chain
 
 if TYPE_CHECKING:
@@ -139,7 +140,11 @@ def _watch(
             simulator.until(HEAD_START + passed * speed * supply_chain.HOUR)
             if monotonic() - shown >= _FRAME:
                 shown = monotonic()
-                live.update(tables(run.observed, run.says, address))
+                live.update(
+                    tables(run.observed, run.says, address)
+                    if run.has_started
+                    else waiting(simulator.counts, run.says, address)
+                )
             sleep(0.05)
     run.check()
 
@@ -228,9 +233,18 @@ class _Run:
         """What it is doing, while there is nothing to show yet."""
         if self.has_started:
             return f"engine {self._engine}"
-        return f"starting Spark, {monotonic() - self._began:.0f} s"
+        passed = monotonic() - self._began
+        return f"starting Spark, {passed:.0f} s: Java first, then its Python workers"
 
     def check(self) -> None:
         """Raise what the engine failed with."""
-        if self._failed:
-            raise self._failed[0]
+        for error in self._failed:
+            if isinstance(error, AxlogError):
+                raise error
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise PipelineError(
+                "AX868",
+                f"the engine {self._engine} failed: {said}",
+                advice="axlog doctor --spark; axlog demo --engine embedded needs no Spark;"
+                " --directory D keeps the log in D/out/run.log",
+            ) from error

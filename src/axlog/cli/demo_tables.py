@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,14 @@ if TYPE_CHECKING:  # comes with the extra `server`
     from axlog.server.observing import Observed
 
 PARTNERS = ("bank", "supplier", "plant", "shipper")
+QUESTIONS = (
+    "which orders left within 48 hours",
+    "which can still, and until when",
+    "which never will, told in the moment when that is certain",
+    "which partner each late order waited for",
+    "which invoices name goods that have not left",
+    "which parts are below 20",
+)
 _LINES, _CHANGES = 6, 8
 _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bold red"}
 
@@ -43,6 +52,20 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
     ]
     letters = f"{state['refused']} documents could not be taken" if state["refused"] else ""
     return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
+
+
+def waiting(counts: Mapping[str, int], says: str, address: str | None) -> Group:
+    """What there is to see before the engine has started: what waits, and what will be said."""
+    head = Text.assemble(("the supply chain", "bold"), f"  {says}")
+    if address:
+        head.append(f"\nlive page: {address}", style="cyan")
+    published = Table("published so far", "documents")
+    for stream, count in counts.items():
+        published.add_row(stream, f"{count:,}")
+    asked = Table("what will be kept up to date")
+    for question in QUESTIONS:
+        asked.add_row(question)
+    return Group(head, Columns([published, asked], padding=(0, 2)))
 
 
 def _counts(state: dict[str, Any]) -> dict[str, tuple[int, int]]:

@@ -28,6 +28,9 @@ from axlog.errors import SetupError
 OLDEST_JAVA = 17
 """Spark 4 needs this Java at least."""
 
+PATIENCE = 120
+"""Seconds that Java and Python wait for each other: a busy machine takes more than Spark's 15."""
+
 VECTOR_MODULE = "jdk.incubator.vector"
 INSTALL = "pip install 'axlog[spark]'"
 
@@ -56,6 +59,7 @@ def prepare_environment() -> Path:
         raise SetupError("AX901", "pyspark is not installed", advice=INSTALL)
     home = find_java()
     os.environ["JAVA_HOME"] = str(home)
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return home

@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axlog.spark.java import _cache_directory, prepare_environment
+from axlog.spark.java import PATIENCE, _cache_directory, prepare_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +41,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": _MANAGER,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.python.authenticate.socketTimeout": f"{PATIENCE}s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",

@@ -86,6 +86,7 @@ class Simulator:
     ) -> None:
         self.directory = directory
         self.written = 0
+        self.counts = dict.fromkeys((*STREAMS, STOCK), 0)
         self._documents = documents(seed, rate, faults, orders)
         self._next = next(self._documents, None)
         for stream in STREAMS:
@@ -104,6 +105,7 @@ class Simulator:
     def _write(self, published: Published) -> None:
         """Put a file in its place when it is complete."""
         self.written += 1
+        self.counts[published.stream] += 1
         path = self.directory / "in" / published.stream / f"{self.written:08}.xml"
         if published.stream == STOCK:
             path = self.directory / STOCK / f"{published.order}.xml"
