@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from axlog.cli.application import VERBS, application
 from axlog.pipeline.schema import reference
-from axlog.workloads.documentation import error_codes, language, metrics
+from axlog.workloads.documentation import api, error_codes, language, metrics
 
 _HEAD = """# Commands
 
@@ -80,6 +80,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": error_codes.page,
     "commands.md": commands,
     "metrics.md": metrics.page,
+    "api.md": api.page,
     "pipeline-reference.md": reference,
 }
 """The pages that are made, and what makes each."""

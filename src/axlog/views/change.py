@@ -76,7 +76,7 @@ class Change:
         return Change(self.op, self.row, self.before, view, time, sequence)
 
     def plain(self) -> dict[str, Any]:
-        """The change for JSON, as DESIGN section 7 writes it."""
+        """The change for JSON: `op`, `row`, and `before` where the row was modified."""
         said: dict[str, Any] = {"op": self.op, "row": self.row.plain()}
         if self.before is not None:
             said["before"] = self.before.plain()
