@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 HEAD_START = 60 * supply_chain.HOUR
 """Seconds of the simulated clock that have passed when the engine starts."""
 _FRAME = 0.25
+_TRIES = 4
 
 
 def register(app: typer.Typer) -> None:
@@ -208,10 +209,16 @@ class _Run:
         )
 
     def _keep(self) -> None:
-        try:
-            self._run()
-        except BaseException as error:
-            self._failed.append(error)
+        for again in range(_TRIES):
+            try:
+                self._run()
+            except BaseException as error:
+                # On a busy machine Spark gives its workers up after ten seconds: nothing was lost.
+                is_slow = not self.has_started and "failed to connect back" in str(error)
+                if is_slow and again + 1 < _TRIES and not self._stopping.is_set():
+                    continue
+                self._failed.append(error)
+            return
 
     def stop(self) -> None:
         """Finish the batch at hand and end."""

@@ -239,12 +239,12 @@ def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream_state(status: Any) -> str:
-    """What a stream's call is: ended, unsubscribed, filtered by the tuner, or just relevant."""
+    """What a stream's call is: ended, unsubscribed, filtered (some is not wanted), or relevant."""
     if status.ended:
         return "ended"
     if status.is_unsubscribed:
         return "unsubscribed"
-    return "filtered" if status.is_tuned else "relevant"
+    return "filtered" if status.is_tuned or status.dropped else "relevant"
 
 
 def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:

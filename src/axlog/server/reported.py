@@ -157,16 +157,22 @@ class Reported:
             "unit": "bytes in the state store",
             "sizes": self.history.sizes(name),
             "streams": [
-                {"name": stream, "state": "relevant", "messages": counts[0], "kept": counts[1],
-                 "dropped": max(0, counts[0] - counts[1] - counts[2]), "refused": counts[2],
-                 "wanted": [], "last": None,
-                 "rate": self.history.rate(f"{name}/{stream}", counts[0])}
-                for stream, counts in widget.streams.items()
+                self._stream(name, stream, *counts) for stream, counts in widget.streams.items()
             ],
             "views": [
                 {"name": view, "count": one.count, "never": self.history.nevers(name, view)[1]}
                 for view, one in widget.views.items()
             ],
+        }  # fmt: skip
+
+    def _stream(
+        self, widget: str, name: str, messages: int, kept: int, refused: int
+    ) -> dict[str, Any]:
+        dropped = max(0, messages - kept - refused)
+        return {
+            "name": name, "state": "filtered" if dropped else "relevant", "messages": messages,
+            "kept": kept, "dropped": dropped, "refused": refused, "wanted": [], "last": None,
+            "rate": self.history.rate(f"{widget}/{name}", messages),
         }  # fmt: skip
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
