@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from axlog.store.files import DiskFiles
 from axlog.store.log import read_log
 from axlog.widgets.durable import open_store
 from axlog.widgets.verifying import history, verify
-from axlog.workloads.torture import by_killing, on_faulty_disk
+from axlog.workloads.torture import MOMENTS, by_killing, on_faulty_disk
 
 DOCUMENT = '<r><ax:call xmlns:ax="urn:axlog" stream="f" deletes="yes"/></r>'
 VIEWS = {"v": "match /r/a/$x return $x"}
@@ -190,6 +191,40 @@ def test_what_a_publisher_never_took_comes_after_the_restart(tmp_path: Path) -> 
     assert sink.rows == ["1", "2", "3"]
 
 
+TUNED = (
+    '<r xmlns:ax="urn:axlog"><p><a>1</a><a>2</a><a>9</a></p><q><ax:call stream="f"/></q>'
+    '<s><ax:call stream="g"/></s></r>'
+)
+
+
+@pytest.mark.parametrize("by_snapshot", [True, False])
+def test_filters_and_positions_come_back(tmp_path: Path, by_snapshot: bool) -> None:
+    """What streams were tuned to, how far publishers are, what each stream has brought."""
+    views = {"v": "match /r[p/a/$x][q/b/$x] return $x"}
+    sink = Sink()
+    with axlog.open(tmp_path, TUNED, views, keep="needed") as widget:
+        assert widget.publish("v", sink).flush(5)
+        widget.feed("f", "<b>1</b>")
+        tuned = {stream: one.wanted for stream, one in widget.tune().streams.items()}
+        widget.feed("f", "<b>2</b>")
+        assert widget.outboxes["v"].flush(5)
+        taken = widget.outboxes["v"].taken
+        before = {s: (one.messages, one.is_tuned) for s, one in widget.streams().items()}
+        if by_snapshot:
+            widget.snapshot()
+    with axlog.open(tmp_path) as again:
+        assert {s: (one.messages, one.is_tuned) for s, one in again.streams().items()} == before
+        assert {s: one.wanted for s, one in again.streams().items() if one.is_tuned} == {
+            s: wanted for s, wanted in tuned.items() if before[s][1]
+        }
+        assert any(is_tuned for _, is_tuned in before.values())
+        assert (again.outboxes["v"].taken, again.outboxes["v"].waiting) == (taken, 0)
+        again.publish("v", sink)
+        again.feed("f", "<b>3</b>")
+        assert again.outboxes["v"].flush(5)
+    assert sink.rows == ["1", "2"]
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with axlog.open(tmp_path, DOCUMENT):
         script = f"import axlog; axlog.open({str(tmp_path)!r})"
@@ -240,19 +275,19 @@ def test_stores_of_version_1_open(tmp_path: Path) -> None:
 
 
 def test_oracle_faulty_disks() -> None:
-    """40 rounds of the harness: at the end nothing differs from a quiet run."""
-    assert sum(on_faulty_disk(seed) for seed in range(40)) > 80
+    """50 rounds of the harness: at the end nothing differs from a quiet run."""
+    assert sum(on_faulty_disk(seed) for seed in range(50)) > 100
 
 
 @pytest.mark.slow
 def test_oracle_killed_processes() -> None:
-    """At least ten processes killed with SIGKILL, snapshots and publishing under way."""
-    killed = 0
+    """At least ten processes killed with SIGKILL, some of them inside each of `MOMENTS`."""
+    killed: Counter[str] = Counter()
     for seed in range(10):
-        killed += by_killing(seed, count=120, kills=5)
-        if killed >= 10:
+        killed += by_killing(seed, count=120, kills=6)
+        if killed.total() >= 10 and set(killed) >= set(MOMENTS):
             return
-    raise AssertionError(f"only {killed} processes were killed")
+    raise AssertionError(f"processes were killed inside {killed}")
 
 
 def test_the_other_policies_survive_a_kill(tmp_path: Path) -> None:

@@ -135,6 +135,14 @@ def test_texts_count_for_any_node_at_or_below() -> None:
     assert answers(load(text), one) == {(): 3}
 
 
+def test_what_is_asked_of_an_attributes_variable_is_checked() -> None:
+    """Found by `axlog fuzz --law filters`: the constraint stands below the attribute."""
+    one = parse_pattern("match //c/@k/$y where $y = 2")
+    made = make({"k": one}, ALWAYS)
+    assert made.matches(element('<c k="1"><c k="a"/></c>')) == set()
+    assert made.matches(element('<c k="1"><c k="2"/></c>')) == {"k"}
+
+
 def nested(random: Random, size: int) -> str:
     """A message with more labels than the small cases have: some elements are the only ones."""
     label = random.choice("abcdef")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axlog.widgets import provenance, tuner
+from axlog.widgets.widget import Widget
 from axlog.workloads.fixtures import fixture_of, write_fixture
 from axlog.workloads.fuzzing import run_case
 from axlog.workloads.tuning_law import check_tuning, make_tuning_case
@@ -66,3 +67,18 @@ def test_cases_are_tuned_to_some_effect() -> None:
         unsubscribed += sum(each.is_unsubscribed and bool(each.before) for each in streams)
     assert narrowed > 40
     assert unsubscribed > 25
+
+
+def test_ids_count_messages_that_nobody_wants() -> None:
+    """Found by `axlog fuzz --law 5`: with `keep="all"` a message that is not wanted has a place."""
+    document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
+    views = {"v": "match //c#t return t.id"}
+    tuned, plain = Widget(document, views, validate="wanted"), Widget(document, views)
+    tuned.tune()
+    for widget in (tuned, plain):
+        widget.feed("s", "<a/>")
+        widget.feed("s", "<b><c/></b>")
+    assert [row["t.id"] for row in tuned.view("v").rows()] == [
+        row["t.id"] for row in plain.view("v").rows()
+    ]
+    assert tuned.xml() == plain.xml()

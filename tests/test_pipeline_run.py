@@ -352,6 +352,28 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
         run(durable(tmp_path, 200, settings=how, views=more), once=True)
 
 
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
+def test_joins_that_wait_are_in_snapshots(tmp_path: Path, keep: str, query: str) -> None:
+    """What they know of keys and deadlines survives: the same changes, `never` among them."""
+    how = {"batch": 20, "checkpoint": "state", "keep": keep, "snapshot": 35}
+    views = {"v": {"query": query, "sinks": [{"kind": "jsonl", "path": "v.jsonl"}]}}
+    logs = []
+    for name, counts in (("whole", (200,)), ("cut", (70, 71, 130, 200))):
+        directory = tmp_path / name
+        directory.mkdir()
+        for count in counts:
+            model = durable(directory, count, settings=how, views=views, facts=list(orders.KEYS))
+            run(model, once=True)
+        runner = Runner(model, once=True)
+        assert sum(len(inputs) for _, inputs in runner.checkpoint.batches()) < 60
+        logs.append(read_log(directory / "v.jsonl"))
+        runner.close()
+    told = [Counter((line["op"], str(line["row"])) for line in log) for log in logs]
+    assert told[0] == told[1]
+    assert {op for op, _ in told[0]} == {"insert", "never"}
+
+
 def test_two_runs_cannot_share_a_checkpoint(tmp_path: Path) -> None:
     runner = Runner(durable(tmp_path), once=True)
     with pytest.raises(PipelineError, match="another run"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -23,17 +24,22 @@ def torture(
 
     A run is given by its seed: `--start SEED --rounds 1` repeats one.
     """
-    crashes = killed = 0
+    crashes = 0
+    killed: Counter[str] = Counter()
     try:
         with typer.progressbar(range(start, start + rounds), label="faulty disk") as seeds:
             for seed in seeds:
                 crashes += on_faulty_disk(seed) - 1
         seed = start
-        while killed < kills:
-            killed += by_killing(seed, kills=min(6, kills - killed))
+        while killed.total() < kills:
+            killed += by_killing(seed, kills=min(6, kills - killed.total()))
             seed += 1
-            typer.echo(f"killed {killed} of {kills}", err=True)
+            typer.echo(f"killed {killed.total()} of {kills}", err=True)
     except AssertionError as difference:
         typer.echo(f"axlog: {difference}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"{rounds} runs on faulty disks, {crashes} crashes; {killed} processes killed: ok")
+    inside = ", ".join(f"{number} inside {what}" for what, number in sorted(killed.items()))
+    typer.echo(
+        f"{rounds} runs on faulty disks, {crashes} crashes;"
+        f" {killed.total()} processes killed ({inside or 'none'}): ok"
+    )

@@ -166,6 +166,8 @@ class _Finder:
         tests = list(_constants(node))
         for edge in relation.edges:
             below = edge.relation.node
+            if edge.relation.tests:  # what is asked of the variable's value
+                self.is_whole = False
             if edge.axis is Axis.CHILD and below is not None and not list(edge.relation.below()):
                 if isinstance(below.test, Literal):
                     tests += (Comparison("=", below.test.text), *_constants(below))

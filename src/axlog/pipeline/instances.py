@@ -222,15 +222,8 @@ class Instances:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether a snapshot says all of it: one document, no types, no joins that wait.
-
-        What joins of streams know of keys, deadlines and what was told as never is in no snapshot.
-        """
-        if self._key is not None or self._types is not None:
-            return False
-        collector = self._widgets[""]._collector
-        collector.refresh()
-        return not collector.waitings
+        """Whether a snapshot says all of it: one document, no types."""
+        return self._key is None and self._types is None
 
     def saved(self) -> dict[str, bytes]:
         """The widget as parts of bytes."""

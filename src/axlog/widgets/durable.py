@@ -46,6 +46,7 @@ from axlog.widgets.document import Told, tell
 from axlog.widgets.outbox import MOST, Outbox, Taking
 from axlog.widgets.records import Record, encode, stream_record
 from axlog.widgets.restoring import Restored, restore, snapshot_parts
+from axlog.widgets.tuner import TuningReport
 from axlog.widgets.widget import Message, Widget
 
 _events = getLogger("axlog.store")
@@ -207,6 +208,11 @@ class DurableWidget(Widget):
         record |= {key: value for key, value in options.items() if value is not None}
         self._accept(lambda: record)
         return self.view(name)
+
+    def tune(self, exact: bool = False) -> TuningReport:
+        self._accept(lambda: {"tune": exact})
+        assert self.tuner.last is not None
+        return self.tuner.last
 
     def forget(self, name: str) -> None:
         """Stop keeping a view."""

@@ -4,6 +4,7 @@
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
     {"watch": name, "query": text, "language": l, "maintainer": m} | {"forget": name}
+    {"tune": exact}                                    filters for streams, worked out again
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               told as one
 
@@ -114,6 +115,9 @@ def carry_out(widget: Widget, record: Record) -> list[Change]:
         Widget.watch(
             widget, record["query"], record["watch"], language=language, maintainer=maintainer
         )
+        return []
+    if "tune" in record:
+        widget.tuner.tune(bool(record["tune"]))
         return []
     if "forget" in record:
         widget.document.forget(record["forget"])

@@ -2,7 +2,8 @@
 
 What a snapshot holds is written by `snapshot_parts` and read by `restore`: the settings, the
 document's columns, the views with their sequence numbers, the messages counted for each stream, the
-dead letters, the outboxes, and, where messages are not kept, the engine's rows. Everything is
+dead letters, the outboxes, whether streams were tuned (the filters are worked out again), and,
+where messages are not kept, the engine's rows with what joins remember of keys. Everything is
 JSON or columns of integers: nothing in a file can run.
 """
 
@@ -183,6 +184,7 @@ def snapshot_parts(
                                                   for n, changes in box.pending()]]
                      for name, box in boxes.items()},
         "keys": widget._guard.values(),
+        "tuned": bool(widget._streaming.wants),
     }  # fmt: skip
     parts = {"widget": records.encode(said), **save_tree(document.tree)}
     if document.forgotten:
@@ -214,6 +216,8 @@ def load_parts(parts: Mapping[str, bytes], record: int, kind: type[Widget] = Wid
             DeadLetter(stream, number, message, StreamError(code, what))
             for stream, number, message, code, what in said["letters"]
         ]
+        if said.get("tuned"):  # filters follow from the document and the views
+            widget.tuner.tune()
         boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, AxlogError):

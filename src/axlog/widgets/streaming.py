@@ -313,7 +313,9 @@ class Streaming:
         is_short = has_no_nodes and all(map(can_match, relations))
         if not is_short and (stream not in self.wants or tree.facts):
             return None
-        wanted = names_wanted(route) if self._looks_first else None
+        # Ids count what is kept: where a view needs nodes, all that is to be kept is parsed.
+        may_pass_unread = self._looks_first and (has_no_nodes or not self.keeps)
+        wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
         plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted)
         way = ShortWay(plan, self.status(stream), plan.parser, _nothing, route.deliver)

@@ -6,13 +6,15 @@ is killed, or the power fails (synced bytes stay, others as the disk likes), and
 Compared after every step: what is refused, the changes with their numbers, the rows, the clock; at
 the end the document with its ids, what publishers have still to get, and what `verify` says.
 
-One case in three is a run of `torture.py` instead: a disk that fails in the middle of things.
+One case in ten has joins that wait under declared keys (`never_law.py`): what they know of keys and
+deadlines has to survive as well, so truth and possible rows are compared too. One case in three is
+a run of `torture.py`: a disk that fails in the middle of things.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -21,11 +23,13 @@ from axlog.channels.updates import StreamUpdate
 from axlog.errors import AxlogError, StoreError
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
+from axlog.views.view import View
 from axlog.widgets.durable import DurableWidget, start
 from axlog.widgets.verifying import verify
 from axlog.widgets.widget import Widget
 from axlog.workloads.faulty_disk import FaultyFiles
 from axlog.workloads.fuzz_cases import Case, less_of, make_case
+from axlog.workloads.never_law import NeverCase, make_never_case, take
 from axlog.workloads.torture import on_faulty_disk
 
 _TORTURED = 12  # operations of a run on a failing disk
@@ -35,7 +39,7 @@ _TORTURED = 12  # operations of a run on a failing disk
 class ReplayCase:
     """A case of law 1, and what happens to the store before each of its steps."""
 
-    case: Case | None
+    case: Case | NeverCase | None
     events: tuple[str, ...] = ()
     seed: int = 0  # of the disk
 
@@ -43,8 +47,13 @@ class ReplayCase:
 def make_replay_case(random: Random) -> ReplayCase:
     """A random case."""
     seed = random.getrandbits(32)
-    if random.random() < 0.33:
+    kinds = ("", "", "killed", "power", "snapshot", "snapshot and killed")
+    pick = random.random()
+    if pick < 0.33:
         return ReplayCase(None, seed=seed)
+    if pick < 0.43:
+        joined = make_never_case(random)
+        return ReplayCase(joined, tuple(random.choice(kinds) for _ in joined.steps), seed)
     while True:
         made = make_case(random)
         steps = tuple(step for step in made.steps if "stream" in step[0])
@@ -52,7 +61,6 @@ def make_replay_case(random: Random) -> ReplayCase:
             break
     patterns = tuple(p for p in made.patterns if Counting.refusal(p) is None)
     case = replace(made, steps=steps, patterns=patterns, since=(), until=(), maintainer="counting")
-    kinds = ("", "", "killed", "power", "snapshot", "snapshot and killed")
     return ReplayCase(case, tuple(random.choice(kinds) for _ in steps), seed)
 
 
@@ -61,7 +69,12 @@ def check_replay(made: ReplayCase) -> None:
     if made.case is None:
         on_faulty_disk(made.seed, _TORTURED)
         return
-    run = _Run(made.case, made.seed)
+    if isinstance(made.case, NeverCase):
+        _check_joins(made.case, made.events, made.seed)
+        return
+    views = {f"view{n + 1}": str(p) for n, p in enumerate(made.case.patterns)}
+    options = {"keep": made.case.keep, "validate": made.case.validate}
+    run = _Run(made.case.document, views, options, made.seed)
     for event, step in zip(made.events, made.case.steps, strict=True):
         run.happen(event)
         run.take(StreamUpdate.of(step[0]))
@@ -69,9 +82,19 @@ def check_replay(made: ReplayCase) -> None:
     run.compare_at_the_end()
 
 
+def _check_joins(case: NeverCase, events: tuple[str, ...], seed: int) -> None:
+    for keep in ("all", "needed"):
+        options = {"keep": keep, "facts": case.facts}
+        run = _Run(case.document, {"v": case.query}, options, seed)
+        for event, step in zip(events, case.steps, strict=True):
+            run.happen(event)
+            run.both(str(step), lambda widget, step=step: take(widget, step))  # type: ignore[misc]
+            run.compare_outlooks()
+
+
 def smaller_replays(made: ReplayCase) -> Iterator[ReplayCase]:
     """The case with fewer events, steps or views."""
-    if made.case is None:
+    if not isinstance(made.case, Case):
         return
     for number, event in enumerate(made.events):
         if event:
@@ -92,12 +115,12 @@ def smaller_replays(made: ReplayCase) -> Iterator[ReplayCase]:
 class _Run:
     """The durable widget and the plain one side by side."""
 
-    def __init__(self, case: Case, seed: int) -> None:
-        self._options: dict[str, Any] = {"keep": case.keep, "validate": case.validate}
-        self._source = case.document
-        self._views = {f"view{n + 1}": str(p) for n, p in enumerate(case.patterns)}
+    def __init__(
+        self, document: str, views: dict[str, str], options: dict[str, Any], seed: int
+    ) -> None:
+        self._options, self._source, self._views = options, document, views
         self._files = FaultyFiles(Random(seed))
-        self._plain = Widget(case.document, self._views, **self._options)
+        self._plain = Widget(document, views, **options)
         self._durable = self._open()
 
     def _open(self) -> DurableWidget:
@@ -115,8 +138,12 @@ class _Run:
             self._durable = self._open()
 
     def take(self, update: StreamUpdate) -> None:
-        told, wanted = _take(self._durable, update), _take(self._plain, update)
-        _same(f"what {update} does", _said(told), _said(wanted))
+        self.both(str(update), lambda widget: widget.take(update))
+
+    def both(self, what: str, do: Callable[[Widget], list[Change]]) -> None:
+        """Do something on both sides and compare."""
+        told, wanted = _tried(self._durable, do), _tried(self._plain, do)
+        _same(f"what {what} does", _said(told), _said(wanted))
         _same("the clock", self._durable.clock, self._plain.clock)
         self.compare()
 
@@ -126,6 +153,11 @@ class _Run:
             rows = [Counter((r.values_, r.count) for r in each.rows()) for each in (view, plain)]
             _same(f"the rows of {name}", rows[0], rows[1])
             _same(f"the number of {name}", view.sequence, plain.sequence)
+
+    def compare_outlooks(self) -> None:
+        for name in self._views:
+            said = [_outlook(widget.view(name)) for widget in (self._durable, self._plain)]
+            _same(f"what may come to {name}", said[0], said[1])
 
     def compare_at_the_end(self) -> None:
         self.compare()
@@ -137,9 +169,16 @@ class _Run:
                 raise AssertionError(f"verify says of {found.view}: {found}")
 
 
-def _take(widget: Widget, update: StreamUpdate) -> list[Change] | str:
+def _outlook(view: View) -> object:
     try:
-        return widget.take(update)
+        return view.truth, sorted(str(one.plain()) for one in view.possible())
+    except AxlogError as error:
+        return error.code
+
+
+def _tried(widget: Widget, do: Callable[[Widget], list[Change]]) -> list[Change] | str:
+    try:
+        return do(widget)
     except StoreError:
         raise
     except AxlogError as error:

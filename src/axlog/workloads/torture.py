@@ -6,7 +6,9 @@ at the end the document, the rows and what the publisher got must be those of th
 every start everything that had been acknowledged must be there.
 
 `on_faulty_disk` runs in this process, on a directory that forgets, tears and fails
-(`faulty_disk.py`). `by_killing` starts real processes and kills them with SIGKILL.
+(`faulty_disk.py`). `by_killing` starts real processes and kills them with SIGKILL, now and then
+inside one of `MOMENTS`: the process says when it enters one and when it is past, so what it said
+last tells where it died.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -32,6 +36,8 @@ from axlog.workloads import orders
 from axlog.workloads.faulty_disk import Crashed, FaultyFiles
 
 VIEW = "answers"
+MOMENTS = ("snapshot", "compaction", "tuning", "publishing")
+"""What a process can be killed in the middle of, besides taking an update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +251,24 @@ class SqliteSink:
         self._connection.close()
 
 
+class _Telling:
+    """A sink that says when it is at work."""
+
+    def __init__(self, sink: SqliteSink) -> None:
+        self._sink = sink
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        with _told("publishing"):
+            self._sink.write(batch, changes)
+
+
+@contextmanager
+def _told(moment: str) -> Iterator[None]:
+    os.write(1, f"at {moment}\n".encode())
+    yield
+    os.write(1, f"past {moment}\n".encode())
+
+
 def child(directory: Path, seed: int, count: int, sync: str) -> None:
     """A process that feeds its store until it is killed, or the plan is done."""
     plan = make_plan(seed, count)
@@ -252,53 +276,52 @@ def child(directory: Path, seed: int, count: int, sync: str) -> None:
         directory / "store", plan.document, {VIEW: plan.query}, sync=sync, compact_after=60,
         **plan.options,
     )  # fmt: skip
+    draw = Random(f"child:{seed}:{widget.record}")
     sink = SqliteSink(directory / "published.sqlite")
-    box = widget.publish(VIEW, sink, VIEW)
+    box = widget.publish(VIEW, _Telling(sink), VIEW)
     for number in range(position(widget), len(plan.operations)):
         carry_out(widget, plan.operations[number], number + 1)
         os.write(1, f"{position(widget)}\n".encode())
+        _something_else(widget, draw)
     if not box.flush(30):
         raise StoreError("AX873", f"the sink did not take everything: {box.last_error}")
     widget.close()
     os.write(1, b"done\n")
 
 
-def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6) -> int:
-    """One run of processes that are killed; how many were. Raises if the end differs."""
+def _something_else(widget: DurableWidget, draw: Random) -> None:
+    """Now and then what is no update, and changes nothing."""
+    pick = draw.random()
+    if pick < 0.06:
+        with _told("snapshot"):
+            widget.snapshot()
+    elif pick < 0.08:
+        with _told("compaction"):
+            widget.compact(wait=True)
+    elif pick < 0.14:
+        with _told("tuning"):
+            widget.tune()
+
+
+def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6) -> Counter[str]:
+    """One run of processes that are killed: inside what, how many. Raises if the end differs."""
     draw = Random(f"kills:{seed}")
     plan = make_plan(seed, count)
     quiet = _quiet(plan)
+    killed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
         directory = Path(made)
         command = [sys.executable, "-m", "axlog.workloads.torture",
                    str(directory), str(seed), str(count), sync]  # fmt: skip
-        acknowledged, killed = 0, 0
+        acknowledged = 0
         while True:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE)
-            assert process.stdout is not None
-            lines = 0
-            limit = draw.randrange(1, max(2, count // 3)) if killed < kills else None
-            finished = False
-            for line in process.stdout:
-                if line == b"done\n":
-                    finished = True
-                    break
-                if int(line) < acknowledged:
-                    raise AssertionError(
-                        f"seed {seed}: {acknowledged} acknowledged, {line!r} there"
-                    )
-                acknowledged, lines = int(line), lines + 1
-                if lines == limit:
-                    sleep(draw.random() * 0.02)
-                    break
-            process.send_signal(signal.SIGKILL if not finished else signal.SIGCONT)
-            process.stdout.close()
-            code = process.wait()
-            if finished:
+            round_ = _Round(command, acknowledged, seed)
+            target = draw.choice((*MOMENTS, "update")) if killed.total() < kills else None
+            is_done = round_.follow(target, draw, draw.randrange(1, max(2, count // 3)))
+            acknowledged = round_.acknowledged
+            if is_done:
                 break
-            if limit is None or code != -signal.SIGKILL:
-                raise AssertionError(f"seed {seed}: the process ended by itself with {code}")
-            killed += 1
+            killed[round_.inside] += 1
         widget = open_store(directory / "store", compact_after=None)
         sink = SqliteSink(directory / "published.sqlite")
         try:
@@ -309,6 +332,68 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
             sink.close()
             widget.close()
     return killed
+
+
+class _Round:
+    """One process: what it said, until it was killed or done."""
+
+    def __init__(self, command: Sequence[str], acknowledged: int, seed: int) -> None:
+        self.acknowledged, self._seed = acknowledged, seed
+        self._entered: Counter[str] = Counter()
+        self._is_done = False
+        # A session of its own, so that the process that compacts can be killed with it.
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+    @property
+    def inside(self) -> str:
+        """What it was in the middle of."""
+        open_ones = [moment for moment in MOMENTS if self._entered[moment] > 0]
+        return open_ones[0] if open_ones else "update"
+
+    def follow(self, target: str | None, draw: Random, most: int) -> bool:
+        """Read on until it is in the middle of the target, or has taken so many; then kill it.
+
+        Without a target let it run. Whether it came to its end.
+        """
+        output = self._process.stdout
+        assert output is not None
+        taken = 0
+        for line in output:
+            self._hear(line)
+            taken += line[:1].isdigit()
+            is_there = line == f"at {target}\n".encode()
+            if self._is_done or is_there or (target is not None and taken == most):
+                break
+        if not self._is_done and target is not None:
+            sleep(draw.random() * 0.004)
+            self._kill(together=draw.random() < 0.5)
+        for line in output:  # what it said before it died
+            self._hear(line)
+        output.close()
+        code = self._process.wait()
+        if not self._is_done and (target is None or code != -signal.SIGKILL):
+            raise AssertionError(f"seed {self._seed}: the process ended by itself with {code}")
+        return self._is_done
+
+    def _kill(self, together: bool) -> None:
+        """Kill the process; or all of them, also the one that makes a snapshot for it."""
+        if together:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
+
+    def _hear(self, line: bytes) -> None:
+        word, _, moment = line.decode().strip().partition(" ")
+        if word == "done":
+            self._is_done = True
+        elif word in ("at", "past"):
+            self._entered[moment] += 1 if word == "at" else -1
+        elif int(word) < self.acknowledged:
+            raise AssertionError(
+                f"seed {self._seed}: {self.acknowledged} acknowledged, {word} there"
+            )
+        else:
+            self.acknowledged = int(word)
 
 
 if __name__ == "__main__":
