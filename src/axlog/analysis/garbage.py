@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from axlog.analysis.bringing import bringable
 from axlog.analysis.constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
@@ -243,17 +244,17 @@ def _both_until(tests: Iterable[Test]) -> int | None:
 
 def _are_free(feeders: Iterable[Feeder], shared: set[Column]) -> bool:
     """Whether streams can bring rows with any values that the other part may have, at any time."""
-    found = [_never_empty(feeder) for feeder in feeders]
+    found = [_never_empty(*each) for each in {(f.relation, f.is_root): None for f in feeders}]
     if any(each is None for each in found):
         return False
     return len({frozenset(each & shared) for each in found if each is not None}) <= 1
 
 
-def _never_empty(feeder: Feeder) -> set[Column] | None:
+@lru_cache(maxsize=256)  # many streams bring the same
+def _never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
     """The columns in which a stream brings any string but the empty one; None: not any string."""
-    relation = feeder.relation
     try:
-        rows, layout = bringable((relation,), feeder.is_root)
+        rows, layout = bringable((relation,), is_root)
         found = project(rows, layout, (), relation.columns, add_need)
     except UndecidedError:
         return None

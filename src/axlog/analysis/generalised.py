@@ -45,12 +45,18 @@ class Need:
         )
 
     def asks_no_more_than(self, other: Need) -> bool:
+        """Whether whatever meets the other need meets this one."""
         return (
             self.brought <= other.brought
-            and self.times <= other.times
+            and (self.times <= other.times or _are_implied(self.times, other.times))
             and self.values.asks_no_more_than(other.values)
             and self.new <= other.new
         )
+
+
+def _are_implied(times: Iterable[Inequality], by: Iterable[Inequality]) -> bool:
+    """Whether each inequality follows from one of others: of the same terms, no less tight."""
+    return all(any(o.terms == one.terms and o.bound <= one.bound for o in by) for one in times)
 
 
 NOTHING = Need()

@@ -6,9 +6,11 @@ What streams bring only narrows the future, so verdicts on a view that has no ro
     POSSIBLE   rests on one scenario (a witness). What is matched of it stays, so it stands while
                the calls that it asks are open and have trees left, and its deadline has not passed
 
-Asking again costs the size of the scenario, not of the document; only when the witness falls is the
-document walked for another one, and the one that lasts longest is taken. A view with rows is TRUE
-without any of this (`views/view.py`).
+Asking again costs the size of the scenario, not of the document. When the witness falls, the
+scenarios that are kept as data arrives answer (`living.py`), if they are: from the first end of a
+stream on, so that a hundred ends cost no hundred walks. Else the document is walked for another
+witness, and the one that lasts longest is taken. A view with rows is TRUE without any of this
+(`views/view.py`).
 
 `forget` is called for all that streams do not do by adding: statements, deletions, texts that a
 call's end brings together, calls that are opened. No witness is kept with `not`, with types, and
@@ -33,6 +35,8 @@ class Standing:
     def __init__(self, pattern: Pattern, nodes: Callable[[], Tree]) -> None:
         self.pattern = pattern
         self.searches = 0  # walks over the document
+        self.may_come: Callable[[], bool | None] = lambda: None
+        """Whether scenarios that are kept say that a row may come; None: they are not kept."""
         self._nodes = nodes
         self._is_never = False
         self._witness: Witness | None = None
@@ -49,6 +53,10 @@ class Standing:
             return Truth.NEVER
         if self._witness is not None and self._witness.stands():
             return Truth.POSSIBLE
+        may_come = self.may_come()
+        if may_come is not None:
+            self._is_never = not may_come
+            return Truth.POSSIBLE if may_come else Truth.NEVER
         tree = self._nodes()
         if self._decided is not None and self._decided[:2] == (tree.version, tree.clock):
             return self._decided[2]

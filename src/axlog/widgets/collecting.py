@@ -153,10 +153,10 @@ class Collector:
         keyed: dict[Relation, list[tuple[Column, Key]]],
         old: dict[State, Waiting],
     ) -> Waiting:
-        pair = pair_of(state.relation, feeders, keyed)
         known = old.get(state)
-        if known is not None and known.is_for(pair):
+        if known is not None and known.is_fed_by(feeders):
             return known
+        pair = pair_of(state.relation, feeders, keyed)
         seen, exact = self._seen(pair, old), self.teller.how == "all"
         made = Waiting(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
         if known is not None:

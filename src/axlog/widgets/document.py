@@ -104,6 +104,8 @@ class Document:
         self.brought: Callable[[Delta, str | None, bool], None] = _not_noted
         """Called with what an update did, the stream that brought it, or None, and whether the
         views have had it before: a message that was put aside."""
+        self.may_come: Callable[[View], bool | None] = _not_kept
+        """Whether scenarios that are kept as data arrives say that a row of a view may come."""
         self.how_never: Callable[[View], str] = _not_told
         """How a view is told what never comes, or why it is not."""
         self.prospects: Callable[[View], Prospects | None] = _unknown
@@ -132,6 +134,7 @@ class Document:
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
             view.prospects = lambda: self.prospects(view)
+            view.standing.may_come = lambda: self.may_come(view)
             view.how_never = lambda: self.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
         return view
@@ -377,6 +380,10 @@ def tell(each: Told) -> None:
 
 def _not_noted(delta: Delta, stream: str | None, was_aside: bool) -> None:
     """Nobody follows what comes."""
+
+
+def _not_kept(view: View) -> bool | None:
+    return None
 
 
 def _not_told(view: View) -> str:

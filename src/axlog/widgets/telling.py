@@ -77,7 +77,7 @@ class Teller:
         self._closed: list[str] = []
         self.is_eager = False  # whether some view wants to look at every message
         self.is_busy = False  # whether some view wants to look at the update under way
-        document.brought = self.note
+        document.brought, document.may_come = self.note, self.may_come
 
     def _look(self) -> None:
         """Work out who has to look at what comes."""
@@ -100,6 +100,17 @@ class Teller:
         if followed.is_eager:
             return "reported by possible rows, kept as messages arrive, each read as nodes"
         return "reported by possible rows; messages are read when a stream ends"
+
+    def may_come(self, view: View) -> bool | None:
+        """Whether some row may still come, where the scenarios are kept; None: they are not."""
+        followed = self._followed.get(view)
+        if followed is None or followed.living is None:
+            return None
+        if followed.root is None:
+            self._document.settle()
+        self._catch_up()
+        living = self._followed[view].living  # it may have been given up
+        return None if living is None else living.is_possible
 
     # Setting up -----------------------------------------------------------------------------------
 

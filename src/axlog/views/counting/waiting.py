@@ -14,11 +14,11 @@ With `drops` off the join's own tables keep everything, and what still waits is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from axlog.analysis.garbage import Pair
+from axlog.analysis.garbage import Feeder, Pair
 from axlog.datalog.joins import Bag, Row
 from axlog.document.tree import Tree
 from axlog.views.counting.sites import State
@@ -116,13 +116,9 @@ class Waiting:
                 self._note_deadline(part, row)
         heapify(self._heap)
 
-    def is_for(self, pair: Pair) -> bool:
-        """Whether this is a join as another look finds it: the same streams, keys and times."""
-        return (
-            self.pair.relation is pair.relation
-            and [{f.stream for f in side.feeders} for side in pair.sides] == self.open
-            and [side.key for side in pair.sides] == [side.key for side in self.pair.sides]
-        )
+    def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
+        """Whether another look finds the same streams; keys and times are then the same too."""
+        return [{feeder.stream for feeder in each} for each in feeders] == self.open
 
     # Rows that come -------------------------------------------------------------------------------
 

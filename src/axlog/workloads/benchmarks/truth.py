@@ -3,7 +3,9 @@
 Boolean truth of a pattern without joins over documents of three decades of size, with ten calls and
 with a call in every fiftieth section; the verdict is POSSIBLE, so the whole document is walked.
 Then two widgets over the same messages, in turns: one keeps its view, the other is asked for the
-view's truth after every message as well. Walks over the document are counted.
+view's truth after every message as well. Walks over the document are counted. The same for streams
+that end one after the other, each of which a row could still come of. Neither widget tells what
+never comes; what that costs is measured beside it, against the widget that only keeps its view.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ def truth(
     result.plots.append(Plot(title, "nodes", "s", points, log_x=True, log_y=True))
     for stream in _streams(count):
         _kept(result, stream, rounds)
+    _ended(result, min(300, max(20, count // 10)), rounds)
     return result
 
 
@@ -106,8 +109,8 @@ def _streams(count: int) -> list[_Stream]:
 def _kept(result: Result, stream: _Stream, rounds: int) -> None:
     walks: list[int] = []
 
-    def made(asks: bool) -> Side[Message]:
-        widget = Widget(stream.document, {"v": stream.query})
+    def made(asks: bool, never: str = "off") -> Side[Message]:
+        widget = Widget(stream.document, {"v": stream.query}, never=never)
         view, feed = widget.view("v"), widget.feed
 
         def side(chunk: Sequence[Message]) -> None:
@@ -121,7 +124,41 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
         side(stream.messages[:WARM])
         return side
 
-    sides = {"truth": lambda: made(True), "maintain": lambda: made(False)}
+    sides = {
+        "truth": lambda: made(True),
+        "maintain": lambda: made(False),
+        "never": lambda: made(False, "kept"),
+    }
     costs = interleave(sides, stream.messages[WARM:], CHUNK, rounds)
     result.compare(stream.name, costs, "truth", "maintain", "2 or less")
+    result.compare(f"{stream.name}, never told", costs, "never", "maintain", "no goal")
     result.figures[f"{stream.name}: walks over the document"] = max(walks)
+
+
+_MANAGER = "<manager><name>m{0}</name><projects>{1}</projects></manager>"
+_DONE = 'match /managers/manager[name/$n]/projects/project/"done" return $n'
+
+
+def _ended(result: Result, count: int, rounds: int) -> None:
+    """Streams end one by one: P1's managers, none of whose projects is done."""
+    trees = "".join(_MANAGER.format(n, _CALL.format(n)) for n in range(count))
+    streams = [f"s{n}" for n in range(count)]
+    walks: list[int] = []
+
+    def made(asks: bool) -> Side[str]:
+        widget = Widget(f"<managers>{trees}</managers>", {"v": _DONE})
+        view = widget.view("v")
+
+        def side(chunk: Sequence[str]) -> None:
+            for stream in chunk:
+                widget.end(stream)
+                if asks:
+                    _ = view.truth
+            walks.append(view.standing.searches)
+
+        return side
+
+    sides = {"truth": lambda: made(True), "maintain": lambda: made(False)}
+    costs = interleave(sides, streams, max(1, count // 10), rounds)
+    result.compare(f"{count} streams end", costs, "truth", "maintain", "2 or less")
+    result.figures[f"{count} streams end: walks over the document"] = max(walks)
