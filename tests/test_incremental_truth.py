@@ -92,3 +92,21 @@ def test_without_the_messages_a_verdict_found_before_is_kept() -> None:
     widget.feed("g", "<b/>")
     widget.feed("h", "<c/>")
     assert truth(widget) is Truth.TRUE
+
+
+def test_many_ends_need_no_walk_each() -> None:
+    """P1's managers: each stream could still bring the row; the witness falls again and again."""
+    calls = [CALL.format(f"s{number}", "") for number in range(30)]
+    trees = "".join(f"<m><p>{call}</p></m>" for call in calls)
+    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"})
+    view = widget.view("v")
+    for number in reversed(range(30)):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.end(f"s{number}")
+    assert truth(widget) is Truth.NEVER
+    assert view.standing.searches <= 2
+    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"}, never="off")
+    for number in range(30):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.end(f"s{number}")
+    assert truth(widget) is Truth.NEVER
