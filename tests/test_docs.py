@@ -91,21 +91,59 @@ def inline(page: Path, word: str) -> list[list[str]]:
     return [shlex.split(each.replace("\n", " ").replace("'", "")) for each in found]
 
 
+def know_command(words: list[str]) -> None:
+    """The verb is there, and so are its options."""
+    verbs: Any = typer.main.get_command(application())
+    _, verb, *rest = words
+    if verb.startswith("-"):
+        return
+    command = verbs.commands.get(verb)
+    assert command is not None, f"axlog {verb}"
+    command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
+    known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
+    options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_verbs_and_options_that_prose_names_exist(page: Path) -> None:
-    verbs: Any = typer.main.get_command(application())
-    for _, verb, *rest in inline(page, "axlog"):
-        if verb.startswith("-"):
-            continue
-        command = verbs.commands.get(verb)
-        assert command is not None, f"axlog {verb}"
-        command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
-        known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
-        options = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"
+    for words in inline(page, "axlog"):
+        know_command(words)
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     for _, target, *_ in inline(page, "make"):
         assert f"\n{target}:" in makefile, f"make {target}"
+
+
+def test_commands_that_examples_begin_with_exist() -> None:
+    written = [
+        line.removeprefix("#").split("      ")[0].strip()
+        for path in sorted((REPOSITORY / "examples").rglob("*.yaml"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("#   ")
+    ]
+    assert len(written) >= 6
+    for command in written:
+        words = shlex.split(command)
+        if words[0] == "axlog":
+            know_command(words)
+        for path in (word for word in words if word.startswith("examples/")):
+            assert (REPOSITORY / path).exists() or path.endswith("/in"), command
+
+
+def test_few_things_are_not_run() -> None:
+    marks = [(page.name, b.mark) for page in PAGES for b in blocks(page) if b.mark is not None]
+    assert all(len(str(reason)) > 12 for _, reason in marks), "say why"
+    assert len(marks) <= 12, marks
+
+
+def test_parts_that_are_shown_are_parts_of_their_files() -> None:
+    shown = [b for page in PAGES for b in blocks(page) if "a part of" in (b.mark or "")]
+    assert len(shown) >= 4
+    for block in shown:
+        path = re.search(r"a part of (examples/\S+\.yaml)", str(block.mark))
+        assert path is not None, block.mark
+        whole = {line.strip() for line in (REPOSITORY / path[1]).read_text("utf-8").splitlines()}
+        assert {line.strip() for line in block.text.splitlines()} <= whole, path[1]
 
 
 # What is generated ------------------------------------------------------------------------------
