@@ -44,6 +44,15 @@ class Reading:
     more: bool = False  # something is known to be waiting behind this span
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where a span of a source ends, and how many updates and refusals are in it."""
+
+    count: int
+    position: Position
+    more: bool = False
+
+
 @runtime_checkable
 class Source(Protocol):
     """Something that brings updates to streams."""
@@ -53,6 +62,23 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A source that knows where a span ends for less than it takes to read it."""
+
+    def reach(self, position: Position, limit: int) -> Reach:
+        """What `read` with the same arguments would come to."""
+
+
+def reach_of(source: Source, position: Position, limit: int) -> Reach:
+    """Where a span of any source ends."""
+    if isinstance(source, Measured):
+        return source.reach(position, limit)
+    reading = source.read(position, limit)
+    count = len(reading.updates) + len(reading.refused)
+    return Reach(count, reading.position, reading.more)
 
 
 @runtime_checkable

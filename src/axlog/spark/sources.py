@@ -18,9 +18,10 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -38,7 +39,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.protocol import Reading, Source
+from axlog.connectors.protocol import Reach, Reading, Source, reach_of
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
 from axlog.spark.ordering import EVERY
@@ -65,6 +66,11 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
+PACKETS = "bucket string, body binary"
+Values: TypeAlias = tuple[Any, ...]
+"""One message, in the order of `MESSAGES`."""
+Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
+"""What makes packets of the messages of a partition."""
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
@@ -79,7 +85,7 @@ class SourceFormat(DataSource):
         return "axlog"
 
     def schema(self) -> str:
-        return MESSAGES
+        return PACKETS if "through" in self.options else MESSAGES
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return SourceReader(self.options)
@@ -109,6 +115,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._hold = float(options.get("hold", 0))  # seconds of silence after which it rests
         self._streams: list[str] = json.loads(options.get("streams", "[]")) or [EVERY]
         self._mark = options.get("mark", "")
+        self._through: Through | None = None
+        if "through" in options:
+            self._through = cloudpickle.loads(base64.b64decode(options["through"]))
         self._came = monotonic()
 
     def initialOffset(self) -> dict[str, Any]:
@@ -135,13 +144,12 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cuts: list[list[Any]] = []
         taken = 0
         while taken < most:
-            reading = self._read(position, min(part, most - taken))
-            count = 0 if reading is None else len(reading.updates) + len(reading.refused)
-            if reading is None or not count:
+            reach = self._reach(position, min(part, most - taken))
+            if reach is None or not reach.count:
                 break
-            cuts.append([json.dumps(position), count, number])
-            position, number, taken = reading.position, number + count, taken + count
-            if not reading.more:
+            cuts.append([json.dumps(position), reach.count, number])
+            position, number, taken = reach.position, number + reach.count, taken + reach.count
+            if not reach.more:
                 break
         if not taken:
             self._is_done = None if self._is_done is None else self._failed == 0
@@ -163,26 +171,32 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Part(*cut) for cut in json.loads(end["cuts"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A part again, where the task runs."""
+        """A part again, where the task runs: its messages, or what the pipeline makes of them."""
         assert isinstance(partition, Part)
-        if not partition.count:
-            rest = (partition.says, b"", None, partition.number, "", None, None)
-            yield record_batch([(self._index, stream, *rest) for stream in self._streams])
+        if self._through is None:
+            yield from map(record_batch, self._rows(partition))
+        else:
+            yield self._through(chain.from_iterable(self._rows(partition)))
+
+    def _rows(self, partition: Part) -> Iterator[list[Values]]:
+        if partition.count:
+            yield from read_part(self._make, self._index, partition)
             return
-        yield from read_part(self._make, self._index, partition)
+        rest = (partition.says, b"", None, partition.number, "", None, None)
+        yield [(self._index, stream, *rest) for stream in self._streams]
 
     def stop(self) -> None:
         if self._source is not None:
             self._source.close()
 
-    def _read(self, position: Any, limit: int) -> Reading | None:
-        """A span, or None while the source cannot be read."""
+    def _reach(self, position: Any, limit: int) -> Reach | None:
+        """Where a span ends, or None while the source cannot be read."""
         try:
             if self._source is None:
                 self._source = self._make()
-            reading = self._source.read(position, limit)
+            reach = reach_of(self._source, position, limit)
             self._failed = 0
-            return reading
+            return reach
         except (AxlogError, OSError) as error:
             self._failed += 1
             wait = min(LONGEST_WAIT, 0.5 * 2**self._failed)
@@ -204,10 +218,10 @@ class SpanReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
-        yield from read_part(self._make, self._index, partition)
+        yield from map(record_batch, read_part(self._make, self._index, partition))
 
 
-def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[pa.RecordBatch]:
+def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[list[Values]]:
     """The messages of a part, wherever it is read."""
     source = make()
     try:
@@ -217,13 +231,13 @@ def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[pa
             rows = list(rows_of(reading, index, number))
             if not rows:
                 raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
-            yield record_batch(rows)
+            yield rows
             position, left, number = reading.position, left - len(rows), number + len(rows)
     finally:
         source.close()
 
 
-def rows_of(reading: Reading, index: int, number: int) -> Iterator[tuple[Any, ...]]:
+def rows_of(reading: Reading, index: int, number: int) -> Iterator[Values]:
     """The rows of a span: its updates, then what was refused, each with its number."""
     for at, update in enumerate(reading.updates, number):
         yield _row(update, index, at)
@@ -234,7 +248,7 @@ def rows_of(reading: Reading, index: int, number: int) -> Iterator[tuple[Any, ..
         yield (index, stream, "refused", content, None, at, origin, None, refusal.error)
 
 
-def _row(update: StreamUpdate, index: int, number: int) -> tuple[Any, ...]:
+def _row(update: StreamUpdate, index: int, number: int) -> Values:
     content = update.content
     content = content.encode() if isinstance(content, str) else content
     action, time, error = update.action, None, None
@@ -247,7 +261,7 @@ def _row(update: StreamUpdate, index: int, number: int) -> tuple[Any, ...]:
     return (index, update.stream, action, content, time, number, update.origin, None, error)
 
 
-def record_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+def record_batch(rows: Sequence[Values]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -262,8 +276,13 @@ def frame_of(
     hold: float = 0.0,
     streams: Sequence[str] = (),
     mark: str = "",
+    through: Through | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame."""
+    """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame.
+
+    Of a source of axlog it can have what the pipeline makes of the messages (`through`) instead,
+    which is worked out where they are read: they need not go to Java and back.
+    """
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
@@ -271,6 +290,8 @@ def frame_of(
     spark.dataSource.register(SourceFormat)
     reader = spark.readStream.format("axlog")
     reader = reader.option("source", base64.b64encode(_pickled(made_of(source))).decode())
+    if through is not None:
+        reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
     told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark}
     for name, value in {**told, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))

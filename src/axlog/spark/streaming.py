@@ -34,7 +34,7 @@ from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
 from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, Unit
-from axlog.spark.sources import MOST, frame_of
+from axlog.spark.sources import MOST, PACKETS, Through, Values, frame_of
 from axlog.spark.state import Total
 from axlog.spark.tuning import Tuned, Tuning, tuned_at
 from axlog.views.change import Change
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-PACKETS = "bucket string, body binary"
 _SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
 _NUMBER = Message._fields.index("number")
 BATCHES_APART = 1 << 32
@@ -156,7 +155,7 @@ def maintain(
     def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
         def left(frames: Sequence[DataFrame]) -> DataFrame:
             only = tuple(unit.name for unit in units)
-            return _extract(frames, settled, documents, cores, buckets, only)
+            return _extract(frames, _sender(settled, documents, cores, buckets, only))
 
         return fill(spark, place, given, settled, units, left)
 
@@ -166,12 +165,13 @@ def maintain(
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile
+    send = _sender(settled, documents, cores, buckets, place=place if tune else "")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark)
+                 "" if at else mark, send)
         for at, source in enumerate(given)
     ]  # fmt: skip
-    packets = _extract(frames, settled, documents, cores, buckets, place=place if tune else "")
+    packets = _extract(frames, send)
     changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
     tuning = Tuning(settled.plan, place, tuned_at(place)) if tune else None
     delivery = Delivery(sinks, dead_letters, report, first, tuning)
@@ -221,35 +221,46 @@ def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) ->
     return HOLD if hold is None else hold
 
 
-def _extract(
-    frames: Sequence[DataFrame],
+def _sender(
     settled: Settled,
     documents: str | None,
     cores: int,
     buckets: int | None,
     only: tuple[str, ...] = (),
     place: str = "",
-) -> DataFrame:
-    """The left half: each partition of each source to one row a bucket; of some units `only`."""
+) -> Through:
+    """The left half: a partition's messages to one row a bucket; of some units `only`."""
     written = json.dumps(settled.definition.plain(), sort_keys=True)
     names, gone = dict(settled.keys), settled.gone
 
-    def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def send(messages: Iterable[Values]) -> pa.RecordBatch:
         extractor = extractor_of(written, documents, cores, buckets, only)
         extractor.tune(tuned_at(place, batch_of_task()) if place else Tuned())
         with collector_paused():
-            extracted = extractor.extract(messages_of(batches))
+            extracted = extractor.extract(map(Message._make, messages))
             found = list(packed(extracted, extractor.plan))
         keyed = [names[f"{unit}/{number}"] for unit, number, _ in found]
         if extracted.is_start:
             keyed += gone
             found += [("", 0, b"")] * len(gone)
-        yield pa.RecordBatch.from_arrays(
+        return pa.RecordBatch.from_arrays(
             [pa.array(keyed, pa.string()), pa.array([body for *_, body in found], pa.binary())],
             schema=_SCHEMA,
         )
 
-    each = [frame.mapInArrow(extract, PACKETS) for frame in frames]
+    return send
+
+
+def _extract(frames: Sequence[DataFrame], send: Through) -> DataFrame:
+    """The packets of all sources; of axlog's own they are made where messages are read."""
+
+    def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield send(messages_of(batches))
+
+    each = [
+        frame if frame.columns == _SCHEMA.names else frame.mapInArrow(extract, PACKETS)
+        for frame in frames
+    ]
     together = each[0]
     for one in each[1:]:
         together = together.union(one)
@@ -265,7 +276,7 @@ def batch_of_task() -> int | None:
     return None if found is None else int(found)
 
 
-def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
     """The messages of a partition; those without a number are numbered as they come."""
     start = 0
     for batch in batches:
@@ -279,7 +290,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         columns[_NUMBER] = [
             number if one is None else one for number, one in zip(numbers, given, strict=False)
         ]
-        yield from map(Message._make, zip(*columns, strict=False))
+        yield from zip(*columns, strict=False)
 
 
 def _keep(

@@ -8,18 +8,19 @@ file that has become shorter is not the one that was read: that is an error, not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.kinds import Options, Origin, SourceKind
-from axlog.connectors.protocol import Position, Reading, Refusal
+from axlog.connectors.protocol import Position, Reach, Reading, Refusal
 from axlog.errors import AxlogError, ConnectorError
 
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
+_PLAIN = frozenset({"stream", "insert", "at"})
 
 
 class JsonLinesOptions(Options):
@@ -37,9 +38,23 @@ class JsonLinesSource:
 
     def read(self, position: Position, limit: int) -> Reading:
         """At most so many lines after the position."""
-        offset, number = position or (0, 0)
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
+
+        def take(line: bytes, number: int) -> None:
+            self._take(line, number, updates, refused)
+
+        end = self._go(position, limit, take)
+        return Reading(updates, end.position, refused, more=end.more and bool(updates))
+
+    def reach(self, position: Position, limit: int) -> Reach:
+        """Where so many lines end: they are counted, not read."""
+        return self._go(position, limit, lambda line, number: None)
+
+    def _go(self, position: Position, limit: int, take: Callable[[bytes, int], None]) -> Reach:
+        """Take the lines after a position; where they end."""
+        offset, number = position or (0, 0)
+        taken = 0
         try:
             with self.path.open("rb") as file:
                 size = file.seek(0, 2)
@@ -53,12 +68,13 @@ class JsonLinesSource:
                 for line in _lines(file):
                     offset, number = offset + len(line), number + 1
                     if not line.isspace():
-                        self._take(line, number, updates, refused)
-                        if len(updates) + len(refused) >= limit:
+                        take(line, number)
+                        taken += 1
+                        if taken >= limit:
                             break
         except OSError as error:
             raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
-        return Reading(updates, [offset, number], refused, more=offset < size and bool(updates))
+        return Reach(taken, [offset, number], more=offset < size and taken > 0)
 
     def close(self) -> None:
         """Nothing stays open between readings."""
@@ -79,12 +95,29 @@ def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
         text = line.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         text = line.decode("utf-8", "replace")
+    plain = _plain_insert(text, stream, origin)
+    if plain is not None:
+        return plain
     if stream is not None and text.startswith("{"):
         text = _with_stream(text, stream)
     update = read_line(text, 1, origin)
     if stream is not None and update.stream != stream:
         raise ConnectorError("AX858", f"the line is for the stream {update.stream!r}")
     return StreamUpdate(update.stream, update.action, update.content, update.at, origin)
+
+
+def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
+    """What most lines are, without ado: an insertion with a time; None: look closer."""
+    try:
+        written = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if type(written) is not dict or not written.keys() <= _PLAIN:
+        return None
+    name, content, at = written.get("stream", stream), written.get("insert"), written.get("at")
+    if type(name) is not str or type(content) is not str or (stream is not None and name != stream):
+        return None
+    return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
 
 
 def _with_stream(text: str, stream: str) -> str:
