@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from axlog.spark.bucket import Instance
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
 from axlog.spark.ordering import Order, Packet, lane_of
-from axlog.spark.packets import unpack
+from axlog.spark.packets import pack, unpack
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, forget_live, speak
 from axlog.spark.streaming import gather_batch
@@ -365,6 +366,36 @@ def test_on_time_orders_turn_never_and_their_state_goes(
         expected.append([c for v in views for c in net(x for x in changes if x.view == v)])
     assert [plain(one) for one in told] == [plain(one) for one in expected]
     assert sum(c.op == "never" for batch in told for c in batch) > 20
+
+
+@pytest.mark.parametrize("query", [orders.WITHIN, orders.ON_TIME])
+def test_a_bucket_forgets_rows_that_it_told_for_good(query: str) -> None:
+    definition = Definition(orders.DOCUMENT, {"v": (query, None)}, orders.KEYS)
+    plan = make_plan(definition, buckets=1)
+    instance = Instance(definition, plan.units[0], 0)
+    extractor = Extractor(definition, plan)
+    sizes, rows = [], 0
+    messages = orders.messages(3000, seed=5, rate=0.002)
+    for start in range(0, 3000, 500):
+        some = islice(messages, 500)
+        parts = [Message(0, *as_row(m), start + n, "") for n, m in enumerate(some)]
+        body = next(b for _, _, b in packed(extractor.extract(parts), plan))
+        outcome = instance.batch([keeping.read_packet(body)])
+        rows += sum(change.op == "insert" for change in outcome.changes)
+        sizes.append(len(pack(instance.state())))
+        again = Instance(definition, plan.units[0], 0)
+        again.restore(unpack(pack(instance.state())))
+        assert again.rows == instance.rows == rows
+    assert rows > 300
+    assert len(instance.widget.views["v"]) == 1
+    if query == orders.WITHIN:  # nothing need be remembered of what is past
+        assert sizes[-1] < 1.3 * sizes[0]
+    without = Definition(orders.DOCUMENT, {"v": (query, None)})
+    loose = make_plan(without, buckets=1)
+    other = Instance(without, loose.units[0], 0)
+    extracted = Extractor(without, loose).extract(parts)
+    other.batch([keeping.read_packet(next(b for _, _, b in packed(extracted, loose)))])
+    assert len(other.widget.views["v"]) > 1  # an order may come again
 
 
 def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:

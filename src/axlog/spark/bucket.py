@@ -139,6 +139,8 @@ class Instance:
         outcome.changes = self._net(heard)
         outcome.voided = [change for change in heard if self._is_void(change)]
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
+        if self.unit.kind == "bindings":
+            self.widget._collector.let_go_of_rows()  # sinks have them; nobody reads them here
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
@@ -273,7 +275,10 @@ class Instance:
 
     def state(self) -> dict[str, Any] | None:
         """Everything needed to go on, for JSON; None where only a replay can."""
-        said = {"order": self.order.state(), "ended": self._ended, "voided": list(self.voided)}
+        said = {
+            "order": self.order.state(), "ended": self._ended, "voided": list(self.voided),
+            "rows": self.rows,
+        }  # fmt: skip
         if self._has_no_nodes():
             return {**said, "engine": self.widget._streaming.state()}
         parts = self._parts()
@@ -311,7 +316,7 @@ class Instance:
                 self.widget.end(stream)
             self.widget._streaming.restore(_tuples(state["engine"]))
         self._heard.clear()
-        self.rows = self._count()
+        self.rows = self._count() if "parts" in state else state["rows"]  # views may have gone
 
     def _load(self, written: Mapping[str, bytes]) -> None:
         """Take the document of a snapshot in place of the fresh one; views may have gone since."""

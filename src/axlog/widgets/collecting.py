@@ -73,6 +73,14 @@ class Collector:
                 return found
             return None
 
+    def let_go_of_rows(self) -> None:
+        """Forget the rows of views that have told them for good; who reads these views must not."""
+        with self._document._lock:
+            self.refresh()
+            for prospects in self._watched.prospects.values():
+                if prospects.settles:
+                    prospects.maintainer.let_go()
+
     # Setting up -----------------------------------------------------------------------------------
 
     def _way(self, view: View) -> str:

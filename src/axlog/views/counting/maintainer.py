@@ -110,6 +110,13 @@ class Counting(Maintainer):
                 changes.append(Change("delete", Row(columns, values, old)))
         return changes
 
+    def let_go(self) -> None:
+        """Forget the rows, which can neither go nor come again (`Prospects.settles`), but for one:
+        that there are rows stays known."""
+        for binding in list(self._counts)[1:]:
+            del self._counts[binding]
+            self._leave(binding)
+
     def counts(self) -> Bag:
         """The bindings of the present rows, with their counts."""
         self.engine.build()

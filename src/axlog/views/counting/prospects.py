@@ -102,6 +102,16 @@ class Prospects:
         return any(self._partial)
 
     @property
+    def settles(self) -> bool:
+        """Whether a row that has come can neither go nor come again, so that who was told of it
+        need not remember it: it shows a key of each part, of whose nodes there is one a value."""
+        shown = self.maintainer.root.columns
+        return not self.is_partial and all(
+            side.key is not None and side.columns[side.key[0]] in shown
+            for side in self.waiting.pair.sides
+        )
+
+    @property
     def is_certain(self) -> bool:
         """Whether every key's values that rule rows out are remembered (`Pair.remembers`).
 
