@@ -31,7 +31,7 @@ from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, written
 from axlog.workloads.benchmarks.tods import pairs_of
 from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of, table
 
-APART = {"pathway", "spark"}
+APART = {"pathway", "spark", "spark-documents"}
 """Run by tests of their own: they start other systems."""
 
 
@@ -50,10 +50,18 @@ def test_benchmark_runs_and_says_both_sides(name: str) -> None:
 
 
 @pytest.mark.spark
-def test_benchmark_on_spark_says_both_sides(spark: Any) -> None:
+def test_differential_benchmark_on_spark_and_the_join_find_the_same_rows() -> None:
     (result,) = run(["spark"], "tiny")
-    assert result.figures["2 cores: axlog, messages/s"] > 0
-    assert result.figures["2 cores: stream-stream join, messages/s"] > 0
+    for side in ("axlog", "axlog over DataFrames", "join"):
+        assert result.figures[f"batches of 40, 2 cores: {side}, messages/s"] > 0
+    assert result.remarks == []
+
+
+@pytest.mark.spark
+def test_benchmark_of_documents_on_spark_says_both_sides() -> None:
+    (result,) = run(["spark-documents"], "tiny")
+    assert result.figures["shred to Parquet, MB/s"] > 0
+    assert sum(name.startswith("Q") for name in result.figures) == 2 * len(VIEWS)
 
 
 @pytest.mark.slow

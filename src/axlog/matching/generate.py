@@ -43,6 +43,10 @@ _FEW = 8
 """Children up to which looking at each is faster than making an iterator that looks for a name."""
 
 
+_KIDS = " in kids if kids is not None "
+"""Where a loop over the children of the message's root takes them from."""
+
+
 def can_match(relation: Relation) -> bool:
     """Whether a matcher can be generated for a relation and all below it."""
     return all(source != "node" for each in relation.walk() for _, source in each.own)
@@ -133,10 +137,16 @@ class _Writer:
             names.append(bag)
             self.line(f"{bag} = {self._zero(relation)}")
         self.line("tag = e.tag")
+        first = len(self.lines)
         for relation, bag in zip(here, names, strict=False):
             self._at_root(relation, bag)
         for relation, bag in zip(everywhere, names[len(here) :], strict=True):
             self._sum(Axis.DESCENDANT_OR_SELF, relation, "e", bag)
+        if sum(_KIDS in line for line in self.lines) > 1:  # they are looked at again and again
+            self.lines.insert(first, f"    kids = e[:] if len(e) < {_FEW} else None")
+        else:
+            few = f" in e[:] if len(e) < {_FEW} "
+            self.lines = [line.replace(_KIDS, few) for line in self.lines]
         shown = [
             name if relation.columns else f"{{(): {name}}} if {name} else {{}}"
             for name, relation in zip(names, (*here, *everywhere), strict=True)
@@ -195,12 +205,13 @@ class _Writer:
             self._rows(relation, at, _ELEMENT, bag)
             self.close()
             return
+        few = _KIDS if at == "e" else f" in {at}[:] if len({at}) < {_FEW} "
         reach = {
-            Axis.CHILD: f"{at}[:] if len({at}) < {_FEW} else {at}.iterchildren({tag})",
-            Axis.DESCENDANT: f"{at}.iterdescendants({tag})",
-            Axis.DESCENDANT_OR_SELF: f"{at}.iter({tag})",
+            Axis.CHILD: f"{few}else {at}.iterchildren({tag})",
+            Axis.DESCENDANT: f" in {at}.iterdescendants({tag})",
+            Axis.DESCENDANT_OR_SELF: f" in {at}.iter({tag})",
         }[axis]
-        self.open(f"for {child} in {reach}:{described}")
+        self.open(f"for {child}{reach}:{described}")
         levels = 1
         if not tag or axis is Axis.CHILD:
             self.open(f"if {child}.tag == {tag}:" if tag else f"if is_element({child}):")

@@ -24,6 +24,7 @@ from axlog.workloads.benchmarks.pipelines import pipelines
 from axlog.workloads.benchmarks.records import records
 from axlog.workloads.benchmarks.reevaluation import reevaluation
 from axlog.workloads.benchmarks.relevance import relevance
+from axlog.workloads.benchmarks.spark_documents import spark_documents
 from axlog.workloads.benchmarks.spark_streams import spark_streams
 from axlog.workloads.benchmarks.strategies import strategies
 from axlog.workloads.benchmarks.tods import tods
@@ -115,9 +116,14 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: pipelines(100_000, 3),
     ),
     "spark": Benchmark(
-        tiny=lambda: spark_streams(40, 2, (2,)),
-        quick=lambda: spark_streams(1000, 6),
-        full=lambda: spark_streams(50_000, 20),
+        tiny=lambda: spark_streams(((40, 2),), (2,), None, 1),
+        quick=spark_streams,
+        full=lambda: spark_streams(((1000, 16), (50_000, 8)), state=(50_000, 40)),
+    ),
+    "spark-documents": Benchmark(
+        tiny=lambda: spark_documents(0.001),
+        quick=lambda: spark_documents(0.1),
+        full=lambda: spark_documents(0.87),
     ),
     "axlog": Benchmark(
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),
