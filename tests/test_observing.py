@@ -13,6 +13,7 @@ from axlog.pipeline.replaying import Replay
 from axlog.server.history import POINTS, Curve, History
 from axlog.server.listing import Asked, Listing, Prospect
 from axlog.server.pipelines import observe_runner
+from axlog.server.reported import Reported, Told
 
 WIRED = """
 engine: embedded
@@ -115,6 +116,19 @@ def test_a_curve_keeps_the_whole_run_in_few_points() -> None:
     assert sum(curve.points[0]) == 0
     assert sum(curve.points[-1]) == 2 * 9999
     assert curve.points == sorted(curve.points)
+
+
+def test_a_run_elsewhere_that_goes_on_says_what_is_not_listed(tmp_path: Path) -> None:
+    pipeline = MANY.replace('documents: {key: "@of"}\n', "").replace("<d>", "<d><n>0</n>")
+    model = load(str(place(tmp_path, pipeline)))
+    reported = Reported(model, "spark")
+    shown = reported.shown(Asked("widget", "v"))
+    assert shown is not None
+    assert [line["row"] for line in shown["lines"]] == [{"x": "0"}]  # the document has it
+    reported.take(Told("widget", batch=7))
+    shown = reported.shown(Asked("widget", "v"))
+    assert shown is not None
+    assert "goes on from a checkpoint" in shown["note"]
 
 
 def test_each_truth_has_its_share_of_the_lines() -> None:

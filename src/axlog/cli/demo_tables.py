@@ -111,7 +111,7 @@ def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
 
 def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
-    table.columns[2].min_width = 56  # the table does not jump
+    table.expand, table.columns[2].ratio = True, 1  # the table does not jump
     for change in changes[:_CHANGES]:
         said = ", ".join(
             f"{k} {'?' if v is None else _moment(v) if isinstance(v, int) else v}"
@@ -137,6 +137,6 @@ def summary(observed: Observed) -> str:
     return (
         f"{counts['on_time'][0]} orders left on time, {counts['late'][0]} late (waited {whom}); "
         f"{counts['on_time'][1]} were called as never on time, when that became certain; "
-        f"{counts['invoiced_without_goods'][0]} invoices without goods, "
-        f"{counts['low_parts'][0]} parts below 20"
+        f"invoices without goods: {counts['invoiced_without_goods'][0]}, "
+        f"parts below 20: {counts['low_parts'][0]}"
     )

@@ -39,7 +39,16 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
             view: Outlook(one.count, one.rows, one.reason) for view, one in told.outlooks.items()
         }
         shown.take(
-            Told(widget, told.changes, told.refused, told.streams, told.state, told.clock, outlooks)
+            Told(
+                widget,
+                told.changes,
+                told.refused,
+                told.streams,
+                told.state,
+                told.clock,
+                outlooks,
+                told.batch,
+            )
         )
 
     return shown, take

@@ -92,14 +92,14 @@ function showViews(here) {
     button.onclick = () => pick({ truth, show: 100 });
     return button;
   }));
-  draw("outlook", [shown.truth, shown.reason, shown.counts.possible], () => outlook(shown));
+  draw("outlook", [shown.truth, shown.reason, shown.counts.possible, shown.note], () => outlook(shown));
   showRows(here, shown);
 }
 
 function outlook(shown) {
   const says = shown.reason ? `what may still come is not decided: ${shown.reason}`
     : shown.counts.possible ? "may gain further rows" : shown.truth === "never" ? "no row is there, and none can come" : "nothing more can come";
-  return [...(shown.truth ? [badge(shown.truth)] : []), says];
+  return [...(shown.truth ? [badge(shown.truth)] : []), shown.note ? `${says}; ${shown.note}` : says];
 }
 
 function showRows(here, shown) {

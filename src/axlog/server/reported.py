@@ -20,6 +20,7 @@ from axlog.connectors.protocol import Refusal
 from axlog.errors import QueryError
 from axlog.language.query import parse_query
 from axlog.pipeline.documents import document_of
+from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.server.history import History
 from axlog.server.listing import Asked, Listing, Prospect, by_deadline
@@ -28,6 +29,7 @@ from axlog.server.pipelines import system_of
 from axlog.views.change import Change
 
 _CALL = "{urn:axlog}call"
+_NOTE = "this run goes on from a checkpoint: rows from before it are not listed here"
 
 
 @dataclass(slots=True)
@@ -50,6 +52,9 @@ class Told:
     state: int = 0
     clock: int = 0
     outlooks: Mapping[str, Outlook] = field(default_factory=dict)
+    batch: int = (
+        1  # of the run; the first one that is told goes on from a checkpoint if it is later
+    )
 
 
 @dataclass(slots=True)
@@ -79,6 +84,7 @@ class _Widget:
     streams: dict[str, list[int]]  # messages, kept, refused
     state: int = 0
     clock: int = 0
+    first: int | None = None  # the first batch that was told
 
 
 class Reported:
@@ -93,6 +99,9 @@ class Reported:
         self._why = why
         self._lock = RLock()
         self._widgets = {name: self._made(name) for name in model.widgets}
+        for name, widget in self._widgets.items():
+            for change in Instances(model, name).rows():  # what the document has at once
+                widget.views[_short(name, change)].take(change)
 
     def _made(self, name: str) -> _Widget:
         written = self._model.widgets[name]
@@ -111,7 +120,7 @@ class Reported:
         with self._lock:
             widget = self._widgets[told.widget]
             for change in sorted(told.changes, key=lambda change: change.time):
-                name = (change.view or "").removeprefix(f"{told.widget}.")
+                name = _short(told.widget, change)
                 self.history.hear(told.widget, change, name)
                 widget.views[name].take(change)
             for stream, (messages, kept) in told.streams.items():
@@ -121,6 +130,7 @@ class Reported:
             for refused in told.refused:
                 widget.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
                 self.history.refuse(refused)
+            widget.first = told.batch if widget.first is None else widget.first
             widget.state, widget.clock = told.state, max(widget.clock, told.clock)
             for name, outlook in told.outlooks.items():
                 widget.views[name].outlook = outlook
@@ -183,7 +193,7 @@ class Reported:
     def _listed(self, asked: Asked) -> dict[str, Any] | None:
         widget = self._widgets.get(asked.widget)
         view = None if widget is None else widget.views.get(asked.view)
-        if view is None:
+        if widget is None or view is None:
             return None
         never, count = self.history.nevers(asked.widget, asked.view)
         rows = [view.rows[key] for key in sorted(view.rows)]
@@ -194,6 +204,7 @@ class Reported:
             "query": view.query,
             "columns": list(view.columns),
             "maintainer": self.engine,
+            "note": _NOTE if (widget.first or 0) > 1 else "",
             **listing.plain(asked),
         }
 
@@ -212,6 +223,11 @@ class Reported:
         root = document_of(self._model.widgets[widget], self._model.directory)
         left = [NODES]
         return {"root": _element(root, left), "cut": left[0] <= 0}
+
+
+def _short(widget: str, change: Change) -> str:
+    """The name of a change's view within its widget."""
+    return (change.view or "").removeprefix(f"{widget}.")
 
 
 def _prospect(view: _View) -> Prospect:
