@@ -155,6 +155,7 @@ class DurableWidget(Widget):
         self._held_lock: IO[bytes] | None = None
         self._compact_after: int | None = None
         self._compactor: tuple[subprocess.Popen[bytes], int, float] | None = None
+        self._is_starting = False  # a process that makes a snapshot
         self._batch: list[Record] | None = None
         self._broken: str | None = None
         self.snapshots, self.pauses = Durations(), Durations()
@@ -408,14 +409,22 @@ class DurableWidget(Widget):
         """Let a process of its own make a snapshot from the log; then drop the log before it."""
         if self._directory is None:
             return self.snapshot()
+        self._usable().sync()  # what is synced before need not be while everybody waits
         with self.document._lock:
-            if self._compactor is None:
+            if self._compactor is not None or self._is_starting:
+                upto = None
+            else:
+                self._is_starting = True
                 began = perf_counter()
                 upto = self._usable().rotate() - 1
+                self.pauses.note(perf_counter() - began)
+        if upto is not None:
+            try:
                 command = [sys.executable, "-m", "axlog.widgets.compacting"]
                 started = subprocess.Popen([*command, str(self._directory), str(upto)])
                 self._compactor = (started, upto, began)
-                self.pauses.note(perf_counter() - began)
+            finally:
+                self._is_starting = False
         return self._finish_compaction(wait)
 
     def _finish_compaction(self, wait: bool) -> None:
