@@ -57,6 +57,8 @@ CODES: dict[str, str] = {
     "AX212": "no maintainer accepts the query",
     "AX213": "the query is too large",
     "AX214": "two queries do not show the same outputs",
+    "AX215": "a query has more rows than it may have",
+    "AX216": "a query takes more work than it may take",
     "XQTY0024": "an attribute comes after the content of its element",
     # updates
     "AX301": "the target of the update is gone",

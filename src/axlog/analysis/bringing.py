@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from axlog.analysis.constraints import Inequality, at_or_after
+from axlog.analysis.effort import spend
 from axlog.analysis.generalised import NOTHING, Need, Rows, add_need, meet, project
 from axlog.analysis.unknowns import ValueNeeds, is_consistent
 from axlog.datalog.compile import Edge, Relation
@@ -90,10 +91,12 @@ class _Way:
             raise UndecidedError("AX503", "`not` in what a stream may bring")
         ways: Iterable[_Way] = [replace(self, members=(*self.members, relation))]
         for edge in relation.edges:
-            ways = [longer for way in ways for longer in way.with_edge(edge)]
+            ways = _bounded(longer for way in ways for longer in way.with_edge(edge))
         for choice in relation.choices:
             alternatives = choice.alternatives
-            ways = [new for way in ways for each in alternatives for new in way.with_member(each)]
+            ways = _bounded(
+                w for way in ways for each in alternatives for w in way.with_member(each)
+            )
         yield from ways
 
     def with_edge(self, edge: Edge) -> Iterator[_Way]:
@@ -200,8 +203,17 @@ def _add_shown(found: Rows, layout: list[str], brought: Brought) -> None:
 def _ways(relations: Sequence[Relation]) -> list[_Way]:
     ways = [_Way()]
     for relation in relations:
-        ways = [longer for way in ways for longer in way.with_member(relation)]
+        ways = _bounded(longer for way in ways for longer in way.with_member(relation))
     return ways
+
+
+def _bounded(ways: Iterable[_Way]) -> list[_Way]:
+    """Ways in a list, unless they are too many: each `or` doubles them."""
+    found: list[_Way] = []
+    for way in ways:
+        spend(1)
+        found.append(way)
+    return found
 
 
 def _kinds(way: _Way, is_root: bool) -> list[str]:

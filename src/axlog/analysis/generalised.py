@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from axlog.analysis.constraints import Inequality, inequalities
+from axlog.analysis.effort import spend
 from axlog.analysis.keys import KeyedNode
 from axlog.analysis.unknowns import ValueNeeds
 from axlog.datalog.compile import Relation
@@ -102,21 +103,28 @@ class _Indexed(list[Need]):
 
     def add(self, need: Need) -> None:
         """As `add_need` does."""
-        brought = tuple(need.brought)
-        for size in range(len(brought) + 1):
-            for part in combinations(brought, size):
-                for one in self._by_brought.get(frozenset(part), ()):
-                    if one.asks_no_more_than(need):
-                        return
+        if any(one.asks_no_more_than(need) for one in self._asking_less(need.brought)):
+            return
         self._drop(need)
         if len(self) >= MOST_WAYS:
             raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS:,} ways")
         self._keep(need)
 
+    def _asking_less(self, brought: Brought) -> Iterator[Need]:
+        """The ways that ask streams for a part of this: by subsets, unless all ways are fewer."""
+        spend(min(1 << len(brought), len(self)) >> 4)
+        if 1 << len(brought) > len(self):
+            yield from (one for one in self if one.brought <= brought)
+            return
+        for size in range(len(brought) + 1):
+            for part in combinations(tuple(brought), size):
+                yield from self._by_brought.get(frozenset(part), ())
+
     def _drop(self, need: Need) -> None:
         """Forget the ways that ask for more."""
         rarest = min((self._with.get(p, {}) for p in need.brought), key=len, default=None)
         candidates = list(self._by_brought if rarest is None else rarest)
+        spend(len(candidates) >> 4)
         for brought in candidates:
             if need.brought <= brought:
                 for one in [n for n in self._by_brought[brought] if need.asks_no_more_than(n)]:
@@ -127,6 +135,7 @@ class _Indexed(list[Need]):
 def gather_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a way to a row: of ways under the same constraints, what they ask for is put together."""
     known = rows.setdefault(values, [])
+    spend(len(known) >> 4)  # it is looked through
     for at, one in enumerate(known):
         same = (one.times, one.values, one.new) == (need.times, need.values, need.new)
         if same:
@@ -138,6 +147,7 @@ def gather_need(rows: Rows, values: Values, need: Need) -> None:
 def alike_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a way to a row, unless there is one under the same constraints; nothing needed wins."""
     known = rows.setdefault(values, [])
+    spend(len(known) >> 4)  # it is looked through
     for at, one in enumerate(known):
         if (one.times, one.values, one.new) == (need.times, need.values, need.new):
             if one.brought and not need.brought:
@@ -149,6 +159,7 @@ def alike_need(rows: Rows, values: Values, need: Need) -> None:
 def keep_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a way to a row, whatever others ask for."""
     known = rows.setdefault(values, [])
+    spend(len(known) >> 4)
     if need not in known:
         known.append(need)
     if len(known) > MOST_WAYS:
@@ -179,6 +190,7 @@ def meet(
             if unified is None:
                 continue
             values = unified + tuple(right[j] for j in added)
+            spend(len(needs) * len(more))
             for need in needs:
                 for other in more:
                     add(met, values, need.joined(other))
@@ -232,6 +244,7 @@ def constrain(
             for way in ways
             if isinstance(way, list)
         ]
+        spend(len(waiting) - 1)
     yield from waiting
 
 

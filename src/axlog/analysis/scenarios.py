@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from axlog.analysis.bringing import bringable, deep_columns
 from axlog.analysis.constraints import Inequality, TimeSystem, at_or_after, not_before
+from axlog.analysis.effort import bounded
 from axlog.analysis.generalised import (
     NOTHING,
     Add,
@@ -115,7 +116,8 @@ class Scenarios:
             ).values()
         )
         self._check_merging()
-        self.rows = self._evaluate()
+        with bounded(len(tree)):
+            self.rows = self._evaluate()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -5,15 +5,21 @@ worked out once per relation: which positions make the key, which come behind, w
 made. The law of a relation at one node, with own(n) the one row of the node's own columns:
 
     R(n) = project(own(n) ⋈ part_1(n) ⋈ ... ⋈ part_k(n)  where tests, an alternative, no absence)
+
+A join whose rows come to more than `Limits.rows`, and to far more than what is joined, is refused
+before it is made: nobody waits for the product of twelve branches.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
+from axlog.document.reading import DEFAULT_LIMITS
+from axlog.errors import QueryError
 from axlog.language.pattern import TimeConstraint, Variable
 from axlog.language.values import compare, comparison
 
@@ -23,6 +29,18 @@ Bag: TypeAlias = dict[Row, int]
 Check: TypeAlias = Callable[[Row], bool]
 
 UNIT: Bag = {(): 1}
+MOST_ROWS = DEFAULT_LIMITS.rows
+GROWTH = 20
+"""How many times the size of what is joined a large join may have."""
+
+
+def too_many_rows(most: int) -> QueryError:
+    """The refusal of a join that explodes."""
+    return QueryError(
+        "AX215",
+        f"the branches of the query join to more than {most:,} rows",
+        advice="tie its branches together by a variable, or raise it with limits=Limits(rows=...)",
+    )
 
 
 def add(bag: Bag, row: Row, count: int) -> None:
@@ -105,17 +123,29 @@ class JoinPlan:
         self.layout = layout
         self.finish = Finish(relation, layout)
 
-    def join(self, own: Row, bags: Sequence[Bag], tables: Tables) -> Bag:
+    def join(self, own: Row, bags: Sequence[Bag], tables: Tables, most: int = MOST_ROWS) -> Bag:
         """The relation's rows from its own row and its parts' bags."""
         first = self.unify(own)
         if first is None:
             return {}
         rows: Bag = {first: 1}
+        if len(bags) > 1:
+            most = max(most, GROWTH * sum(map(len, bags)))
         for meeting, bag in zip(self.meetings, bags, strict=True):
+            if len(rows) * len(bag) > most and _meets_in(rows, bag, meeting) > most:
+                raise too_many_rows(most)
             rows = _meet(rows, bag, meeting)
             if not rows:
                 return rows
         return self.finish.project(rows.items(), tables)
+
+
+def _meets_in(rows: Bag, bag: Bag, meeting: Meeting) -> int:
+    """How many rows would come of a meeting."""
+    if not meeting.positions:
+        return len(rows) * len(bag)
+    there = Counter(map(meeting.part_key, bag))
+    return sum(there[meeting.key(row)] for row in rows)
 
 
 def _meet(rows: Bag, bag: Bag, meeting: Meeting) -> Bag:

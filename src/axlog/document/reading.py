@@ -67,16 +67,21 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a document may be at most. Raise them by passing your own.
+    """What a document and a query over it may be at most. Raise them by passing your own.
 
     `depth` counts elements on a path, `size` bytes, `text` characters of a text, comment or
-    attribute value, `name` characters of a name.
+    attribute value, `name` characters of a name; `parts` the steps, connectives, comparisons,
+    constraints and outputs of a query, `branches` those side by side below one step, `rows` what a
+    join may come to where that is more than twenty times what is joined.
     """
 
     depth: int = 256
     size: int = 512 * 1024 * 1024
     text: int = 10_000_000
     name: int = 50_000
+    parts: int = 2_000
+    branches: int = 100
+    rows: int = 1_000_000
 
 
 DEFAULT_LIMITS = Limits()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from axlog.datalog.compile import Relation
-from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, add_all
+from axlog.datalog.joins import MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.language.pattern import (
     AnyNode,
@@ -56,8 +56,9 @@ class Gathered:
 class Interpreter:
     """Evaluates relations (of one view or of many) on subtrees of a tree."""
 
-    def __init__(self, relations: Iterable[Relation]) -> None:
+    def __init__(self, relations: Iterable[Relation], most_rows: int = MOST_ROWS) -> None:
         self.relations = list(dict.fromkeys(relations))
+        self.most_rows = most_rows
         self.plans = {relation: JoinPlan(relation) for relation in self.relations}
         self.descending = {
             edge.relation
@@ -232,7 +233,7 @@ class Interpreter:
             alternatives.append(found)
             bags.append(distinct(choice.columns, choice.alternatives, found))
         bodies = [self.rows(absence.body, (), below, here) for absence in relation.absences]
-        return self.plans[relation].join(own, bags, Tables(alternatives, bodies))
+        return self.plans[relation].join(own, bags, Tables(alternatives, bodies), self.most_rows)
 
     @staticmethod
     def part(axis: Axis, relation: Relation, below: Gathered, here: Bags) -> Bag:

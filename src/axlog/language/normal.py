@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import Place, QueryError
 from axlog.language.pattern import (
     Branch,
@@ -66,16 +67,16 @@ __all__ = [
 ]
 
 
-def check(pattern: Pattern, places: Places | None = None) -> None:
+def check(pattern: Pattern, places: Places | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
     """Refuse a pattern that means nothing, pointing into its text when `places` knows it."""
-    _Judgement(pattern, places or Places("")).judge()
+    _Judgement(pattern, places or Places("")).judge(limits)
 
 
 @lru_cache(maxsize=1024)
 def normalise(pattern: Pattern) -> Pattern:
     """The checked pattern with variables renamed apart and constraints where they belong."""
     judgement = _Judgement(pattern, Places(""))
-    judgement.judge()
+    judgement.judge(None)  # whoever made the pattern has looked at its size
     root = judgement.root
     if not any(scope.renames or scope.moved for scope in root.walk() if scope is not root):
         return pattern
@@ -96,8 +97,8 @@ class _Judgement:
         self.variable_homes: dict[str, list[Scope]] = {}
         self.output_variables = {out.of for out in pattern.outputs if out.kind is Kind.VARIABLE}
 
-    def judge(self) -> None:
-        check_shape(self.pattern, self.places)
+    def judge(self, limits: Limits | None) -> None:
+        check_shape(self.pattern, self.places, limits)
         self.root = scope_of(self.pattern.branches)
         self._declare_names(self.root)
         self._check_outputs()

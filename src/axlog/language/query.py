@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
 from axlog.language.template import Template
@@ -38,6 +39,7 @@ def parse_query(
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
     show: Sequence[str] = ("id",),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Query:
     """A query in the language it is written in; `show` is what rows of an XPath have.
 
@@ -52,11 +54,11 @@ def parse_query(
             expected="one of " + ", ".join(LANGUAGES),
         )
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces), text)
+        return Query(parse_pattern(text, namespaces, limits), text)
     if language == "xquery":
-        pattern, template = parse_xquery(text, namespaces)
+        pattern, template = parse_xquery(text, namespaces, limits)
         return Query(pattern, text, language, template)
-    return Query(parse_xpath(text, namespaces, show), text, language)
+    return Query(parse_xpath(text, namespaces, show, limits), text, language)
 
 
 def language_of(text: str) -> str:

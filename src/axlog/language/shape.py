@@ -2,14 +2,18 @@
 
 What the native text cannot write (an `or` of one alternative, an empty `not`), what no engine gives
 a meaning (an attribute tested by a variable, `collect` inside `or` or `not`) and what is nested so
-deeply that recursion over it would fail is refused here, so that nobody else needs to look.
+deeply that recursion over it would fail is refused here, so that nobody else needs to look. So is a
+query that is larger than its user allows (`Limits.parts`, `Limits.branches`): planning a join takes
+the square of its branches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from math import isfinite
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, UnsupportedError
 from axlog.language.moments import EARLIEST, LATEST
 from axlog.language.pattern import (
@@ -31,15 +35,17 @@ from axlog.language.pattern import (
 )
 from axlog.language.places import Places
 
-MOST_NESTING = 200
+MOST_NESTING = 100
 
 
-def check_shape(pattern: Pattern, places: Places) -> None:
+def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAULT_LIMITS) -> None:
     """What the text cannot write, or what no engine gives a meaning: without recursion."""
     if not pattern.branches:
         raise _malformed("a pattern has at least one branch")
     for constraint in pattern.where:
         _check_constraint(constraint)
+    if limits is not None:
+        _check_size(pattern, limits)
     collects = count()
     waiting: list[tuple[Branch, int, bool]] = [(b, 1, False) for b in reversed(pattern.branches)]
     while waiting:
@@ -62,6 +68,37 @@ def check_shape(pattern: Pattern, places: Places) -> None:
         is_enclosed = is_enclosed or not isinstance(branch, PatternNode)
         below = [(inner, depth + 1, is_enclosed) for inner in branches_of(branch)]
         waiting += reversed(below)
+
+
+def _check_size(pattern: Pattern, limits: Limits) -> None:
+    """Count the parts without recursion, and those that stand side by side."""
+    total = len(pattern.where) + len(pattern.outputs)
+    waiting: list[Sequence[Branch]] = [pattern.branches]
+    while waiting:
+        beside = waiting.pop()
+        total += len(beside)
+        if len(beside) > limits.branches:
+            raise _too_large(f"{len(beside):,} branches side by side", "branches", limits.branches)
+        for branch in beside:
+            if isinstance(branch, Or):
+                waiting += branch.alternatives
+            else:
+                waiting.append(list(branches_of(branch)))
+            if isinstance(branch, PatternNode):
+                total += len(branch.comparisons)
+            elif isinstance(branch, Not):
+                total += len(branch.where)
+        if total > limits.parts:
+            raise _too_large(f"more than {limits.parts:,} parts", "parts", limits.parts)
+
+
+def _too_large(what: str, name: str, most: int) -> QueryError:
+    return QueryError(
+        "AX213",
+        f"the query has {what}",
+        expected=f"at most {most:,}",
+        advice=f"split it into several views, or raise it with limits=Limits({name}=...)",
+    )
 
 
 def _check_branch(branch: Branch) -> None:

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from lark.exceptions import VisitError
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.language.grammar import Grammar, Wording
 from axlog.language.normal import check
 from axlog.language.pattern import Pattern
@@ -70,7 +71,9 @@ GRAMMAR = Grammar(
 )
 
 
-def parse_pattern(text: str, namespaces: Mapping[str, str] | None = None) -> Pattern:
+def parse_pattern(
+    text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Pattern:
     """The pattern that a native text writes, checked.
 
     >>> parse_pattern("match //a[b]#t return t.id")
@@ -83,15 +86,15 @@ def parse_pattern(text: str, namespaces: Mapping[str, str] | None = None) -> Pat
     >>> print(parse_pattern("match //a#t[b = 5] return t.id"))
     match //a#t[b = 5] return t.id
     """
-    return _parse(text, tuple(sorted((namespaces or {}).items())))
+    return _parse(text, tuple(sorted((namespaces or {}).items())), limits)
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> Pattern:
+def _parse(text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits) -> Pattern:
     builder = TreeBuilder(text, {**_NAMESPACES, **dict(namespaces)})
     try:
         pattern: Pattern = builder.transform(GRAMMAR.parse(text))
     except VisitError as wrapped:
         raise wrapped.orig_exc from None
-    check(pattern, builder.places())
+    check(pattern, builder.places(), limits)
     return pattern

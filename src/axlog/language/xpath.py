@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, UnsupportedError
 from axlog.language.normal import check
 from axlog.language.pattern import Axis, Kind, Output, Pattern, Wildcard
@@ -41,7 +42,10 @@ _SHOWN = {"id": Kind.ID, "val": Kind.VAL, "cont": Kind.CONT, "label": Kind.LABEL
 
 
 def parse_xpath(
-    text: str, namespaces: Mapping[str, str] | None = None, show: Sequence[str] = ("id",)
+    text: str,
+    namespaces: Mapping[str, str] | None = None,
+    show: Sequence[str] = ("id",),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Pattern:
     """The pattern of an XPath expression; `show` says what a row has of its node.
 
@@ -58,25 +62,30 @@ def parse_xpath(
     expected: `[1]` on following-sibling::* or preceding-sibling::*
     try: a condition that the node itself meets, such as [@id = ...]
     """
-    return _parse(text, tuple(sorted((namespaces or {}).items())), tuple(show))
+    return _parse(text, tuple(sorted((namespaces or {}).items())), tuple(show), limits)
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...], show: tuple[str, ...]) -> Pattern:
+def _parse(
+    text: str, namespaces: tuple[tuple[str, str], ...], show: tuple[str, ...], limits: Limits
+) -> Pattern:
     outputs = _outputs(show)
     pattern = plain(text, outputs, SELECTED)
     if pattern is None:
-        pattern = parse_any(text, namespaces, outputs)
+        pattern = parse_any(text, namespaces, outputs, limits)
     return pattern
 
 
 def parse_any(
-    text: str, namespaces: tuple[tuple[str, str], ...], outputs: tuple[Output, ...]
+    text: str,
+    namespaces: tuple[tuple[str, str], ...],
+    outputs: tuple[Output, ...],
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Pattern:
     """The pattern of any expression, by the parser proper."""
     expression = ExpressionParser(text, dict(namespaces)).whole()
     pattern = Selecting(text).pattern(expression, outputs)
-    check(pattern)
+    check(pattern, limits=limits)
     return pattern
 
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.language.normal import check
 from axlog.language.pattern import Axis, Branch, Comparison, Kind, Pattern, Variable, Wildcard
@@ -68,7 +69,7 @@ from axlog.language.xquery_syntax import QueryParser
 
 
 def parse_xquery(
-    text: str, namespaces: Mapping[str, str] | None = None
+    text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Pattern, Template | None]:
     """The pattern of an XQuery view, and the template that its constructor is.
 
@@ -81,14 +82,16 @@ def parse_xquery(
     >>> template.render({"id.val": ("7",), "title.cont": ("<title>A &amp; B</title>",)})
     '<b id="7"><title>A &amp; B</title></b>'
     """
-    return _parse(text, tuple(sorted((namespaces or {}).items())))
+    return _parse(text, tuple(sorted((namespaces or {}).items())), limits)
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Pattern, Template | None]:
+def _parse(
+    text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
+) -> tuple[Pattern, Template | None]:
     expression = QueryParser(text, dict(namespaces)).query()
     pattern, template = Querying(text).view(expression)
-    check(pattern)
+    check(pattern, limits=limits)
     return pattern, template
 
 

@@ -61,6 +61,11 @@ def names_needed(relation: Relation) -> frozenset[str]:
     return frozenset(found).union(*(names_needed(edge.relation) for edge in relation.edges))
 
 
+DEEPEST = 10
+"""Blocks inside each other from which functions of their own are written: Python nests twenty
+loops."""
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """A compiled matcher: the relations at a message's root, and those anywhere in the message."""
@@ -95,6 +100,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.functions: list[str] = []  # parts that stand too deep to be written where they belong
         self.depth = 0
         self.numbers = 0
         self.constants: dict[str, object] = {
@@ -152,7 +158,7 @@ class _Writer:
             for name, relation in zip(names, (*here, *everywhere), strict=True)
         ]
         self.line(f"return {_tuple(shown)}")
-        return "\n".join(self.lines) + "\n"
+        return "\n".join([*self.functions, *self.lines]) + "\n"
 
     # Relations ------------------------------------------------------------------------------------
 
@@ -180,6 +186,9 @@ class _Writer:
 
     def _sum(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
         """Add the rows of a relation over all nodes that an axis reaches from an element."""
+        if self.depth > DEEPEST:
+            self._sum_apart(axis, relation, at, bag)
+            return
         node = relation.node
         assert node is not None
         if axis is Axis.ATTRIBUTE:
@@ -193,6 +202,18 @@ class _Writer:
             self._sum_elements(axis, relation, node, at, bag)
         if not isinstance(test, Name | Wildcard) and axis is not Axis.SELF:
             self._sum_texts(axis, relation, node, at, bag)
+
+    def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
+        """The same in a function of its own."""
+        name = self.fresh("sum")
+        outer = self.lines, self.depth
+        self.lines, self.depth = [], 0
+        self.open(f"def {name}(e, t, m, found):")
+        self._sum(axis, relation, "e", "found")
+        self.line("return found")
+        self.functions += self.lines
+        self.lines, self.depth = outer
+        self.line(f"{bag} = {name}({at}, t, m, {bag})")
 
     def _sum_elements(
         self, axis: Axis, relation: Relation, node: PatternNode, at: str, bag: str
@@ -273,18 +294,19 @@ class _Writer:
 
     def _compare(self, relation: Relation, at: str, kind: str) -> int:
         node = relation.node
-        levels = 0
+        text = at if kind != _ELEMENT else f"value({at})"
+        conditions = []
         for one in node.comparisons if node is not None else ():
             if isinstance(one.operand, Variable):
                 continue
-            text = at if kind != _ELEMENT else f"value({at})"
             if one.operator == "=" and isinstance(one.operand, str):
-                self.open(f"if {text} == {one.operand!r}:")
+                conditions.append(f"{text} == {one.operand!r}")
             else:
                 check = self.constant("compare", comparison(one.operator, one.operand))
-                self.open(f"if {check}({text}):")
-            levels += 1
-        return levels
+                conditions.append(f"{check}({text})")
+        if conditions:
+            self.open(f"if {' and '.join(conditions)}:")
+        return bool(conditions)
 
     def _own(self, source: str, at: str, kind: str, label: str) -> str:
         if source == "time":
@@ -295,7 +317,7 @@ class _Writer:
 
     def _is_simple(self, relation: Relation) -> bool:
         """At most one part has columns, and none of them meets another: no join is needed."""
-        if relation.choices or relation.absences:
+        if relation.choices or relation.absences or len(relation.edges) > DEEPEST:
             return False
         own = [column for column, _ in relation.own]
         carrying = [e for e in relation.edges if e.relation.columns]
@@ -351,18 +373,17 @@ class _Writer:
         layout = [column for column, _ in relation.own]
         layout += carrying.relation.columns if carrying is not None else ()
         values = dict(zip(layout, [*own, *parts], strict=True))
-        levels = 0
-        for test in relation.tests:
-            check = self.constant("test", make_check(test, layout))
-            self.open(f"if {check}(({', '.join(values[c] for c in layout)},)):")
-            levels += 1
+        checks = [self.constant("test", make_check(test, layout)) for test in relation.tests]
+        if checks:
+            row = ", ".join(values[c] for c in layout)
+            self.open(f"if {' and '.join(f'{check}(({row},))' for check in checks)}:")
         if relation.columns:
             key = self.fresh("k")
             self.line(f"{key} = ({', '.join(values[c] for c in relation.columns)},)")
             self.line(f"{bag}[{key}] = {bag}.get({key}, 0) + {count}")
         else:
             self.line(f"{bag} += {count}")
-        self.close(levels)
+        self.close(len(checks[:1]))
 
     def _edge(self, edge: Edge, at: str, kind: str, bag: str, label: str) -> None:
         """What an edge reaches from a node; texts have nothing below them, attributes a text."""

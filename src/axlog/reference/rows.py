@@ -25,6 +25,7 @@ from typing import TypeAlias
 from axlog.document.ids import Id
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.writing import serialise
+from axlog.errors import QueryError
 from axlog.language.normal import bound_names, bound_variables, normalise, variables_of
 from axlog.language.pattern import (
     Axis,
@@ -76,8 +77,10 @@ class Valuation:
     joined: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def rows(tree: Tree, pattern: Pattern) -> dict[Key, Answer]:
+def rows(tree: Tree, pattern: Pattern, most: int | None = None) -> dict[Key, Answer]:
     """Every row by its key: the outputs with each `val` and `cont` replaced by its node's id.
+
+    With `most`, the pattern's nodes are put at nodes of the document so many times at most.
 
     A Boolean pattern has the row () or none. What `collect` gathers is a tuple; in the key stands
     the id of the node that it was gathered at, so that its changes are updates of one row. Where
@@ -85,7 +88,7 @@ def rows(tree: Tree, pattern: Pattern) -> dict[Key, Answer]:
     gather different nodes at one place.
     """
     found: dict[Key, Answer] = {}
-    for valuation in valuations(tree, pattern):
+    for valuation in valuations(tree, pattern, most=most):
         key, values = row_of(tree, pattern, valuation)
         count = found[key].count if key in found else 0
         found[key] = Answer(values, count + 1)
@@ -128,14 +131,17 @@ def _of_node(tree: Tree, kind: Kind, node: int) -> tuple[Value, Value]:
 
 
 def valuations(
-    tree: Tree, pattern: Pattern, given: Mapping[str, str] | None = None
+    tree: Tree,
+    pattern: Pattern,
+    given: Mapping[str, str] | None = None,
+    most: int | None = None,
 ) -> Iterator[Valuation]:
     """Every valuation, each once; where ors can be passed in several ways, one of them.
 
     With `given`, only those that bind variables to these values, found without making the others.
     """
     normal = normalise(pattern)
-    matching = _Matching(tree)
+    matching = _Matching(tree, most)
     plain = set(_plain(normal.branches))
     variables = sorted(bound_variables(normal.branches))
     names = sorted(bound_names(normal.branches) & _used_names(normal))
@@ -227,8 +233,10 @@ class _Match:
 class _Matching:
     """The definition over one tree. `number` is always the preorder number of the first node."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, most: int | None = None) -> None:
         self._tree = tree
+        self._most = most
+        self._tried = 0
         self._known: dict[tuple[int, Axis, Test], list[int]] = {}
 
     def _candidates(self, at: int, axis: Axis, test: Test) -> list[int]:
@@ -287,6 +295,13 @@ class _Matching:
 
     def _place(self, node: PatternNode, number: int, at: int, match: _Match) -> _Match | None:
         """The match with this pattern node at this document node, or None if its values differ."""
+        self._tried += 1
+        if self._most is not None and self._tried > self._most:
+            raise QueryError(
+                "AX216",
+                f"the query was tried in {self._most:,} ways, and is not done",
+                advice="write it without sibling or reverse axes, or with fewer branches",
+            )
         names = match.names if node.name is None else {**match.names, node.name: at}
         here = replace(match, nodes={**match.nodes, number: at}, names=names)
         placed: _Match | None = here

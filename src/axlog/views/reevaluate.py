@@ -1,5 +1,9 @@
 """The first maintainer and the baseline: the reference before and after, the difference as
 changes.
+
+The reference tries every way to place a pattern, which may be exponential in the pattern: beyond
+`WORK` times the size of the document it is refused. A view that gets there by an update answers no
+more, and holds up nobody else.
 """
 
 from __future__ import annotations
@@ -9,9 +13,14 @@ from collections.abc import Iterable
 from axlog import reference
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
+from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
 from axlog.views.change import Change, Row
 from axlog.views.maintainer import Maintainer
+
+WORK = 50
+LEAST = 50_000
+"""Ways to place a node of the pattern that are tried for each node of the document; at least."""
 
 
 class Reevaluate(Maintainer):
@@ -21,14 +30,28 @@ class Reevaluate(Maintainer):
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         super().__init__(tree, pattern)
-        self._answers = reference.rows(tree, pattern)
+        self._parts = sum(1 for _ in pattern.nodes())
+        self._refused: QueryError | None = None
+        self._answers = self._evaluated()
+
+    def _evaluated(self) -> dict[reference.Key, reference.Answer]:
+        most = max(LEAST, WORK * self._parts * len(self.tree))
+        return reference.rows(self.tree, self.pattern, most)
 
     def rows(self) -> Iterable[Row]:
+        if self._refused is not None:
+            raise self._refused
         columns = self.pattern.columns
         return [Row(columns, answer.values, answer.count) for answer in self._answers.values()]
 
     def after(self, delta: Delta) -> list[Change]:
-        old, self._answers = self._answers, reference.rows(self.tree, self.pattern)
+        if self._refused is not None:
+            return []
+        try:
+            old, self._answers = self._answers, self._evaluated()
+        except QueryError as error:
+            self._refused = error
+            return []
         columns = self.pattern.columns
         changes = [
             Change("delete", Row(columns, answer.values, answer.count))

@@ -88,7 +88,7 @@ class Document:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.engine = CountingEngine(tree, shelf=shelf)
+        self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows)
         self.algebra = AlgebraicEngine(tree)
         self._values = ValueIndex(tree)
         self._lock = RLock()
@@ -153,7 +153,7 @@ class Document:
     def _parse(self, query: str | Query, language: str | None = None) -> Query:
         if isinstance(query, Query):
             return query
-        return parse_query(query, self.namespaces, language)
+        return parse_query(query, self.namespaces, language, limits=self.limits)
 
     def _new_name(self) -> str:
         number = len(self.views) + 1

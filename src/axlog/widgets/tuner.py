@@ -20,6 +20,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import Any
 
+from axlog.analysis.effort import bounded
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Row
 from axlog.document.tree import Tree
@@ -333,7 +334,8 @@ def _work_out(snapshot: _Snapshot) -> _Found:
             reason = f"the engine keeps more than {MOST_FACTS} rows"
         if reason is None:
             try:
-                found = wanted_of_streams(snapshot.facts, view.root, view.rows)
+                with bounded(snapshot.facts.size):
+                    found = wanted_of_streams(snapshot.facts, view.root, view.rows)
             except UndecidedError as error:
                 reason = error.message
         if found is None:

@@ -9,6 +9,10 @@ change; never the document's or the view's size. Loading is one pass.
 
 A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
 its string value and something below it changed: then its rows cannot be had from deltas.
+
+A program whose joins explode when it comes (`Limits.rows`) is refused alone; the others are kept.
+Where one explodes in an update, what is kept is half moved: the engine answers no more, and lets no
+further update begin.
 """
 
 from __future__ import annotations
@@ -16,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from axlog.datalog.compile import Program, Relation, share
-from axlog.datalog.joins import Bag, add_all
+from axlog.datalog.joins import MOST_ROWS, Bag, add_all
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.errors import QueryError
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
 from axlog.views.counting.sites import AllSeeds, Site, State
 from axlog.views.counting.stored import Shelf
@@ -33,13 +38,23 @@ Load = Callable[[Bag], None]
 class CountingEngine:
     """Keeps the root relations of any number of programs over one tree."""
 
-    def __init__(self, tree: Tree, block: int = BLOCK, shelf: Shelf | None = None) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        block: int = BLOCK,
+        shelf: Shelf | None = None,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
         self.tree = tree
+        self._most_rows = most_rows
+        self._refused: dict[Relation, QueryError] = {}
+        self._broken: QueryError | None = None
         self._most = block  # nodes of a block; the answers do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
         self.shelf = shelf  # where rows are kept; None: in memory
-        self._seeds = AllSeeds() if shelf is None else AllSeeds(shelf.new_index)
+        new_index = dict if shelf is None else shelf.new_index
+        self._seeds = AllSeeds(new_index, most_rows)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
         self._first_rows: dict[Relation, Bag] = {}
@@ -100,6 +115,8 @@ class CountingEngine:
     def drop(self, root: Relation) -> None:
         """Let a program go, and what was kept for it alone."""
         self.build()
+        if self._refused.pop(root, None) is not None:
+            return
         self._programs[root] -= 1
         if self._programs[root]:
             return
@@ -121,20 +138,45 @@ class CountingEngine:
                     self._version += 1
                     self.left.update(s.relation for s in site.states if not s.is_dead)
 
-    def build(self) -> None:
-        """Evaluate everything in one pass and set the sites up, if a program waits for it."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
+    def build(self, root: Relation | None = None) -> None:
+        """Evaluate everything in one pass and set the sites up, if a program waits for it.
+
+        Whoever goes on to ask for the rows of a root names it: it may have been refused.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            try:
+                self._evaluate_all()
+            except QueryError:
+                waiting = self._refuse(waiting)
+                self._evaluate_all()
+            for each, load in waiting:
+                load(self._first_rows[each])
+            self._first_rows = {}
+        if root is not None and root in self._refused:
+            raise self._refused[root]
+
+    def _evaluate_all(self) -> None:
         relations = [relation for root in self._programs for relation in root.walk()]
         visited = self._interpreter.visited
-        self._interpreter = Interpreter(relations)
+        self._interpreter = Interpreter(relations, self._most_rows)
         self._interpreter.visited = visited
         self._sites = {}
         self._evaluate(DOCUMENT_NODE)
-        for root, load in waiting:
-            load(self._first_rows[root])
-        self._first_rows = {}
+
+    def _refuse(self, waiting: list[tuple[Relation, Load]]) -> list[tuple[Relation, Load]]:
+        """Let the programs go that explode on their own; those that are left."""
+        programs = self._programs
+        for root, _ in waiting:
+            self._programs = {root: 1}
+            try:
+                self._evaluate_all()
+            except QueryError as error:
+                self._refused[root] = error
+        self._programs = {r: n for r, n in programs.items() if r not in self._refused}
+        return [(root, load) for root, load in waiting if root not in self._refused]
 
     @property
     def version(self) -> int:
@@ -177,6 +219,13 @@ class CountingEngine:
 
     def propagate(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
         """Carry deltas from sites to the document node, the deepest first."""
+        try:
+            return self._propagated(rising)
+        except QueryError as error:
+            self._broken = error  # the update is applied, and others have views to move
+            return {}
+
+    def _propagated(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
         parent = self.tree._parent
         descending = self._interpreter.descending
         while rising:

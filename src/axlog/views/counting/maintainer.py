@@ -66,7 +66,7 @@ class Counting(Maintainer):
 
     def bindings(self) -> list[Binding]:
         """The rows as the engine has them."""
-        self.engine.build()
+        self.engine.build(self.root)
         return [binding for binding, _ in self._counts.items()]
 
     @staticmethod
@@ -74,7 +74,7 @@ class Counting(Maintainer):
         return compile_pattern(pattern).refusal
 
     def rows(self) -> Iterable[Row]:
-        self.engine.build()
+        self.engine.build(self.root)
         columns = self.pattern.columns
         return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
 
@@ -119,7 +119,7 @@ class Counting(Maintainer):
 
     def counts(self) -> Bag:
         """The bindings of the present rows, with their counts."""
-        self.engine.build()
+        self.engine.build(self.root)
         return dict(self._counts.items())
 
     def has(self, binding: Binding) -> bool:
@@ -128,7 +128,7 @@ class Counting(Maintainer):
 
     @property
     def has_rows(self) -> bool:
-        self.engine.build()
+        self.engine.build(self.root)
         return next(iter(self._counts.items()), None) is not None
 
     def _enter(self, binding: Binding) -> None:

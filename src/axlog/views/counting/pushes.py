@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
-from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check
+from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check, too_many_rows
 from axlog.language.pattern import TimeConstraint
 from axlog.matching.generate import Sink
 from axlog.views.counting.tables import Positions, Table
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 Push: TypeAlias = Callable[[Bag, Row, list[Table]], Bag]
 MOST_PARTS = 15
-"""Parts with columns that a sink joins at most: each is a loop, and Python nests twenty."""
+"""Parts that are joined by generated code at most: each is a loop, and Python nests twenty."""
+MOST_PRODUCTS = 1
+"""Parts that share nothing with the others, at most where nobody counts what comes of it."""
 
 
 def join_order(
@@ -55,11 +57,14 @@ def keys_used(relation: Relation, seeds: list[tuple[Column, ...]]) -> list[list[
     return used
 
 
-def generate_push(relation: Relation, number: int) -> tuple[Push, str] | None:
-    """The push of one edge, with its source; None where connectives need the general rule."""
-    if relation.choices or relation.absences:
-        return None
+def generate_push(relation: Relation, number: int, most_rows: int) -> tuple[Push, str] | None:
+    """The push of one edge, with its source; None where connectives need the general rule.
+
+    Parts that share nothing multiply: there the rows are counted.
+    """
     plan = JoinPlan(relation)
+    if relation.choices or relation.absences or len(plan.parts) > MOST_PARTS:
+        return None
     where: dict[Column, str] = {c: f"row[{i}]" for i, c in enumerate(plan.parts[number])}
     constants: dict[str, object] = {}
     lines = [
@@ -73,6 +78,10 @@ def generate_push(relation: Relation, number: int) -> tuple[Push, str] | None:
     steps = join_order(plan.parts, layout, number)
     for at, (part, meeting) in enumerate(steps):
         lines.append(f"    index{at} = tables[{part}].index({meeting.positions!r})")
+    is_counted = _products(plan.parts, steps) > MOST_PRODUCTS
+    if is_counted:
+        lines.append("    met = 0")
+        constants |= {"MOST": most_rows, "too_many_rows": too_many_rows}
     lines.append("    for row, count in delta.items():")
     depth = 2
     if conditions:
@@ -90,6 +99,9 @@ def generate_push(relation: Relation, number: int) -> tuple[Push, str] | None:
         for i, column in enumerate(plan.parts[part]):
             where.setdefault(column, f"row{at}[{i}]")
         counts.append(f"count{at}")
+    if is_counted:
+        lines.append("    " * depth + "met += 1")
+        lines.append("    " * depth + "if met > MOST: raise too_many_rows(MOST)")
     tests = [_condition(test, where, constants) for test in relation.tests]
     if tests:
         lines.append("    " * depth + f"if {' and '.join(tests)}:")
@@ -105,10 +117,22 @@ def generate_push(relation: Relation, number: int) -> tuple[Push, str] | None:
 
 
 def can_push(relation: Relation) -> bool:
-    """Whether pushes can be generated for a relation: no connectives, and not too many parts."""
+    """Whether sinks can be generated for a relation: no connectives, and not too many parts."""
     if relation.choices or relation.absences:
         return False
-    return sum(bool(edge.relation.columns) for edge in relation.edges) <= MOST_PARTS
+    if sum(bool(edge.relation.columns) for edge in relation.edges) > MOST_PARTS:
+        return False
+    plan = JoinPlan(relation)
+    orders = (
+        join_order(plan.parts, list(dict.fromkeys([*columns, *plan.own])), number)
+        for number, columns in enumerate(plan.parts)
+    )
+    return all(_products(plan.parts, steps) <= MOST_PRODUCTS for steps in orders)
+
+
+def _products(parts: list[tuple[Column, ...]], steps: list[tuple[int, Meeting]]) -> int:
+    """How many parts are joined by nothing: each multiplies the rows."""
+    return sum(bool(parts[part]) and not meeting.positions for part, meeting in steps)
 
 
 def generate_sink(state: State, number: int, then: Sink) -> tuple[Sink, str]:

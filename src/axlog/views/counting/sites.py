@@ -18,7 +18,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from axlog.datalog.compile import Column, Relation
-from axlog.datalog.joins import Bag, Finish, JoinPlan, Meeting, Row, Tables, add, add_all
+from axlog.datalog.joins import (
+    MOST_ROWS,
+    Bag,
+    Finish,
+    JoinPlan,
+    Meeting,
+    Row,
+    Tables,
+    add,
+    add_all,
+    too_many_rows,
+)
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
 from axlog.views.counting.tables import NewIndex, Table
@@ -40,7 +51,7 @@ class Seed:
         self.steps = join_order(plan.parts, layout, without)
         self.finish = Finish(relation, layout)
 
-    def join(self, row: Row, own: Row, tables: list[Table]) -> Iterator[tuple[Row, int]]:
+    def join(self, row: Row, own: Row, tables: list[Table], most: int) -> Iterator[tuple[Row, int]]:
         """The joined rows that one seed row gives, with their counts."""
         meeting = self.own
         if meeting.key(row) != meeting.part_key(own):
@@ -48,20 +59,23 @@ class Seed:
         found = [(row + meeting.added(own), 1)]
         for number, meeting in self.steps:
             table, key, added = tables[number], meeting.key, meeting.added
-            found = [
-                (left + added(right), count * more)
-                for left, count in found
-                for right, more in table.matching(meeting.positions, key(left))
-            ]
+            joined: list[tuple[Row, int]] = []
+            for left, count in found:
+                there = table.matching(meeting.positions, key(left))
+                joined += [(left + added(right), count * more) for right, more in there]
+                if len(joined) > most:
+                    raise too_many_rows(most)
+            found = joined
         yield from found
 
 
 class Seeds:
     """Every way a relation's join can start; made once per relation."""
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: Relation, most_rows: int) -> None:
         plan = JoinPlan(relation)
         self.plan = plan
+        self.most_rows = most_rows
         self.parts = [Seed(relation, columns, n) for n, columns in enumerate(plan.parts)]
         checks = plan.finish.absences
         keys = [tuple(check.columns[i] for i in check.positions) for check in checks]
@@ -71,18 +85,21 @@ class Seeds:
             len(relation.edges) == 1 and not relation.choices and not relation.absences
         )
         self.is_correlated = any(choice.is_correlated for choice in relation.choices)
-        self.pushes = [generate_push(relation, number) for number in range(len(relation.edges))]
+        self.pushes = [
+            generate_push(relation, number, most_rows) for number in range(len(relation.edges))
+        ]
 
 
 class AllSeeds(dict[Relation, Seeds]):
     """The seeds of every relation in use, and where what states keep of it goes."""
 
-    def __init__(self, new_index: NewIndex = dict) -> None:
+    def __init__(self, new_index: NewIndex = dict, most_rows: int = MOST_ROWS) -> None:
         super().__init__()
         self.new_index = new_index
+        self.most_rows = most_rows
 
     def __missing__(self, relation: Relation) -> Seeds:
-        made = self[relation] = Seeds(relation)
+        made = self[relation] = Seeds(relation, self.most_rows)
         return made
 
     def keep_only(self, used: set[Relation]) -> None:
@@ -154,7 +171,8 @@ class State:
             [[table.rows() for table in tables] for tables in self.choice_rows],
             [table.rows() for table in self.body_rows],
         )
-        return self.seeds.plan.join(self.own, [table.rows() for table in self.tables], lookups)
+        bags = [table.rows() for table in self.tables]
+        return self.seeds.plan.join(self.own, bags, lookups, self.seeds.most_rows)
 
     def update(self, below: Gathered, here: Bags) -> Bag:
         """ΔR from the deltas that have risen; what is kept moves along."""
@@ -221,7 +239,7 @@ class State:
         result: Bag = {}
         finish = seed.finish
         for row, count in delta.items():
-            for joined, more in seed.join(row, self.own, self.tables):
+            for joined, more in seed.join(row, self.own, self.tables, self.seeds.most_rows):
                 if finish.is_plain or self._holds(finish, joined):
                     add(result, finish.output(joined), count * more)
         return result
@@ -268,7 +286,7 @@ class State:
             new = [row for row, _ in table.matching(check.positions, key)]
             if check.is_exact and not check.checks and bool(old) == bool(new):
                 continue
-            for joined, count in seed.join(key, self.own, self.tables):
+            for joined, count in seed.join(key, self.own, self.tables, self.seeds.most_rows):
                 was, now = check.blocks(joined, old), check.blocks(joined, new)
                 if was != now and self._holds(seed.finish, joined, but=number):
                     add(result, seed.finish.output(joined), -count if now else count)
