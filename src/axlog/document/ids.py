@@ -114,6 +114,11 @@ def _ends(key: bytes) -> list[int]:
     return ends
 
 
+_INTEGER = r"-?[0-9]{1,300}"
+_COMPONENT = rf"@?{_INTEGER}(?:\^{_INTEGER})*"
+_WRITTEN = re.compile(rf"(?:{_COMPONENT}(?:\.{_COMPONENT})*)?")
+
+
 @total_ordering
 class Id:
     """A node's identifier: its key (bytes in document order) and the labels on its path.
@@ -132,9 +137,11 @@ class Id:
     @classmethod
     def parse(cls, text: str) -> Id:
         """An id from its text, as `str` gives it: `1.2^0.@1`."""
-        if not re.fullmatch(r"(@?-?\d+(\^-?\d+)*(\.@?-?\d+(\^-?\d+)*)*)?", text):
+        if _WRITTEN.fullmatch(text) is None:
             raise UpdateError(
-                "AX301", f"{text!r} is not an identifier", expected="components such as 1.2.7"
+                "AX301",
+                f"{text[:100]!r} is not an identifier",
+                expected="components such as 1.2.7",
             )
         parts = text.split(".") if text else []
         return cls(

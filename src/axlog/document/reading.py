@@ -323,6 +323,49 @@ def refuse_entities(content: bytes, name: str | None = None) -> None:
         return  # lxml says what is wrong, with its place
 
 
+def refuse_external(dtd: str) -> None:
+    """Raise if a DTD declares anything outside itself, before the parser that would read it runs.
+
+    Parameter entities of its own may be used; how far they grow, the scanner bounds itself.
+    """
+    outer = expat.ParserCreate("utf-8")
+    outer.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)
+    subset: list[Any] = []
+
+    def declared(name: str, is_parameter: int, value: str | None, *_: Any) -> None:
+        if value is None:
+            raise HostileError(
+                "AX111",
+                f"the DTD declares the external entity {name[:50]!r}",
+                advice="write what it holds into the DTD; axlog never reads it",
+            )
+
+    def asked(context: str, *_: Any) -> int:
+        if subset:
+            raise HostileError("AX111", "the DTD asks for something outside")
+        subset.append(outer.ExternalEntityParserCreate(context, "utf-8"))
+        subset[0].Parse(dtd.encode(), True)
+        return 1
+
+    outer.EntityDeclHandler = declared
+    outer.ExternalEntityRefHandler = asked
+    try:
+        outer.Parse(b'<!DOCTYPE a SYSTEM "a"><a/>', True)
+    except expat.ExpatError as error:
+        if subset and "amplification" in str(error):
+            raise HostileError("AX111", "what the DTD declares grows without end") from None
+        return  # lxml says what is wrong
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a text has whole characters only."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class _PrologEnded(Exception):
     """The scan has reached the root element."""
 

@@ -14,6 +14,8 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from axlog.document.tree import NONE, Call, NodeKind, Tree
 from axlog.errors import StoreError
 
@@ -66,7 +68,9 @@ def load_tree(parts: Mapping[str, bytes]) -> Tree:
         tree._bytes = parts["tree_bytes"]
         _fill(tree, said)
         _check(tree, said["nodes"])
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (
+        AttributeError, KeyError, IndexError, OverflowError, RecursionError, TypeError, ValueError
+    ) as error:  # fmt: skip
         raise StoreError("AX871", f"the saved document does not fit together: {error}") from None
     return tree
 
@@ -104,11 +108,31 @@ def _check(tree: Tree, nodes: int) -> None:
     known = set(map(int, NodeKind))
     if not set(tree._kind) <= known:
         raise ValueError("a node is of no kind")
+    _check_texts(tree)
     living = _living(tree)
     _free_others(tree, living)
     tree._partitions = {}
     for node in living[1:]:
         tree._enter(node)
+
+
+def _check_texts(tree: Tree) -> None:
+    """Refuse spans that are no texts, and labels that are no names."""
+    tree._bytes.decode()
+    starts = np.asarray(tree._spans)
+    data = np.frombuffer(tree._bytes, dtype=np.uint8)
+    if len(starts) == 0 or starts[0] < 0 or starts[-1] > len(data) or (np.diff(starts) < 0).any():
+        raise ValueError("a text lies outside the document")
+    inside = starts[starts < len(data)]
+    if ((data[inside] & 0xC0) == 0x80).any():
+        raise ValueError("a text begins inside a character")
+    labels, kinds = np.asarray(tree._label), np.asarray(tree._kind)
+    named = np.isin(kinds, (int(NodeKind.ELEMENT), int(NodeKind.ATTRIBUTE)))
+    if (labels < NONE).any() or (labels[named] >= len(tree.names)).any():
+        raise ValueError("a node has a name that is not there")
+    spans = np.isin(kinds, (int(NodeKind.TEXT), int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)))
+    if (labels[spans] >= len(starts) - 1).any():
+        raise ValueError("a node has a text that is not there")
 
 
 def _free_others(tree: Tree, living: list[int]) -> None:

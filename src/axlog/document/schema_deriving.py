@@ -6,16 +6,18 @@ children, some numbers, values. What fits loses nothing but order, and is said t
 
 A DTD does not say which element is the root: the caller does. Of an XML Schema the global elements
 may be roots; an element that has different types in different places may have any of them anywhere.
+Neither may ask for what lies outside (a schema in a file: beside it), and both have a size.
 Reading XML Schemas takes the package xmlschema (the extra `types`). Neither says which calls
 elements hold and what services bring: `parse_schema(text, base=schema)` adds that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from lxml import etree
 
@@ -29,8 +31,13 @@ from axlog.document.content_models import (
     sequence,
     together,
 )
+from axlog.document.reading import is_encodable, refuse_external
 from axlog.document.schema import LEAF, Schema, UnorderedDTD
 from axlog.errors import SchemaError, SetupError
+
+MOST_CHARACTERS = 1_000_000
+MOST_ELEMENTS = 2_000
+"""What a type may have: the rules of elements are checked against each other."""
 
 _OCCURS: dict[str, tuple[int, int | None]] = {
     "once": (1, 1), "opt": (0, 1), "mult": (0, None), "plus": (1, None),
@@ -68,10 +75,33 @@ def from_dtd(dtd: etree.DTD | str, root: str) -> Schema:
 
 
 def _parsed(text: str) -> etree.DTD:
+    """The DTD of a text, once another parser has seen that it asks for nothing outside."""
+    _check_size(text)
+    refuse_external(text)
     try:
         return etree.DTD(StringIO(text))
     except etree.DTDParseError as error:
         raise SchemaError("AX703", f"the DTD does not parse: {error}") from None
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise SchemaError(
+            "AX703",
+            f"the type has {len(text):,} characters",
+            expected=f"at most {MOST_CHARACTERS:,}",
+        )
+    if not is_encodable(text):
+        raise SchemaError("AX703", "the type holds half a character")
+
+
+def _check_number(declared: Sized) -> None:
+    if len(declared) > MOST_ELEMENTS:
+        raise SchemaError(
+            "AX703",
+            f"the type declares {len(declared):,} elements",
+            expected=f"at most {MOST_ELEMENTS:,}",
+        )
 
 
 class _FromDTD:
@@ -83,6 +113,7 @@ class _FromDTD:
                 # what it is called in content models lxml does not tell
                 raise SchemaError("AX703", f"the DTD has the prefixed name {_prefixed(element)}")
             self.declared[element.name] = element
+        _check_number(self.declared)
 
     def schema(self, root: str) -> Schema:
         if root not in self.declared:
@@ -181,9 +212,14 @@ def _loaded(xmlschema: Any, source: Any) -> Any:
     try:
         # nothing is fetched: what is imported must lie beside the schema
         is_text = isinstance(source, str) and source.lstrip().startswith("<")
+        if is_text:
+            _check_size(source)
         allowed = "none" if is_text else "sandbox"
-        return xmlschema.XMLSchema(source, allow=allowed, defuse="always")
-    except (xmlschema.XMLSchemaException, xmlschema.XMLResourceError, OSError) as error:
+        with catch_warnings():
+            # An import that was not read would leave out what the schema says.
+            simplefilter("error")
+            return xmlschema.XMLSchema(source, allow=allowed, defuse="always")
+    except (Warning, xmlschema.XMLSchemaException, xmlschema.XMLResourceError, OSError) as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SchemaError("AX703", f"the XML Schema cannot be read: {said}") from None
 
@@ -195,6 +231,7 @@ class _FromXSD:
         self.types: dict[str, list[Any]] = {}
 
     def schema(self, roots: Iterable[str] | None) -> Schema:
+        _check_number(self.source.elements)
         globals_ = {e.name: e for e in self.source.elements.values() if not e.abstract}
         chosen = tuple(globals_) if roots is None else tuple(roots)
         for root in chosen:

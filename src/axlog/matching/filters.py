@@ -77,8 +77,12 @@ class Written:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Written:
         spaces = tuple(sorted(fields.get("namespaces", {}).items()))
-        text, language = str(fields["text"]), str(fields["language"])
-        return cls(text, language, spaces, known_values(fields.get("known")))
+        text, language, known = fields["text"], fields["language"], fields.get("known")
+        strings = [text, language, *(each for pair in spaces for each in pair)]
+        strings += [each for values in (known or {}).values() for each in values]
+        if not all(isinstance(each, str) for each in strings):
+            raise TypeError("texts, languages, namespaces and known values are strings")
+        return cls(text, language, spaces, known_values(known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,8 +419,12 @@ class Filter:
             if given["axlog-filter"] != VERSION:
                 raise ValueError(f"version {given['axlog-filter']}")
             made = cls(int(given["automaton_from"]), int(given["most_states"]))
-            patterns = [(list(each["keys"]), Written.from_json(each)) for each in given["patterns"]]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            patterns = [
+                (_keys(each["keys"]), Written.from_json(each)) for each in given["patterns"]
+            ]
+        except (
+            AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError
+        ) as error:  # fmt: skip
             raise StreamError(
                 "AX411",
                 f"this is not a filter: {type(error).__name__} {error}",
@@ -429,6 +437,12 @@ class Filter:
                     key, written.text, namespaces=spaces, language=written.language, known=known
                 )
         return made
+
+
+def _keys(given: Any) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
+        raise TypeError("keys are a list of strings")
+    return given
 
 
 class _Checking:

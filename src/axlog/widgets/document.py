@@ -142,6 +142,8 @@ class Document:
     def forget(self, name: str) -> None:
         """Stop keeping a view."""
         self._refuse_if_sealed()
+        if name not in self.views:
+            raise QueryError("AX203", f"there is no view {name!r}")
         with self._lock:
             self.settle()  # the other views are set up anew from the document
             self.views.pop(name).maintainer.close()

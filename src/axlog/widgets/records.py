@@ -47,9 +47,60 @@ def decode(data: bytes, number: int) -> Record:
         record = json.loads(data.decode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise StoreError("AX871", f"record {number} cannot be read: {error}") from None
+    except RecursionError:
+        raise StoreError("AX871", f"record {number} is nested without end") from None
     if not isinstance(record, dict):
         raise StoreError("AX871", f"record {number} is not an object")
     return record
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
+    "update": (str,), "variables": (dict, type(None)), "advance": (int,),
+    "watch": (str,), "query": (str,), "language": (str, type(None)),
+    "maintainer": (str, type(None)), "forget": (str,), "publisher": (str,), "view": (str,),
+    "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
+    "source": (str,), "options": (dict,), "limits": (dict,),
+}  # fmt: skip
+_NEEDS = {
+    "open": (), "watch": ("query",), "publisher": ("view",), "published": ("record",),
+}  # fmt: skip
+
+
+def check_form(record: Any, number: int) -> None:
+    """Refuse a record that no axlog wrote, though its checksum is right."""
+    if not isinstance(record, dict):
+        raise _no_record(number, "a part of it is not an object")
+    for key, value in record.items():
+        kinds = _KINDS.get(key)
+        if kinds is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise _no_record(number, f"its {key!r} is a {type(value).__name__}")
+    for key, needed in _NEEDS.items():
+        for other in needed if key in record else ():
+            if other not in record:
+                raise _no_record(number, f"it has {key!r} without {other!r}")
+    for one in record.get("batch", ()):
+        check_form(one, number)
+    if "open" in record:
+        _check_settings(record["open"], number)
+
+
+def _check_settings(said: Record, number: int) -> None:
+    check_form(said, number)
+    if not {"source", "options", "limits"} <= said.keys():
+        raise _no_record(number, "it does not say how the widget was made")
+    limits, known = said["limits"], Limits.__dataclass_fields__
+    if not all(name in known and type(value) is int for name, value in limits.items()):
+        raise _no_record(number, "a limit is not known, or no number")
+    spaces = said["options"].get("namespaces") or {}
+    texts = [*spaces, *spaces.values()] if isinstance(spaces, dict) else [None]
+    texts += said["options"].get("facts") or []
+    if set(said["options"]) - set(_OPTIONS) or not all(isinstance(text, str) for text in texts):
+        raise _no_record(number, "an option is not known, or no text")
+
+
+def _no_record(number: int, why: str) -> StoreError:
+    return StoreError("AX871", f"record {number} is none of axlog's: {why}")
 
 
 def stream_record(

@@ -102,6 +102,7 @@ def replay(
             if until is not None and number > until:
                 return
             record = decode(data, number)
+            records.check_form(record, number)
             if found is None:
                 found = _begin(record, number, kind, views or {})
             elif number != found.record + 1:
@@ -197,6 +198,7 @@ def load_parts(parts: Mapping[str, bytes], record: int, kind: type[Widget] = Wid
     try:
         said = decode(parts["widget"], record)
         settings: Record = said["settings"]
+        records.check_form(settings, record)
         widget = records.make_widget(settings, load_tree(parts), kind)
         for name, view in said["views"].items():
             made = Widget.watch(
@@ -219,7 +221,7 @@ def load_parts(parts: Mapping[str, bytes], record: int, kind: type[Widget] = Wid
         if said.get("tuned"):  # filters follow from the document and the views
             widget.tuner.tune()
         boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, AxlogError):
             raise
         raise StoreError(

@@ -26,6 +26,7 @@ from axlog.workloads.lists_law import check_lists, make_lists_case
 from axlog.workloads.never_law import check_never, make_never_case
 from axlog.workloads.outlook_cases import smaller_cases
 from axlog.workloads.outlook_law import check_outlook, make_small_case
+from axlog.workloads.parsers_law import check_mangled, make_mangled, smaller_mangled
 from axlog.workloads.records_law import check_records, make_records_case
 from axlog.workloads.replay_law import check_replay, make_replay_case, smaller_replays
 from axlog.workloads.rows_law import check_rows, make_rows_case, smaller_rows
@@ -74,7 +75,9 @@ LAWS: dict[str, Law] = {
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
     "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
                    200, less_of),
-    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 2300,
+    "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
+                   smaller_mangled),
+    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1900,
                 smaller_rows),
     "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
