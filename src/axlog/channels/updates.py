@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from axlog.document.reading import is_encodable
 from axlog.document.times import Time
 from axlog.errors import Place, StreamError
 
@@ -54,6 +55,10 @@ class StreamUpdate:
             raise _refused(f"{action!r} is not a string", place)
         if isinstance(at, bool) or not isinstance(at, int | float | str | None):
             raise _refused('"at" is not a time', place)
+        texts = [written["stream"], content if action != "end" else "", at]
+        if not all(is_encodable(text) for text in texts if isinstance(text, str)):
+            # Nobody could be sent it, and whoever reads behind it would be held up.
+            raise _refused("a text in it holds half a character", place)
         return cls(written["stream"], action, content if action != "end" else "", at)
 
     def plain(self) -> dict[str, Any]:

@@ -6,7 +6,9 @@ Feeds, documents, webhooks and channels at other peers are all fetched through h
   refused unless `Allowance.hosts` names it; the address that was checked is the one that is
   connected to, so a name cannot resolve to another one in between (DNS rebinding);
 - redirects are counted, and every hop is checked as the first address was;
-- a request has one deadline for all of it, and an answer one size, counted after decompression.
+- a request has one deadline for all of it, and an answer one size, counted while it is unpacked:
+  a few bytes that would become gigabytes are never unpacked further than that, and what is packed
+  twice, or in a way that was not asked for, is refused.
 
 The work runs on one event loop in a thread of its own, so that the deadline holds whatever the
 other side does; `send` is for threads, `ask` for coroutines of any loop. Proxies of the environment
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -202,18 +205,36 @@ class Client:
         return Answer(response.status_code, body, str(response.url), found)
 
     async def _body(self, response: httpx.Response, url: str) -> bytes:
+        most = self.allowance.size
         body = bytearray()
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > self.allowance.size:
-                most = self.allowance.size
+        unpacking = _unpacking(response.headers.get("content-encoding", ""), url)
+        async for part in response.aiter_raw():
+            try:
+                body += part if unpacking is None else unpacking.decompress(part, most + 1)
+            except zlib.error as error:
+                raise ConnectorError("AX824", f"{url} cannot be unpacked: {error}") from None
+            if len(body) > most or (unpacking is not None and unpacking.unconsumed_tail):
                 raise ConnectorError("AX823", f"{url} answers with more than {most} bytes")
+        if unpacking is not None and not unpacking.eof:
+            raise ConnectorError("AX824", f"{url} answers with less than it began to pack")
         return bytes(body)
 
     def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             asyncio.run_coroutine_threadsafe(client.aclose(), _loop()).result()
+
+
+def _unpacking(encoding: str, url: str) -> Any:
+    """What unpacks an answer, a piece at a time; None if it is not packed."""
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name not in ("gzip", "x-gzip"):
+        raise ConnectorError(
+            "AX824", f"{url} answers with the encoding {name[:50]!r}", expected="gzip, or none"
+        )
+    return zlib.decompressobj(zlib.MAX_WBITS | 16)
 
 
 def _make_client(allowance: Allowance) -> httpx.AsyncClient:
@@ -251,7 +272,7 @@ def _make_client(allowance: Allowance) -> httpx.AsyncClient:
         trust_env=False,
         follow_redirects=True,
         max_redirects=allowance.redirects,
-        headers={"User-Agent": "axlog"},
+        headers={"User-Agent": "axlog", "Accept-Encoding": "gzip"},
     )
 
 

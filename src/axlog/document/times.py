@@ -16,6 +16,8 @@ from axlog.errors import StreamError
 
 Time: TypeAlias = "int | float | Fraction | timedelta | datetime | date | str"
 _SECONDS = re.compile(r"\s*[+-]?\d{1,40}(\.\d{0,40})?([eE][+-]?\d{1,2})?\s*", re.ASCII)
+EARLIEST, LATEST = -(1 << 63), (1 << 63) - 1
+"""Microseconds that a document has room for."""
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,9 +29,17 @@ def microseconds(given: Time) -> int:
     (12500000, 1000000, 60000000)
     """
     if type(given) is int:
-        return given * 1_000_000
-    if type(given) is float and isfinite(given):
-        return round(given * 1_000_000)
+        found = given * 1_000_000
+    elif type(given) is float and isfinite(given):
+        found = round(given * 1_000_000)
+    else:
+        found = _from_other(given)
+    if not EARLIEST <= found <= LATEST:
+        raise StreamError("AX409", "the time is beyond any time")
+    return found
+
+
+def _from_other(given: Time) -> int:
     if isinstance(given, str):
         given = _from_text(given)
     if isinstance(given, datetime):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from axlog.errors import (
@@ -29,6 +30,8 @@ _STATUS = {
     "AX813": 400,
 }
 _LATER = (429, 503)
+PATIENCE = 30.0
+"""Seconds within which the body of a request must come."""
 
 
 def status_of(error: AxlogError) -> int:
@@ -78,12 +81,18 @@ def wrong(what: str, expected: str | None = None) -> ChannelError:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The body of a request, which is not read beyond what it may have."""
+    """The body of a request, which is not read beyond what it may have, nor waited for for ever."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise AccessError("AX812", f"the request has more than {most} bytes")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise AccessError("AX812", f"the request has more than {most} bytes")
+    except TimeoutError:
+        raise wrong(f"the request did not come within {PATIENCE:g} seconds") from None
+    except ClientDisconnect:
+        raise wrong("the request was broken off") from None
     return bytes(body)
 
 

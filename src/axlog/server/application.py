@@ -117,10 +117,18 @@ class Doorkeeper:
         await self.app(scope, receive, send)
 
     def _fault(self, request: Request, host: str) -> str | None:
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _part(f"//{host}", "hostname")
         if self.is_open and not is_loopback(name):
             return f"the host {host[:100]!r} is not this machine, and there are no tokens"
         origin = request.headers.get("origin")
-        if origin is not None and request.method != "GET" and urlsplit(origin).netloc != host:
+        if origin is not None and request.method != "GET" and _part(origin, "netloc") != host:
             return f"the request comes from {origin[:100]!r}"
         return None
+
+
+def _part(address: str, name: str) -> str:
+    """A part of an address; nothing if it is none."""
+    try:
+        return getattr(urlsplit(address), name) or ""
+    except ValueError:
+        return ""

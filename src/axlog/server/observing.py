@@ -131,7 +131,7 @@ class Observer:
             "sizes": self.history.sizes(name),
             "streams": [self._stream(name, status) for status in widget.streams().values()],
             "views": [
-                {"name": view.name, "count": len(view),
+                {"name": view.name, "count": _count(view),
                  "never": self.history.nevers(name, view.name)[1]}
                 for view in list(widget.views.values())
             ],
@@ -272,3 +272,11 @@ def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:
         "below": below,
         "more": sum(1 for _ in islice(tree.children(node), 41)) > 40,
     }
+
+
+def _count(view: View) -> int:
+    """How many rows there are; none of a view that was given up, which hides no other."""
+    try:
+        return len(view)
+    except QueryError:
+        return 0

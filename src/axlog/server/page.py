@@ -60,7 +60,7 @@ def page_operations(observer: Observed) -> list[Operation]:
         asked = request.query_params
         try:
             row = json.loads(asked.get("row", ""))
-        except ValueError:
+        except (RecursionError, ValueError):
             row = None
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from axlog.errors import ChannelError
 from axlog.server.application import Settings
+from axlog.server.patience import LARGEST_HEAD, MOST_CONNECTIONS, Timely
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -69,7 +70,9 @@ def _server(app: Starlette) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,  # event streams never end by themselves
-        h11_max_incomplete_event_size=64 * 1024,
+        http=Timely,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        limit_concurrency=MOST_CONNECTIONS,
         lifespan="on",
     )
     return _Server(config)

@@ -39,7 +39,9 @@ from axlog.server.webhooks import Webhooks
 LONGEST_WAIT = 60.0
 ALIVE = 15.0  # seconds of silence after which a comment shows that the connection lives
 NEWEST = 50  # entries that a feed has
+MOST_PATTERNS = 1000  # of a filter that comes in a request
 AT_ONCE = 500  # entries in one piece of an event stream
+_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
 _AFTER = ("after", "the number of the last update seen; without it, from now on")
 _FILTER = ("filter", "what Filter.to_json writes; installed at the source")
@@ -171,7 +173,7 @@ class Serving:
                 int(given.get("size", keep.size)),
                 str(given.get("when_full", keep.when_full)),
             )
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise wrong("a retention is not a number") from None
         return answer(
             self._said(self.channels.make(request.path_params["channel"], retention)), 201
@@ -219,21 +221,19 @@ class Serving:
 
     # Reading --------------------------------------------------------------------------------------
 
-    def _subscription(self, request: Request, after: int | None) -> LocalSubscription:
+    async def _subscription(self, request: Request, after: int | None) -> LocalSubscription:
         """What a request reads by; named ones must have been subscribed before."""
         channel = self._channel(request)
         name = request.query_params.get("subscription")
-        if name is None:
-            return channel.subscribe(wanted=_wanted(request), after=after)
-        if name not in channel.subscriptions():
+        if name is not None and name not in channel.subscriptions():
             raise ChannelError("AX805", f"there is no subscription {name!r}")
-        return channel.subscribe(name, wanted=_wanted(request), after=after)
+        return channel.subscribe(name, wanted=await _wanted(request), after=after)
 
     async def _read(self, request: Request, token: Token) -> Response:
         after = _after(request, None)
         limit = int(number_in(request, "limit", 1000, 1, 10_000))
         wait = number_in(request, "wait", 0, 0, LONGEST_WAIT)
-        subscription = self._subscription(request, after)
+        subscription = await self._subscription(request, after)
         try:
             delivery = await self._wait(subscription, limit, wait)
         finally:
@@ -258,7 +258,7 @@ class Serving:
     async def _events(self, request: Request, token: Token) -> Response:
         last = request.headers.get("last-event-id")
         after = _after(request, last)
-        subscription = self._subscription(request, after)
+        subscription = await self._subscription(request, after)
         if last is not None and subscription.lasts:
             subscription.acknowledge(min(int(last), subscription.channel.last))
         pulse = self.pulses.of(subscription.channel)
@@ -279,7 +279,7 @@ class Serving:
                 f"{channel.name}-{entry.sequence}",
                 f"{channel.name} {entry.sequence}: {entry.update.action}",
                 str(entry.update.plain().get(entry.update.action)),
-                datetime.fromtimestamp((entry.time or 0) / 1_000_000, UTC).isoformat(),
+                _moment(entry.time or 0),
             )
             for entry in reversed(newest)
         ]
@@ -297,7 +297,7 @@ class Serving:
         after, wanted = given.get("after"), given.get("filter")
         if isinstance(after, bool) or not isinstance(after, int | None):
             raise wrong("after is not a number")
-        filter_ = None if wanted is None else Filter.from_json(json.dumps(wanted))
+        filter_ = None if wanted is None else await _filter_of(json.dumps(wanted))
         self.access.claim(token, "subscriptions", f"{channel.name}/{name}")
         if given.get("callback") is not None:
             await self.webhooks.subscribe(channel, name, given, filter_, after)
@@ -372,6 +372,11 @@ def _delivered(delivery: Delivery) -> Response:
     )
 
 
+def _moment(microseconds: int) -> str:
+    """A time as feeds write it; one that has no date stands at the end of all dates."""
+    return datetime.fromtimestamp(min(max(microseconds / 1_000_000, 0), _LAST), UTC).isoformat()
+
+
 def _after(request: Request, last: str | None) -> int | None:
     given = last if last is not None else request.query_params.get("after")
     if given is None:
@@ -381,15 +386,22 @@ def _after(request: Request, last: str | None) -> int | None:
     return int(given)
 
 
-def _wanted(request: Request) -> Filter | None:
+async def _wanted(request: Request) -> Filter | None:
     query = request.query_params
     if "filter" in query:
-        return Filter.from_json(query["filter"])
+        return await _filter_of(query["filter"])
     if "match" in query:
         wanted = Filter()
-        wanted.add("match", query["match"])
+        await asyncio.to_thread(wanted.add, "match", query["match"])
         return wanted
     return None
+
+
+async def _filter_of(text: str) -> Filter:
+    """The filter that somebody sent, of a size that holds nobody up; made beside the loop."""
+    if text.count('"keys"') > MOST_PATTERNS:
+        raise wrong(f"a filter of more than {MOST_PATTERNS:,} patterns", "several subscriptions")
+    return await asyncio.to_thread(Filter.from_json, text)
 
 
 def _producer(request: Request) -> tuple[str, int] | None:

@@ -67,6 +67,14 @@ def is_signed(secret: str, body: bytes, given: str) -> bool:
     return hmac.compare_digest(signature(secret, body), given)
 
 
+def _path_of(address: str) -> str | None:
+    """The path of an address; None if it is none."""
+    try:
+        return urlsplit(address).path
+    except ValueError:
+        return None
+
+
 class Webhooks:
     """The addresses of all subscriptions, and the tasks that serve them."""
 
@@ -95,6 +103,8 @@ class Webhooks:
             raise wrong("callback and secret are texts, the secret below 200 bytes")
         if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease <= 1e8:
             raise wrong("lease is not a number of seconds")
+        if _path_of(callback) is None:
+            raise wrong("callback is no address")
         await self._verify("subscribe", callback, channel.name, lease)
         hook = Hook(callback, secret, time() + lease)
         self.stop(channel.name, name)
@@ -126,12 +136,19 @@ class Webhooks:
 
     async def hub(self, form: str, channels: Channels) -> tuple[str, str]:
         """WebSub's request to subscribe or unsubscribe: the channel and the subscription's name."""
-        fields = {name: values[-1] for name, values in parse_qs(form).items()}
+        try:
+            given = parse_qs(form, max_num_fields=20)
+        except ValueError as error:
+            raise wrong(f"the form cannot be read: {error}") from None
+        fields = {name: values[-1] for name, values in given.items()}
         mode, topic = fields.get("hub.mode", ""), fields.get("hub.topic", "")
         callback = fields.get("hub.callback", "")
         if mode not in ("subscribe", "unsubscribe") or not topic or not callback:
             raise wrong("hub.mode, hub.topic and hub.callback are needed")
-        channel = channels[urlsplit(topic).path.rstrip("/").rpartition("/")[2] or topic]
+        path = _path_of(topic)
+        if path is None or _path_of(callback) is None:
+            raise wrong("hub.topic or hub.callback is no address")
+        channel = channels[path.rstrip("/").rpartition("/")[2] or topic]
         name = "hub." + hmac.new(b"", callback.encode(), "sha256").hexdigest()[:32]
         if mode == "unsubscribe":
             await self._verify(mode, callback, topic, 0)
@@ -141,12 +158,12 @@ class Webhooks:
         lease = fields.get("hub.lease_seconds", str(LEASE))
         if not lease.isdecimal():
             raise wrong("hub.lease_seconds is not a number")
-        given = {
+        asked = {
             "callback": callback,
             "secret": fields.get("hub.secret"),
             "lease": float(lease[:12]),
         }
-        await self.subscribe(channel, name, given, None)
+        await self.subscribe(channel, name, asked, None)
         return channel.name, name
 
     def resume(self, channels: Channels) -> None:

@@ -121,9 +121,16 @@ class HttpSubscription:
             }
         )
         said = self.channel.ask("GET", f"/updates?{query}", seconds=timeout + _SLACK)
-        entries = [_entry(written) for written in said["entries"]]
-        self.seen = int(said["upto"])
-        return Delivery(entries, self.seen, said.get("clock"), bool(said.get("closed")))
+        try:
+            entries = [_entry(written) for written in said["entries"]]
+            self.seen, clock = int(said["upto"]), said.get("clock")
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            if isinstance(error, AxlogError):
+                raise
+            raise ConnectorError("AX824", f"the peer answers with no updates: {error}") from None
+        if not isinstance(clock, int | None):
+            raise ConnectorError("AX824", "the peer's clock is no number")
+        return Delivery(entries, self.seen, clock, bool(said.get("closed")))
 
     def seek(self, sequence: int) -> None:
         self.seen = sequence
@@ -165,7 +172,7 @@ def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
     code, detail = str(said.get("code")), str(said.get("detail", ""))[:500]
     if code in ("AX811", "AX812"):
         return AccessError(code, detail)
-    if code.startswith("AX80"):
+    if code.startswith("AX80") and code in CODES:
         return ChannelError(code, detail)
     if code in CODES:
         return StreamError("AX407", f"the peer refuses: {code}: {detail}")

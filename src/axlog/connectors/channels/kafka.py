@@ -20,7 +20,7 @@ from pydantic import Field
 from axlog.channels.entries import Entry, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.channels.reading import Placed
+from axlog.connectors.channels.reading import Placed, read_body
 from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
 from axlog.errors import ConnectorError, SetupError
 from axlog.matching.filters import Filter
@@ -108,8 +108,7 @@ class KafkaChannel:
                     raise ConnectorError("AX822", "Kafka: the topic's end cannot be read")
                 seen = message.offset() + 1
                 for key, value in message.headers() or ():
-                    name, number = json.loads(value) if key == "axlog-producer" else ("", 0)
-                    if name == producer:
+                    if key == "axlog-producer" and (number := _number_of(value, producer)) >= 0:
                         found = (number, seen)
             return found
         finally:
@@ -190,8 +189,8 @@ class KafkaSubscription(Placed):
         for message in found:
             if message.error():
                 raise ConnectorError("AX822", f"Kafka: {message.error()}")
-            update = StreamUpdate.of(json.loads(message.value()))
-            entries.append(Entry(int(message.offset()) + 1, update))
+            number = int(message.offset()) + 1
+            entries.append(Entry(number, read_body(message.value(), number)))
         return entries
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
@@ -204,6 +203,15 @@ class KafkaSubscription(Placed):
     def close(self, *, forget: bool = False) -> None:
         """Stop reading. Kafka forgets a group by itself, some days after it was last used."""
         self._consumer.close()
+
+
+def _number_of(header: Any, producer: str) -> int:
+    """The number that a message's header has for a producer; -1 if it is another's, or nobody's."""
+    try:
+        name, number = json.loads(header)
+    except (TypeError, ValueError, RecursionError):
+        return -1
+    return number if name == producer and type(number) is int else -1
 
 
 def _make(options: KafkaChannelOptions, origin: Origin) -> Channel:

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 from axlog.channels.entries import Entry
 from axlog.channels.protocol import Delivery
+from axlog.channels.updates import StreamUpdate, read_line
 from axlog.channels.wanting import passes
-from axlog.errors import ChannelError
+from axlog.errors import ChannelError, ConnectorError, StreamError
 from axlog.matching.filters import Filter
 
 
@@ -58,3 +59,16 @@ class Placed(ABC):
 
     def install(self, wanted: Filter | None) -> None:
         self.wanted = wanted
+
+
+def read_body(body: bytes | str | None, number: int) -> StreamUpdate:
+    """The update that a broker's message holds: anybody may have written it there."""
+    try:
+        return read_line(body.decode() if isinstance(body, bytes) else body or "")
+    except (UnicodeDecodeError, StreamError) as error:
+        what = error.message if isinstance(error, StreamError) else str(error)
+        raise ConnectorError(
+            "AX824",
+            f"message {number} is no update: {what}",
+            advice=f"look at it, then seek({number}) to go on behind it",
+        ) from None

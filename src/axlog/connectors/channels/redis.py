@@ -17,7 +17,7 @@ from pydantic import Field
 from axlog.channels.entries import Entry, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.channels.reading import Placed
+from axlog.connectors.channels.reading import Placed, read_body
 from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
 from axlog.errors import ConnectorError, SetupError
 from axlog.matching.filters import Filter
@@ -121,7 +121,7 @@ class RedisSubscription(Placed):
             for key, fields in added:
                 number = int(_text(key).partition("-")[0])
                 body = fields.get(b"update", fields.get("update"))
-                entries.append(Entry(number, StreamUpdate.of(json.loads(_text(body)))))
+                entries.append(Entry(number, read_body(body, number)))
         return entries
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
