@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from axlog.errors import UndecidedError
 
-LEAST = 30_000
+LEAST = 100_000
 WAYS = 50
 
 

@@ -190,7 +190,7 @@ def meet(
             if unified is None:
                 continue
             values = unified + tuple(right[j] for j in added)
-            spend(len(needs) * len(more))
+            spend(len(needs) * len(more) * (1 + (len(values) + len(more[0].times)) // 8))
             for need in needs:
                 for other in more:
                     add(met, values, need.joined(other))

@@ -18,6 +18,7 @@ import re
 import xml.etree.ElementTree as StandardTree
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 from xml.parsers import expat
@@ -70,7 +71,8 @@ class Limits:
     """What a document and a query over it may be at most. Raise them by passing your own.
 
     `depth` counts elements on a path, `size` bytes, `text` characters of a text, comment or
-    attribute value, `name` characters of a name; `parts` the steps, connectives, comparisons,
+    attribute value, `name` characters of a name, `attributes` those of one element, or declared
+    by its DTD; `parts` the steps, connectives, comparisons,
     constraints and outputs of a query, `branches` those side by side below one step, `rows` what a
     join may come to where that is more than twenty times what is joined.
     """
@@ -79,6 +81,7 @@ class Limits:
     size: int = 512 * 1024 * 1024
     text: int = 10_000_000
     name: int = 50_000
+    attributes: int = 5_000
     parts: int = 2_000
     branches: int = 100
     rows: int = 1_000_000
@@ -246,7 +249,7 @@ def parse(
     has_sections = b"<!" in encoded
     has_doctype = has_sections and b"<!DOCTYPE" in encoded
     if has_doctype:
-        refuse_entities(encoded, name)
+        refuse_entities(encoded, name, limits)
     parser = make_parser() if has_doctype else _shared_parser(drops_blanks and not has_sections)
     try:
         root = etree.fromstring(encoded, parser)
@@ -254,7 +257,24 @@ def parse(
         raise syntax_error(error, encoded, name, limits) from None
     if has_doctype:
         _check_doctype(root, parser, name)
+    if len(encoded) > 4 * limits.attributes and encoded.count(b"=") > limits.attributes:
+        _check_attributes(root, limits)
     return Parsed(root, b"xmlns" in encoded)
+
+
+def _check_attributes(root: Element, limits: Limits) -> None:
+    """Refuse an element with too many attributes: reading them takes the square of their number."""
+    too_many: Any = root.xpath(f"boolean(//*[@*[{limits.attributes + 1}]])")
+    if too_many:
+        raise _too_many_attributes(limits)
+
+
+def _too_many_attributes(limits: Limits) -> LimitError:
+    return LimitError(
+        "AX124",
+        f"an element has more than {limits.attributes} attributes",
+        advice="raise it with limits=Limits(attributes=...)",
+    )
 
 
 def _in_utf8(content: str | bytes, name: str | None) -> bytes:
@@ -303,17 +323,29 @@ def _unknown_encoding(encoding: str) -> MalformedError:
     )
 
 
-def refuse_entities(content: bytes, name: str | None = None) -> None:
-    """Raise if the prolog declares an entity, before the parser that would expand it runs."""
+def refuse_entities(
+    content: bytes, name: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> None:
+    """Raise if the prolog declares an entity, before the parser that would expand it runs.
+
+    So does a prolog that declares very many attributes: the parser looks through all for each.
+    """
+    attributes = count(1)
+
     scanner = expat.ParserCreate("utf-8")
 
     def declared(*_: Any) -> None:
         raise declares_entities(name)
 
+    def declared_attribute(*_: Any) -> None:
+        if next(attributes) > limits.attributes:
+            raise _too_many_attributes(limits)
+
     def started(*_: Any) -> None:
         raise _PrologEnded
 
     scanner.EntityDeclHandler = declared
+    scanner.AttlistDeclHandler = declared_attribute
     scanner.StartElementHandler = started
     try:
         scanner.Parse(content, True)

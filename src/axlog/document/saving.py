@@ -128,10 +128,13 @@ def _check_texts(tree: Tree) -> None:
         raise ValueError("a text begins inside a character")
     labels, kinds = np.asarray(tree._label), np.asarray(tree._kind)
     named = np.isin(kinds, (int(NodeKind.ELEMENT), int(NodeKind.ATTRIBUTE)))
-    if (labels < NONE).any() or (labels[named] >= len(tree.names)).any():
+    if (labels < NONE).any() or (labels[named] < 0).any():
+        raise ValueError("a node has no name")
+    if (labels[named] >= len(tree.names)).any():
         raise ValueError("a node has a name that is not there")
     spans = np.isin(kinds, (int(NodeKind.TEXT), int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)))
-    if (labels[spans] >= len(starts) - 1).any():
+    loose = np.flatnonzero(spans & (labels == NONE)).tolist()
+    if (labels[spans] >= len(starts) - 1).any() or not tree._texts.keys() >= set(loose):
         raise ValueError("a node has a text that is not there")
 
 

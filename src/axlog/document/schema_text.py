@@ -198,6 +198,8 @@ class _Parser:
         if self.next.kind == "count":
             return Count(symbol, operator.text, self.symbol())
         number = self.take("number", expected="a number or another count")
+        if len(number.text) > 18:
+            raise self._error(number.offset, "the number is too large")
         return Count(symbol, operator.text, int(number.text))
 
     def symbol(self) -> str:

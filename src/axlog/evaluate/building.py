@@ -78,7 +78,11 @@ class Builder:
         """The element that `<tag ...>...</tag>` makes."""
         scope = {**(self.namespaces if around is None else around), **dict(given.declared)}
         nsmap: Any = {prefix or None: uri for prefix, uri in given.declared if uri}
-        made = etree.Element(self._expanded(given.tag, scope, True, given.at), nsmap=nsmap)
+        tag = self._expanded(given.tag, scope, True, given.at)
+        try:
+            made = etree.Element(tag, nsmap=nsmap)
+        except ValueError as error:  # an address that no XML can have
+            raise self._refused("AX303", str(error), given.at) from None
         for name, parts in given.attributes:
             whole = "".join(self._part(part) for part in parts)
             self._set(made, self._expanded(name, scope, False, given.at), whole, given.at)

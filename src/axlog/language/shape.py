@@ -35,7 +35,7 @@ from axlog.language.pattern import (
 )
 from axlog.language.places import Places
 
-MOST_NESTING = 100
+MOST_NESTING = 200
 
 
 def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAULT_LIMITS) -> None:

@@ -100,7 +100,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.functions: list[str] = []  # parts that stand too deep to be written where they belong
+        self.waiting: list[tuple[str, Axis, Relation]] = []  # what stands too deep to be written
         self.depth = 0
         self.numbers = 0
         self.constants: dict[str, object] = {
@@ -158,7 +158,8 @@ class _Writer:
             for name, relation in zip(names, (*here, *everywhere), strict=True)
         ]
         self.line(f"return {_tuple(shown)}")
-        return "\n".join([*self.functions, *self.lines]) + "\n"
+        self._write_apart()
+        return "\n".join(self.lines) + "\n"
 
     # Relations ------------------------------------------------------------------------------------
 
@@ -204,16 +205,19 @@ class _Writer:
             self._sum_texts(axis, relation, node, at, bag)
 
     def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
-        """The same in a function of its own."""
+        """The same in a function of its own, which is written when this one is done."""
         name = self.fresh("sum")
-        outer = self.lines, self.depth
-        self.lines, self.depth = [], 0
-        self.open(f"def {name}(e, t, m, found):")
-        self._sum(axis, relation, "e", "found")
-        self.line("return found")
-        self.functions += self.lines
-        self.lines, self.depth = outer
+        self.waiting.append((name, axis, relation))
         self.line(f"{bag} = {name}({at}, t, m, {bag})")
+
+    def _write_apart(self) -> None:
+        """Write the functions that wait, and those that these ask for: a loop, no recursion."""
+        while self.waiting:
+            name, axis, relation = self.waiting.pop()
+            self.depth = 0
+            self.open(f"def {name}(e, t, m, found):")
+            self._sum(axis, relation, "e", "found")
+            self.line("return found")
 
     def _sum_elements(
         self, axis: Axis, relation: Relation, node: PatternNode, at: str, bag: str

@@ -87,7 +87,8 @@ class MessagePlan:
     def safe(self) -> int:
         """Bytes up to which no limit can be met."""
         limits = self.limits
-        return min(limits.size, limits.text, limits.name, _LEVEL * self.deepest - 1)
+        shortest = min(limits.size, limits.text, limits.name, 4 * limits.attributes)
+        return min(shortest, _LEVEL * self.deepest - 1)
 
     def declines(self, message: bytes) -> bool:
         """Whether a message must go through the document, by its raw bytes."""
@@ -102,7 +103,11 @@ class MessagePlan:
     def _is_within_limits(self, message: bytes) -> bool:
         """Whether a message is certain to meet no limit."""
         most = min(self.limits.size, self.limits.text, self.limits.name)
-        return len(message) <= most and message.count(b"</") < self.deepest
+        return (
+            len(message) <= most
+            and message.count(b"</") < self.deepest
+            and message.count(b"=") <= self.limits.attributes
+        )
 
     def bags(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
         """The bindings that a message brings; None if it must go through the document."""
