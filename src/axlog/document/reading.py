@@ -266,10 +266,10 @@ def _check_attributes(root: Element, limits: Limits) -> None:
     """Refuse an element with too many attributes: reading them takes the square of their number."""
     too_many: Any = root.xpath(f"boolean(//*[@*[{limits.attributes + 1}]])")
     if too_many:
-        raise _too_many_attributes(limits)
+        raise too_many_attributes(limits)
 
 
-def _too_many_attributes(limits: Limits) -> LimitError:
+def too_many_attributes(limits: Limits) -> LimitError:
     return LimitError(
         "AX124",
         f"an element has more than {limits.attributes} attributes",
@@ -339,7 +339,7 @@ def refuse_entities(
 
     def declared_attribute(*_: Any) -> None:
         if next(attributes) > limits.attributes:
-            raise _too_many_attributes(limits)
+            raise too_many_attributes(limits)
 
     def started(*_: Any) -> None:
         raise _PrologEnded

@@ -22,6 +22,7 @@ from axlog.document.reading import (
     encoding_of,
     make_pull_parser,
     syntax_error,
+    too_many_attributes,
 )
 from axlog.errors import LimitError, MalformedError
 
@@ -84,6 +85,8 @@ class _Splitter:
                     self.started = True
                     if element.getroottree().docinfo.doctype:
                         raise declares_entities(self.name)
+                if len(element.attrib) > self.limits.attributes:
+                    raise too_many_attributes(self.limits)
                 if self.inside is None and element.tag == self.label:
                     self.inside = element
             elif element is self.inside:

@@ -158,16 +158,21 @@ def _living(tree: Tree) -> list[int]:
     stack = [0]
     while stack:
         node = stack.pop()
-        if seen[node]:
+        if seen[node] == 1:
             raise ValueError("a node hangs in two places")
         seen[node] = 1
         found.append(node)
-        below = tree._last[node]
+        below, behind = tree._last[node], NONE
         while below != NONE:
             if seen[below] or tree._parent[below] != node or tree._kind[below] == NodeKind.FREE:
                 raise ValueError(f"node {below} hangs nowhere")
+            if tree._next[below] != behind:
+                raise ValueError(f"the links of node {below} do not agree")
+            seen[below] = 2  # met; 1 once it is looked into
             stack.append(below)
-            below = tree._prev[below]
+            below, behind = tree._prev[below], below
+        if tree._first[node] != behind:
+            raise ValueError(f"the links of node {node} do not agree")
     if len(found) - 1 != tree._size:
         raise ValueError("nodes are missing")
     return found

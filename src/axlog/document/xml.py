@@ -69,6 +69,11 @@ def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS)
         return _read_wrapped(message, limits, error)
 
 
+def check_forest(message: str | bytes, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Refuse a message that no document would take, for those who only pass it on."""
+    Recorder(Tree(), limits, False).record(read_forest(message, limits))
+
+
 def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) -> list[Element]:
     """The trees of a message that is no document, or the error that says why it is neither."""
     wrapped = f"<_>{message}</_>" if isinstance(message, str) else b"<_>" + message + b"</_>"

@@ -28,7 +28,10 @@ from axlog.channels.naming import Channels
 from axlog.channels.protocol import Delivery
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.publishers.feeds import FORMATS, RENDER, About, Item
+from axlog.document.reading import encoding_of
+from axlog.document.xml import check_forest
 from axlog.errors import AxlogError, ChannelError
+from axlog.language.query import parse_query
 from axlog.matching.filters import Filter
 from axlog.server.access import Access, Token
 from axlog.server.answers import answer, body_of, json_of, number_in, wrong
@@ -38,6 +41,7 @@ from axlog.server.webhooks import Webhooks
 
 LONGEST_WAIT = 60.0
 ALIVE = 15.0  # seconds of silence after which a comment shows that the connection lives
+LARGE = 64 * 1024  # characters of a message that is checked beside the loop
 NEWEST = 50  # entries that a feed has
 MOST_PATTERNS = 1000  # of a filter that comes in a request
 AT_ONCE = 500  # entries in one piece of an event stream
@@ -185,6 +189,12 @@ class Serving:
         channel = self._channel(request)
         updates = await self._updates(request, token)
         self.access.spend(token, len(updates))
+        for at, update in enumerate(updates):
+            try:
+                await _check(update)
+            except AxlogError as error:
+                error.within(f"update {at + 1} of {len(updates)}; none is published")
+                raise
         producer = _producer(request)
         last = channel.last
         for at, update in enumerate(updates):
@@ -209,7 +219,7 @@ class Serving:
         if kind in (_XML, "text/xml"):
             query = request.query_params
             stream = query.get("stream", request.path_params["channel"])
-            return [StreamUpdate(stream, "insert", _text(body), query.get("at"))]
+            return [StreamUpdate(stream, "insert", _xml(body), query.get("at"))]
         if kind not in (_JSON, _LINES):
             raise wrong(f"a body of {kind or 'no type'!r}", f"{_JSON}, {_LINES} or {_XML}")
         lines = [_text(body)] if kind == _JSON else _text(body).splitlines()
@@ -363,6 +373,16 @@ async def _followed(subscription: LocalSubscription, pulse: Pulse) -> AsyncItera
         subscription.close()
 
 
+async def _check(update: StreamUpdate) -> None:
+    """Refuse what no widget could take: a channel does not pass attacks on."""
+    if update.action == "delete":
+        await asyncio.to_thread(parse_query, str(update.content))
+    elif update.action == "insert" and len(update.content) > LARGE:
+        await asyncio.to_thread(check_forest, update.content)
+    elif update.action == "insert":
+        check_forest(update.content)
+
+
 def _delivered(delivery: Delivery) -> Response:
     """A delivery as JSON, put together from the texts that the entries have."""
     entries = ", ".join(entry.text for entry in delivery.entries)
@@ -411,6 +431,19 @@ def _producer(request: Request) -> tuple[str, int] | None:
     if not name or not number or not number.isdecimal() or len(number) > 18:
         raise wrong("a producer needs a name and a number", "Axlog-Producer and Axlog-Number")
     return name[:200], int(number)
+
+
+def _xml(body: bytes) -> str:
+    """The XML of a body in the encoding that it says it is in."""
+    encoding = encoding_of(body)
+    if encoding == "utf-8":
+        return _text(body)
+    try:
+        return body.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise wrong(
+            f"the body is not in {encoding}: {error.reason} at byte {error.start}"
+        ) from None
 
 
 def _text(body: bytes) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -122,10 +123,11 @@ def stream_record(
 
 
 def _as_text(content: bytes) -> tuple[str, bool]:
-    try:
-        return content.decode(), True
-    except UnicodeDecodeError:
-        return base64.b64encode(content).decode("ascii"), False
+    """Bytes as a text, where a text means the same: one does not say its own encoding."""
+    if not content.startswith(b"<?xml"):
+        with suppress(UnicodeDecodeError):
+            return content.decode(), True
+    return base64.b64encode(content).decode("ascii"), False
 
 
 def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> Record:

@@ -1,0 +1,81 @@
+"""Attacks by name: XML that hurts whoever reads it carelessly (the catalogue of defusedxml, and
+more), as bytes in which `{address}` is something outside that must not be touched."""
+
+import gzip
+import io
+import zipfile
+
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+LARGE = "x" * 10_000_001
+
+
+def packed() -> bytes:
+    """A megabyte of spaces and a bomb behind it, in a zip file."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("a.xml", b"<b>" + b" " * 1_000_000 + b"</b>")
+    return file.getvalue()
+
+
+def doctype(inside: str, content: str = "<b><c>&x;</c></b>") -> bytes:
+    return f"<!DOCTYPE b {inside}>{content}".encode()
+
+
+XML_ATTACKS: dict[str, bytes] = {
+    "billion laughs": doctype(f'[<!ENTITY l0 "lol">{LAUGHS}]', "<b><c>&l9;</c></b>"),
+    "billion laughs in an attribute": doctype(f'[<!ENTITY l0 "x">{LAUGHS}]', '<b k="&l9;"/>'),
+    "quadratic blowup": doctype(
+        f'[<!ENTITY x "{"x" * 50_000}">]', f"<b><c>{'&x;' * 50_000}</c></b>"
+    ),
+    "an entity loop": doctype('[<!ENTITY x "&y;"><!ENTITY y "&x;">]'),
+    "an external entity": doctype('[<!ENTITY x SYSTEM "{address}">]'),
+    "an external entity in an attribute": doctype(
+        '[<!ENTITY x SYSTEM "{address}">]', '<b k="&x;"/>'
+    ),
+    "a public entity": doctype('[<!ENTITY x PUBLIC "-//x" "{address}">]'),
+    "an external parameter entity": doctype('[<!ENTITY % p SYSTEM "{address}"> %p;]'),
+    "an unparsed entity": doctype('[<!ENTITY x SYSTEM "{address}" NDATA n>]', "<b/>"),
+    "the entity of an external DTD": doctype('SYSTEM "{address}"'),
+    "very many declared attributes": doctype(
+        f"[<!ATTLIST b {' '.join(f'k{i} CDATA #IMPLIED' for i in range(6000))}>]", "<b/>"
+    ),
+    "deep nesting": b"<b>" * 100_000 + b"</b>" * 100_000,
+    "deep nesting that never ends": b"<b>" * 100_000,
+    "a huge text": f"<b><c>{LARGE}</c></b>".encode(),
+    "a huge attribute": f'<b k="{LARGE}"/>'.encode(),
+    "a huge name": f"<b{'x' * 60_000}/>".encode(),
+    "very many attributes": b"<b " + b" ".join(b'k%d=""' % i for i in range(6000)) + b"/>",
+    "a NUL": b"<b>\0</b>",
+    "a NUL reference": b"<b>&#0;</b>",
+    "bad UTF-8": b"<b>\xc0\xbc\xff</b>",
+    "UTF-7": b'<?xml version="1.0" encoding="UTF-7"?>+ADw-b/+AD4-',
+    "a lie about the encoding": b'<?xml version="1.0" encoding="utf-16"?><b/>',
+    "half of UTF-16": "<b>x</b>".encode("utf-16")[:-1],
+    "entities hidden in UTF-16": doctype('[<!ENTITY x "y">]').decode().encode("utf-16"),
+    "EBCDIC": '<?xml version="1.0" encoding="cp037"?><b/>'.encode("cp037"),
+    "a gzip bomb": gzip.compress(b"<b>" + b" " * 1_000_000 + b"</b>"),
+    "a gzip bomb in a gzip file": gzip.compress(gzip.compress(b" " * 1_000_000)),
+    "a zip bomb": packed(),
+    "two roots of which one is cut": b"<b/><b>",
+}
+"""Refused wherever XML is read."""
+
+XML_LURES: dict[str, bytes] = {
+    "an external DTD": doctype('SYSTEM "{address}"', "<b/>"),
+    "a public DTD": doctype('PUBLIC "-//x//y" "{address}"', "<b/>"),
+    "an inclusion": (
+        b'<b xmlns:i="http://www.w3.org/2001/XInclude"><i:include href="{address}"/></b>'
+    ),
+    "a stylesheet": b'<?xml-stylesheet href="{address}" type="text/xsl"?><b/>',
+    "a schema": (
+        b'<b xmlns:i="http://www.w3.org/2001/XMLSchema-instance"'
+        b' i:noNamespaceSchemaLocation="{address}" i:schemaLocation="u {address}"/>'
+    ),
+    "very many comments": b"<b>" + b"<!---->" * 20_000 + b"</b>",
+}
+"""May be read, as nothing of it is carried out."""
+
+
+def aimed(attack: bytes, address: str) -> bytes:
+    """The attack with what it asks for."""
+    return attack.replace(b"{address}", address.encode())
