@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.hostile_attacks import XML_ATTACKS, XML_LURES, aimed
 from typer.testing import CliRunner
 
 import axlog
@@ -43,7 +44,6 @@ from axlog.pipeline.model import PipelineModel
 from axlog.server.application import Settings, make_application
 from axlog.server.running import running
 from axlog.widgets.watching import watch_file
-from hostile_attacks import XML_ATTACKS, XML_LURES, aimed
 
 DOCUMENT = '<a><b><c>1</c></b><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></a>'
 QUERY = "match //b/c/$x return $x"
@@ -240,7 +240,7 @@ def from_directory(content: bytes, place: Path, record: str | None = None) -> No
 def from_document(content: bytes, place: Path) -> None:
     (place / "watched.xml").write_bytes(content)
     for form in ("records", "patch"):
-        options = DocumentOptions(url="watched.xml", form=form)  # type: ignore[arg-type]
+        options = DocumentOptions.model_validate({"url": "watched.xml", "as": form})
         looked = WatchedDocument(options, Origin(place, stream="s")).look(None, 1.0)
         if form == "patch" or not looked.refused:  # records are looked at one by one
             for update in looked.updates:

@@ -33,11 +33,12 @@ def snapshot_name(record: int) -> str:
 
 def snapshots(files: Files) -> list[int]:
     """The records of the snapshots that are there, oldest first."""
-    return sorted(
-        int(name[len(_PREFIX) : -len(_SUFFIX)])
+    numbers = [
+        name[len(_PREFIX) : -len(_SUFFIX)]
         for name in files.names()
         if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
-    )
+    ]
+    return sorted(int(number) for number in numbers if number.isdecimal())
 
 
 def write_snapshot(files: Files, record: int, parts: Mapping[str, bytes]) -> None:
