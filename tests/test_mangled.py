@@ -3,11 +3,14 @@
 import ast
 import base64
 import json
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import axlog
+from axlog.errors import StoreError
 from axlog.workloads.fuzzing import run_range
 from axlog.workloads.parsers_law import PARSERS, Mangled, check_mangled, samples_of
 
@@ -60,11 +63,11 @@ def test_stores_of_version_1_with_a_flipped_bit(tmp_path):
     for number, at in enumerate(range(5, len(files[log]), 37)):
         broken = bytearray(files[log])
         broken[at] ^= 0x10
-        try:
-            with axlog.open(_copy({**files, log: bytes(broken)}, tmp_path / str(number))) as widget:
-                assert len(widget.xml()) <= len(good[0])
-        except axlog.AxlogError as error:
-            assert error.code.startswith("AX87")
+        with (
+            suppress(StoreError),
+            axlog.open(_copy({**files, log: bytes(broken)}, tmp_path / str(number))) as widget,
+        ):
+            assert len(widget.xml()) <= len(good[0])
 
 
 def _copy(files: dict[str, bytes], place: Path) -> Path:
@@ -85,16 +88,21 @@ LOADERS = {
 ALLOWED = {
     "views/counting/stored.py": "marshal: scratch files that this process made and removes",
     "spark/sources.py": "Spark's own shipping: the driver's objects, to its own workers",
+    "spark/packets.py": "Spark's own shipping: what its workers made, to its own workers",
 }
 GENERATED = {"matching/generate.py", "matching/questions.py", "views/counting/pushes.py"}
 """Where code is made from patterns; nothing of a text stands in it unless it is quoted."""
 
 
+@cache
 def modules() -> list[tuple[str, ast.Module]]:
-    paths = sorted(SOURCE.rglob("*.py"))
+    """The modules in which one of these words stands at all: the others call nothing of it."""
+    words = ("pickle", "marshal", "shelve", "yaml", "load(", "eval(", "exec(", "dill")
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
     return [
-        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
-        for path in paths
+        (path.relative_to(SOURCE).as_posix(), ast.parse(text))
+        for path, text in texts.items()
+        if any(word in text for word in words)
     ]
 
 
