@@ -183,7 +183,7 @@ def test_a_view_that_explodes_by_an_update_answers_no_more():
     widget = axlog.Widget(
         GROWING, views={"v": EXPLODING["a product of variables"]}, limits=Limits(rows=500)
     )
-    assert widget.view("v").rows() == []
+    assert len(widget.view("v").rows()) == 1
     widget.feed("s", "<b>" + "<c>x</c><d>y</d>" * 30 + "</b>")
     with pytest.raises(QueryError) as raised:
         widget.view("v").rows()

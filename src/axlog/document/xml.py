@@ -69,7 +69,7 @@ def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS)
         return _read_wrapped(message, limits, error)
 
 
-def check_forest(message: str | bytes, limits: Limits = DEFAULT_LIMITS) -> None:
+def check_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS) -> None:
     """Refuse a message that no document would take, for those who only pass it on."""
     Recorder(Tree(), limits, False).record(read_forest(message, limits))
 

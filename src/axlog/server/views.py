@@ -80,14 +80,15 @@ class Views:
         name, widget = self._widget(request)
         view = request.path_params["view"]
         given = await json_of(request, token.size)
-        query = given.get("query")
-        if not isinstance(query, str) or set(given) - {"query", "language"}:
+        query, language = given.get("query"), given.get("language")
+        is_written = isinstance(query, str) and isinstance(language, str | None)
+        if not is_written or set(given) - {"query", "language"}:
             raise wrong("a view needs a query", '{"query": "match ..."}')
         if view in widget.views:
             raise wrong(f"there is a view {view!r} already")
         self.access.claim(token, "views", f"{name}/{view}")
         try:
-            await asyncio.to_thread(widget.watch, query, view, language=given.get("language"))
+            await asyncio.to_thread(widget.watch, query, view, language=language)
         except BaseException:
             self.access.release("views", f"{name}/{view}")
             raise

@@ -36,6 +36,7 @@ from axlog.connectors.alerters.alerter import (
 from axlog.connectors.alerters.fetching import AddressOptions, Fetching
 from axlog.connectors.kinds import Origin, SourceKind
 from axlog.document.reading import parse
+from axlog.document.xml import check_forest
 from axlog.errors import AxlogError, ConnectorError, SetupError
 
 ITEM = "item"
@@ -56,6 +57,7 @@ def read_feed(content: bytes, where: str) -> dict[str, Thing]:
             "AX901", "feedparser is not installed", advice="pip install 'axlog[connectors]'"
         ) from None
     root = parse(content, name=where).root
+    check_forest(root)  # its limits, before the other parser sees it
     # A stream, never a text: a text that looks like an address would be fetched.
     found = feedparser.parse(BytesIO(etree.tostring(root)))
     if not found.version:
