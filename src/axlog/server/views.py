@@ -81,9 +81,10 @@ class Views:
         view = request.path_params["view"]
         given = await json_of(request, token.size)
         query, language = given.get("query"), given.get("language")
-        is_written = isinstance(query, str) and isinstance(language, str | None)
-        if not is_written or set(given) - {"query", "language"}:
+        if not isinstance(query, str) or set(given) - {"query", "language"}:
             raise wrong("a view needs a query", '{"query": "match ..."}')
+        if not isinstance(language, str | None):
+            raise wrong("the language is not a text")
         if view in widget.views:
             raise wrong(f"there is a view {view!r} already")
         self.access.claim(token, "views", f"{name}/{view}")
