@@ -30,12 +30,22 @@ document: |
 sources: [{{kind: jsonl, path: in.jsonl}}]
 facts: {facts}
 views:
-  late:
-    query: |
-      {late}
-    sinks: [{{kind: jsonl, path: changes.jsonl}}]
+{views}
+sinks:
+  changes: {{kind: jsonl, path: changes.jsonl}}
 settings: {{batch: 20, checkpoint: checkpoint, hold: 0, trigger: 0, {more}}}
 """
+VIEWS = {
+    "late": orders.LATE,
+    "on-time": orders.ON_TIME,
+    "unshipped": "match /management[webstore/orders/order/oid/$x]"
+    "[not(shipping/orders/order/oid/$x)] return $x",
+    "some": "match /management[webstore/orders/order/client/$c][shipping/orders/order] return $c",
+    "any": "match /management[webstore/orders/order/oid/$x][shipping/orders/order/oid/$x]",
+    "content": "match /management/shipping/orders/order#o[oid] return o.cont",
+}
+"""Views of every kind: spread by a key, with rows that are never answered, with a `not`, with a
+branch that goes to all buckets, in one bucket, and over nodes."""
 LONGEST = 240.0
 
 
@@ -43,8 +53,12 @@ def write_pipeline(place: Path, more: str) -> None:
     messages = orders.messages(MESSAGES, seed=5, rate=0.0005)
     lines = [json.dumps(message) for message in messages]
     (place / "in.jsonl").write_text("\n".join(lines) + "\n")
+    views = [
+        f"  {name}:\n    query: |\n      {query}\n    sinks: [changes]"
+        for name, query in VIEWS.items()
+    ]
     text = PIPELINE.format(
-        document=orders.DOCUMENT, late=orders.LATE, facts=list(orders.KEYS), more=more
+        document=orders.DOCUMENT, views="\n".join(views), facts=list(orders.KEYS), more=more
     )
     (place / "pipeline.yaml").write_text(text)
 
@@ -91,7 +105,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     write_pipeline(place, "")
     finish(run(place, "embedded"), place)
     found = logged(place)
-    assert len(found) > 10
+    assert {json.loads(each)[0] for each in found} == set(VIEWS)
+    assert {json.loads(each)[1] for each in found} >= {"insert", "delete", "never"}
     return found
 
 

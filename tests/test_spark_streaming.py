@@ -24,7 +24,7 @@ from axlog.pipeline import embedded
 from axlog.pipeline.reading import load
 from axlog.spark import maintain
 from axlog.spark.definition import Definition
-from axlog.spark.pipeline import start_widget
+from axlog.spark.pipeline import SparkPipeline
 from axlog.spark.streaming import BatchReport
 from axlog.views.change import Change
 
@@ -181,10 +181,9 @@ def test_alerters_and_publishers_by_the_same_pipeline_file(spark: Any, tmp_path:
     embedded.run(load(str(tmp_path / "embedded.yaml")), once=True)
     model = load(str(tmp_path / "spark.yaml"))
     model = model.located(model.directory.absolute())
-    query, sinks = start_widget(spark, model, next(iter(model.widgets)), True, print)
-    query.wait()
-    for each in sinks:
-        each.sink.close()
+    pipeline = SparkPipeline(model, once=True)
+    pipeline.start(spark, next(iter(model.widgets)), print).wait()
+    pipeline.close()
     rows = [(tmp_path / engine / "rows.xml").read_text() for engine in ("embedded", "spark")]
     assert rows[0] == rows[1]
     assert rows[0].count("/1.html") == rows[0].count("/4.html") == 1

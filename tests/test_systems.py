@@ -23,7 +23,7 @@ from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.reading import check, load
 from axlog.pipeline.satisfiability import satisfiability
-from axlog.pipeline.systems import System, in_order, refuse_wired, wires_of
+from axlog.pipeline.systems import System, in_order, wires_of
 from axlog.views.change import Change, Row
 from axlog.widgets.widget import Widget
 
@@ -356,12 +356,38 @@ def test_what_is_wrong_with_a_system_is_told_at_its_place(tmp_path: Path) -> Non
     assert [code for code, _ in told] == ["AX852", "AX853"]
 
 
-def test_an_engine_without_systems_says_so() -> None:
-    fed = chain("match /b/row/x/$x return $x")
-    with pytest.raises(PipelineError, match="AX841"):
-        refuse_wired(fed, "spark")
-    alone = fed.model_copy(update={"widgets": {"a": fed.widgets["a"]}})
-    refuse_wired(alone, "spark")
+def test_what_is_derived_is_not_late_beside_later_input(tmp_path: Path) -> None:
+    """A widget's own source is ahead of the view that feeds it, within one batch."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+    first = {"stream": "in", "insert": "<item><k>1</k></item>", "at": 5}
+    later = {"stream": "own", "insert": "<row><x>2</x></row>", "at": 102}
+    model = PipelineModel.model_validate(
+        {
+            "engine": "embedded",
+            "widgets": {
+                "a": {
+                    "document": f"<a>{call.format('in')}</a>",
+                    "sources": [{"kind": "memory", "updates": [first]}],
+                    "views": {"v": "match /a/item/k/$x return $x"},
+                },
+                "b": {
+                    "document": f"<b>{call.format('own')}{call.format('rows')}</b>",
+                    "streams": {"rows": {"view": "a.v", "deletes": "yes"}},
+                    "sources": [{"kind": "memory", "updates": [later]}],
+                    "views": {"w": {"query": "match /b/row/x/$x return $x",
+                                    "sinks": [{"kind": "memory"}]}},
+                },
+            },
+        }
+    ).located(tmp_path)  # fmt: skip
+    runner = Runner(model, once=True)
+    runner.run()
+    runner.close()
+    assert runner.progress.refused == 0
+    assert sorted(row["x"] for row in runner.instances["b"].widgets[""].view("w").rows()) == [
+        "1",
+        "2",
+    ]
 
 
 # Rows as trees ------------------------------------------------------------------------------------

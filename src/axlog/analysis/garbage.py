@@ -24,7 +24,7 @@ from functools import lru_cache
 from axlog.analysis.bringing import bringable
 from axlog.analysis.constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
 from axlog.analysis.generalised import add_need, project
-from axlog.analysis.keys import Key
+from axlog.analysis.keys import Key, speaks_of
 from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Row
 from axlog.errors import UndecidedError
@@ -68,6 +68,7 @@ class Feeder:
     stream: str
     relation: Relation
     is_root: bool  # looked for at the root of a message, not anywhere in it
+    place: tuple[str, ...] = ()  # the labels from below the root element to where messages arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,12 @@ def _key(
     """A key on every tree that can bring rows of a part, over a column that joins."""
     common: set[tuple[Column, Key]] | None = None
     for feeder in feeders:
-        pairs = {pair for below in feeder.relation.walk() for pair in keyed.get(below, ())}
+        pairs = {
+            (column, key)
+            for below in feeder.relation.walk()
+            for column, key in keyed.get(below, ())
+            if feeder.is_root and speaks_of(key, feeder.place, feeder.relation, below)
+        }
         common = pairs if common is None else common & pairs
     for column, key in sorted(common or (), key=str):
         if column in shared:

@@ -224,6 +224,26 @@ def keyed_relations(
     return found
 
 
+def place_of(tree: Tree, node: int) -> tuple[str, ...]:
+    """The labels on the way from below the root element to a node, as paths of keys have them."""
+    path = [n for n in (node, *tree.ancestors(node)) if n != DOCUMENT_NODE]
+    return tuple(tree.label(n) for n in reversed(path[:-1]))
+
+
+def speaks_of(key: Key, place: tuple[str, ...], top: Relation, relation: Relation) -> bool:
+    """Whether a key's nodes are those of a relation, below one that is matched at a place.
+
+    Relations of one form are one relation, wherever in the document they stand: `a/item/k/$x` and
+    `b/item/k/$x` have the same `item`, and a key of one says nothing of the other.
+    """
+    if key.path[: len(place)] != place or len(key.path) <= len(place) or top.node is None:
+        return False
+    first, *inside = key.path[len(place) :]
+    if not isinstance(top.node.test, Name) or top.node.test.label != first:
+        return False
+    return any(found is relation for found in _along(top, tuple(inside)))
+
+
 def _below(relation: Relation, axis: Axis, name: str | None) -> Iterator[Relation]:
     for edge in relation.edges:
         node = edge.relation.node

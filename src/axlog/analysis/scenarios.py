@@ -38,7 +38,15 @@ from axlog.analysis.generalised import (
     meet,
     project,
 )
-from axlog.analysis.keys import Key, KeyedNode, is_repeated, keyed_relations, values_seen
+from axlog.analysis.keys import (
+    Key,
+    KeyedNode,
+    is_repeated,
+    keyed_relations,
+    place_of,
+    speaks_of,
+    values_seen,
+)
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Call, Tree
 from axlog.errors import UndecidedError
@@ -280,15 +288,22 @@ class Scenarios:
 
     def _new_nodes(self, relation: Relation, stream: str) -> frozenset[KeyedNode]:
         """The nodes of keys in a tree to come."""
+        place = place_of(self.tree, self.tree.parent(self.tree.calls()[stream]))
         return frozenset(
             KeyedNode(column, key, below, stream)
             for below in relation.walk()
             for column, key in self._keyed.get(below, ())
+            if speaks_of(key, place, relation, below)
         )
 
     def _with_keyed(self, rows: Rows, relation: Relation, node: int) -> Rows:
         """Rows at a node of a key: what is brought below it may give it the key's value."""
-        mine = frozenset(KeyedNode(c, key, relation, node) for c, key in self._keyed[relation])
+        place = place_of(self.tree, node)
+        mine = frozenset(
+            KeyedNode(c, key, relation, node)
+            for c, key in self._keyed[relation]
+            if key.path == place
+        )
         return {
             values: [replace(n, new=n.new | mine) if n.brought else n for n in needs]
             for values, needs in rows.items()

@@ -64,7 +64,6 @@ def run(
     """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
     try:
         from axlog.pipeline.reading import load
-        from axlog.pipeline.systems import refuse_wired
     except ImportError as error:
         raise missing(error) from None
     if engine not in (None, "spark", "embedded"):
@@ -81,7 +80,6 @@ def run(
         if chosen == "embedded":
             _run_here(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
         else:
-            refuse_wired(model, "spark")
             _run_on_spark(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
 
 

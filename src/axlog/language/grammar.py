@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources.abc import Traversable
 from itertools import islice
-from pathlib import Path
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
@@ -37,9 +37,12 @@ class Wording:
 
 @dataclass(frozen=True)
 class Grammar:
-    """One language: its grammar file and the words for what it expects."""
+    """One language: its grammar file and the words for what it expects.
 
-    file: Path
+    The file may lie in an archive: Spark's workers import axlog from its wheel.
+    """
+
+    file: Traversable
     wordings: Sequence[Wording]
     string_terminal: str = "STRING"
 

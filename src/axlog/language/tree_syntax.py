@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
+from importlib.resources import files
 
 from lark.exceptions import VisitError
 
@@ -39,7 +39,7 @@ _NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace"}
 
 _STEP = ("NAME", "EXPANDED_NAME", "STAR", "AT", "AXIS", "STRING", "VARIABLE", "TEXT_TEST")
 GRAMMAR = Grammar(
-    Path(__file__).with_name("tree_syntax.lark"),
+    files("axlog.language") / "tree_syntax.lark",
     (
         Wording("the word `match`", ("_MATCH",)),
         Wording('a step (a name, `*`, `@name`, `"text"`, `$x`, an axis)', _STEP),

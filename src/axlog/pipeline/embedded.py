@@ -266,6 +266,8 @@ class Runner:
             feed.close()
         for sink in self.sinks:
             sink.sink.close()
+        for channel in self.channels.values():
+            channel.close()
         self.checkpoint.close()
 
     def round(self) -> bool:

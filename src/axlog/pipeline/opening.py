@@ -7,7 +7,7 @@ for each of its views, any other once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axlog.channels.protocol import Channel
@@ -49,12 +49,15 @@ class SourcePlan:
 
 def open_channels(model: PipelineModel) -> dict[str, Channel]:
     """The channels of a pipeline, opened; views and streams of one name share one."""
-    opened = {}
-    for name, written in model.channels.items():
-        kind = kinds.channel_kind(written.kind)
-        origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
-        opened[name] = kind.make(kind.options.model_validate(written.written), origin)
-    return opened
+    return {name: open_channel(model, name) for name in model.channels}
+
+
+def open_channel(model: PipelineModel, name: str) -> Channel:
+    """One channel of a pipeline, opened."""
+    written = model.channels[name]
+    kind = kinds.channel_kind(written.kind)
+    origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
+    return kind.make(kind.options.model_validate(written.written), origin)
 
 
 def source_plans(
@@ -142,13 +145,15 @@ def open_sinks(
     run: str,
     shapes: Iterable[ViewShape],
     channels: Mapping[str, Channel] | None = None,
+    which: Callable[[SinkPlan], bool] = lambda plan: True,
 ) -> list[OpenSink]:
-    """All sinks of a pipeline, opened for a run; a view's channel is one of them."""
+    """The sinks of a pipeline, opened for a run; a view's channel is one of them."""
     known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
-    opened = [opened for plan in sink_plans(model) for opened in plan.open(model, run, known)]
+    plans = [plan for plan in sink_plans(model) if which(plan)]
+    opened = [opened for plan in plans for opened in plan.open(model, run, known)]
     for widget, view, full in model.view_names():
         name = model.widgets[widget].views[view].channel
-        if name is not None and channels is not None:
+        if channels is not None and name is not None and name in channels:
             sink = ChannelSink(channels[name], view, f"{run}/{full}")
             opened.append(OpenSink(f"{full}/channel", sink, frozenset({full})))
     return opened

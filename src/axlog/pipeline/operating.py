@@ -149,10 +149,13 @@ def progress_samples(progress: Progress) -> Iterator[Sample]:
     """The numbers of a run as its progress says them."""
     yield counter("axlog_batches_total", progress.batch, "Batches")
     yield counter("axlog_messages_total", progress.messages, "Updates taken into batches")
+    yield counter("axlog_kept_total", progress.kept, "Updates that some view may need")
     yield counter("axlog_refused_total", progress.refused, "Updates that could not be taken")
     yield counter("axlog_changes_total", progress.changes, "Changes of all views")
     yield counter("axlog_never_total", progress.never, "Rows told never to come")
     yield gauge("axlog_rows", progress.rows, "Rows of all views")
+    if progress.possible is not None:
+        yield gauge("axlog_possible", progress.possible, "Rows that may still come")
     yield gauge("axlog_state_nodes", progress.state, "Nodes of all documents")
     yield gauge("axlog_held", progress.held, "Updates held back for a slower source")
     for one in progress.lagging:

@@ -66,27 +66,6 @@ def wires_of(model: PipelineModel) -> list[Wire]:
     return found
 
 
-def refuse_wired(model: PipelineModel, engine: str) -> None:
-    """Refuse a pipeline whose streams are fed by views or channels, for an engine without them."""
-    for name, widget in model.widgets.items():
-        for stream, one in widget.streams.items():
-            if one.view is not None or one.channel is not None:
-                raise PipelineError(
-                    "AX841",
-                    f"the stream {stream!r} of {name} is fed by a view or a channel,"
-                    f" which the engine {engine} does not do",
-                    advice="run it with --engine embedded",
-                )
-        for view, shown in widget.views.items():
-            if shown.channel is not None:
-                raise PipelineError(
-                    "AX841",
-                    f"the view {view!r} of {name} goes to a channel,"
-                    f" which the engine {engine} does not do",
-                    advice="run it with --engine embedded, or name a sink",
-                )
-
-
 def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
     """Groups of widgets that reach each other, each group after those that feed it (Tarjan)."""
     after: dict[str, list[str]] = {name: [] for name in names}
@@ -202,7 +181,7 @@ class System:
                 break
             rounds += 1
             for name in group:
-                mine = waiting.pop(name, [])
+                mine = _in_time(waiting.pop(name, []))
                 if mine:
                     changes, odd = instances[name].feed(mine)
                     self._route(changes, instances, waiting)
@@ -256,6 +235,16 @@ class System:
                     gone.append(wire.view)
                     gone += self.let_go(instances, needed)
         return gone
+
+
+def _in_time(inputs: Sequence[Input]) -> list[Input]:
+    """What comes to a widget over wires among what its sources bring, each source in its order."""
+    latest: dict[str, int] = {}
+    keyed: list[tuple[int, Input]] = []
+    for one in inputs:
+        latest[one.source] = max(latest.get(one.source, 0), one.at or 0)
+        keyed.append((latest[one.source], one))
+    return [one for _, one in sorted(keyed, key=lambda each: each[0])]
 
 
 def _binds_values(branches: Iterable[Branch]) -> bool:

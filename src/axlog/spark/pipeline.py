@@ -1,13 +1,15 @@
 """`axlog run` with `engine: spark`: a pipeline file as streaming queries, one for each widget.
 
 Batch 0 is the rows that documents have at once, as with the embedded runner; Spark's batches follow
-from 1. What cannot be taken goes to the dead letters' sink with its origin. A sink is written by
-one query: views of two widgets cannot share one here, since each query numbers its own batches.
+from 1. What cannot be taken goes to the dead letters' sink with its origin. Widgets that feed each
+other do so through files (`wiring.py`); a run that takes what is there and ends runs them one after
+the other, in the order of the wires. Sinks are `delivering.py`'s.
 """
 
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,24 +21,17 @@ from typing import Any
 from lxml import etree
 
 from axlog.connectors.kinds import ViewShape
-from axlog.connectors.protocol import Source
-from axlog.errors import PipelineError
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
-from axlog.pipeline.opening import (
-    DEAD_LETTERS,
-    OpenSink,
-    SourcePlan,
-    as_changes,
-    open_sinks,
-    sink_plans,
-    source_plans,
-)
 from axlog.pipeline.progress import Progress
 from axlog.spark.checkpoint import Settled
 from axlog.spark.definition import Definition
+from axlog.spark.delivering import SharedSinks, WidgetSinks
+from axlog.spark.lagging import Patience
 from axlog.spark.session import session
+from axlog.spark.sharing import Numbering
 from axlog.spark.streaming import BatchReport, Maintained, maintain
+from axlog.spark.wiring import Wiring
 from axlog.views.change import Change
 
 
@@ -57,41 +52,152 @@ def run(
     `quick` starts sooner and runs a little slower, as `once` does by itself. Who runs it in a
     thread ends it by `stopping`.
     """
-    refuse_systems(model)
-    refuse_shared_sinks(model)
     model = model.located(model.directory.absolute())  # tasks run in other directories
-    progress, started = Progress(), time.monotonic()
+    stopping = stopping or threading.Event()
+    pipeline = SparkPipeline(model, once, stopping)
     settings = model.settings
     master = settings.master or (f"local[{settings.cores}]" if settings.cores else None)
     is_quick = once if quick is None else quick
     spark = session(master, model.name or "axlog", quick=is_quick, settings=settings.spark)
-    queries: list[Maintained] = []
-    opened: list[OpenSink] = []
+    shown = Shown(pipeline, on_progress)
+    possible = outlook or (1 if on_progress is not None else 0)
 
     def report(widget: str, told: BatchReport) -> None:
-        note(progress, told, time.monotonic() - started)
-        if on_progress is not None:
-            on_progress(progress)
+        shown.take(widget, told)
         if on_report is not None:
             on_report(widget, told)
 
     try:
-        for widget in model.widgets:
-            mine = partial(report, widget)
-            query, sinks = start_widget(spark, model, widget, once, mine, outlook)
-            queries.append(query)
-            opened += sinks
-        with _stopped_by_signals(stopping or threading.Event()) as stopped:
-            _wait(queries, stopped, seconds)
+        with _stopped_by_signals(stopping) as stopped:
+            # Widgets that feed others end before those begin, where there is an end.
+            for group in pipeline.wiring.groups if once else [list(model.widgets)]:
+                started = [
+                    pipeline.start(spark, widget, partial(report, widget), possible)
+                    for widget in group
+                ]
+                _wait(started, stopped, seconds, shown.look)
     finally:
-        for query in queries:
+        pipeline.close()
+    return shown.progress
+
+
+class SparkPipeline:
+    """A pipeline file at work on Spark."""
+
+    def __init__(
+        self, model: PipelineModel, once: bool, stopping: threading.Event | None = None
+    ) -> None:
+        self.model, self._once = model, once
+        checkpoint = model.settings.checkpoint
+        self._place = None if checkpoint is None else model.directory / checkpoint
+        aside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
+        self.wiring = Wiring(model, aside)
+        self.definitions = {name: definition_of(model, name, self.wiring) for name in model.widgets}
+        self._shapes = {
+            (full := model.full_name(widget, view)): ViewShape.of(
+                full, query, model.widgets[widget].documents is not None
+            )
+            for widget, definition in self.definitions.items()
+            for view, query in definition.queries().items()
+        }
+        numbers = None if self._place is None else self._place / "sharing.json"
+        self.patience = Patience(once, stopping)
+        self._shared = SharedSinks(model, self._shapes, Numbering(numbers), self.patience)
+        self.queries: list[Maintained] = []
+        self._sinks: list[WidgetSinks] = []
+
+    def start(
+        self, spark: Any, widget: str, report: Callable[[BatchReport], None], outlook: int = 0
+    ) -> Maintained:
+        """Start one widget's query, its first rows delivered."""
+        written, settings = self.model.widgets[widget], self.model.settings
+        many = written.documents is not None
+        sinks = WidgetSinks(
+            self.model, widget, self._shapes, self._shared, self.wiring, self.patience
+        )
+        self._sinks.append(sinks)
+        query = maintain(
+            spark,
+            self.definitions[widget],
+            self.wiring.sources(widget),
+            [sinks],
+            checkpoint=None if self._place is None else str(self._place / widget),
+            once=self._once,
+            every=settings.trigger,
+            hold=settings.hold,
+            documents=None if written.documents is None else written.documents.key,
+            buckets=settings.buckets,
+            limit=settings.batch,
+            clock=settings.clock,
+            tune=self.model.settings_of(widget).tune != "off",
+            dead_letters=sinks.refuse,
+            report=report,
+            outlook=outlook,
+            first=1,
+            begin=lambda run: sinks.open(run.run, [] if many else first_rows(run)),
+        )
+        self.queries.append(query)
+        return query
+
+    def close(self) -> None:
+        """Stop the queries, and close the sinks."""
+        for query in self.queries:
             query.stop()
-        for sink in opened:
-            sink.sink.close()
-    return progress
+        for sinks in self._sinks:
+            sinks.close()
+        self._shared.close()
 
 
-def definition_of(model: PipelineModel, widget: str) -> Definition:
+class Shown:
+    """The progress of a run, told when there is something new."""
+
+    def __init__(
+        self, pipeline: SparkPipeline, tell: Callable[[Progress], None] | None = None
+    ) -> None:
+        self.progress = Progress()
+        self._pipeline, self._tell = pipeline, tell
+        self._started = time.monotonic()
+        self._widgets: dict[str, BatchReport] = {}
+        self._looked = 0.0
+
+    def take(self, widget: str, told: BatchReport) -> None:
+        """Take a batch of a widget into the progress."""
+        progress = self.progress
+        self._widgets[widget] = told
+        every = self._widgets.values()
+        progress.batch = max(one.batch for one in every)
+        progress.messages += told.messages
+        progress.kept += told.kept
+        progress.refused += len(told.refused)
+        progress.count(told.changes)
+        progress.state = sum(one.state for one in every)
+        progress.held = sum(one.waiting for one in every)
+        many = [name for name in self._widgets if self._pipeline.model.widgets[name].documents]
+        progress.documents = sum(self._widgets[name].instances for name in many)
+        progress.documents += len(self._widgets) - len(many)
+        known = [outlook for one in every for outlook in one.outlooks.values()]
+        is_known = known and not many and all(outlook.reason is None for outlook in known)
+        progress.possible = sum(outlook.count for outlook in known) if is_known else None
+        self.look(now=True)
+
+    def look(self, now: bool = False) -> None:
+        """Look who cannot be reached, and tell it."""
+        if not now and time.monotonic() - self._looked < _LOOKS:
+            return
+        self._looked = time.monotonic()
+        before, progress = self.progress.lagging, self.progress
+        progress.lagging = [one for query in self._pipeline.queries for one in query.lagging()]
+        progress.lagging += self._pipeline.patience.lagging()
+        progress.seconds = self._looked - self._started
+        if self._tell is not None and (now or before or progress.lagging):
+            self._tell(progress)
+
+
+_LOOKS = 0.5
+"""Seconds between two looks at who lags behind."""
+
+
+def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = None) -> Definition:
     """The definition of a widget of the file."""
     written = model.widgets[widget]
     types = [
@@ -99,102 +205,10 @@ def definition_of(model: PipelineModel, widget: str) -> Definition:
         for given in types_of(written, model.directory)
     ]
     views = {name: (view.query, view.language) for name, view in written.views.items()}
-    document = etree.tostring(document_of(written, model.directory), encoding="unicode")
+    root = document_of(written, model.directory)
+    root = root if wiring is None else wiring.declared(widget, root)
+    document = etree.tostring(root, encoding="unicode")
     return Definition(document, views, tuple(written.facts), tuple(types), dict(model.namespaces))
-
-
-def start_widget(
-    spark: Any,
-    model: PipelineModel,
-    widget: str,
-    once: bool,
-    report: Callable[[BatchReport], None],
-    outlook: int = 0,
-) -> tuple[Maintained, list[OpenSink]]:
-    """Start one widget's query, its first rows delivered."""
-    definition = definition_of(model, widget)
-    written, settings = model.widgets[widget], model.settings
-    many = written.documents is not None
-    queries = definition.queries()
-    shapes = [ViewShape.of(model.full_name(widget, v), q, many) for v, q in queries.items()]
-    place = None
-    if settings.checkpoint is not None:
-        place = str(_place(model, settings.checkpoint) / widget)
-    deferred = _Deferred(model, widget)
-    sources = [PipelineSource(model, plan) for plan in source_plans(model) if plan.widget == widget]
-    query = maintain(
-        spark,
-        definition,
-        sources,
-        [deferred],
-        checkpoint=place,
-        once=once,
-        every=settings.trigger,
-        hold=settings.hold,
-        documents=None if written.documents is None else written.documents.key,
-        buckets=settings.buckets,
-        limit=settings.batch,
-        clock=settings.clock,
-        tune=model.settings_of(widget).tune != "off",
-        dead_letters=deferred.refuse,
-        report=report,
-        outlook=outlook,
-        first=1,
-        begin=lambda run: deferred.open(run.run, shapes, [] if many else first_rows(run)),
-    )
-    return query, deferred.sinks
-
-
-def _place(model: PipelineModel, written: str) -> Path:
-    return model.directory / written
-
-
-class PipelineSource:
-    """Makes a source of the file, wherever it is read."""
-
-    def __init__(self, model: PipelineModel, plan: SourcePlan) -> None:
-        self._make = partial(plan.open, model)
-        self.streams = () if plan.stream is None else (plan.stream,)
-
-    def __call__(self) -> Source:
-        return self._make()
-
-
-class _Deferred:
-    """The sinks of one widget: opened when the run is known, and named as the file names views."""
-
-    exactly_once = True
-
-    def __init__(self, model: PipelineModel, widget: str) -> None:
-        self._model = model
-        self._names = {view: model.full_name(widget, view) for view in model.widgets[widget].views}
-        self.sinks: list[OpenSink] = []
-
-    def open(self, run: str, shapes: list[ViewShape], first: list[Change]) -> None:
-        """Open the sinks for a run and give them the rows that are there at once."""
-        mine = {shape.name for shape in shapes} | {DEAD_LETTERS.name}
-        known = [*shapes, *(ViewShape(n.full, ()) for n in self._model.view_names())]
-        every = {shape.name: shape for shape in reversed(known)}
-        self.sinks = [s for s in open_sinks(self._model, run, every.values()) if s.views & mine]
-        self.write(0, first)
-
-    def write(self, batch: int, changes: Any) -> None:
-        named = [c.numbered(self._names[c.view], c.time, c.sequence) for c in changes]
-        for sink in self.sinks:
-            if DEAD_LETTERS.name not in sink.views:
-                sink.write(batch, named)
-
-    def refuse(self, batch: int, refused: Any) -> None:
-        """Take what could not be taken."""
-        if refused and self._model.settings.on_error == "stop":
-            raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
-        for sink in self.sinks:
-            if DEAD_LETTERS.name in sink.views:
-                sink.write(batch, as_changes(refused))
-
-    def close(self) -> None:
-        for sink in self.sinks:
-            sink.sink.close()
 
 
 def first_rows(settled: Settled) -> list[Change]:
@@ -207,44 +221,6 @@ def first_rows(settled: Settled) -> list[Change]:
         if name not in filled
         for row in view.rows()
     ]
-
-
-def refuse_systems(model: PipelineModel) -> None:
-    """Widgets that feed each other, and channels, are the embedded runner's."""
-    for name, widget in model.widgets.items():
-        wired = [s for s, one in widget.streams.items() if one.view or one.channel]
-        wired += [v for v, one in widget.views.items() if one.channel]
-        if wired:
-            raise PipelineError(
-                "AX861",
-                f"{wired[0]!r} of {name} is wired to a view or a channel",
-                advice="run it with --engine embedded",
-            )
-
-
-def refuse_shared_sinks(model: PipelineModel) -> None:
-    """Each query numbers its own batches, so a sink belongs to one."""
-    owner = {name.full: name.widget for name in model.view_names()}
-    for plan in sink_plans(model):
-        owners = {owner[view] for view in plan.views if view in owner}
-        if len(owners) > 1 or (plan.views == [DEAD_LETTERS.name] and len(model.widgets) > 1):
-            raise PipelineError(
-                "AX861",
-                f"the sink {plan.name!r} would be written by several widgets' queries",
-                advice="give each widget a sink of its own, or run it with --engine embedded",
-            )
-
-
-def note(progress: Progress, told: BatchReport, seconds: float) -> None:
-    """Take a batch into the progress of the run."""
-    progress.batch = told.batch
-    progress.messages += told.messages
-    progress.kept += told.kept
-    progress.refused += len(told.refused)
-    progress.count(told.changes)
-    progress.state = told.state
-    progress.held = told.waiting
-    progress.seconds = seconds
 
 
 @contextmanager
@@ -263,13 +239,20 @@ def _stopped_by_signals(stopping: threading.Event) -> Iterator[threading.Event]:
             signal.signal(each, handler)
 
 
-def _wait(queries: list[Maintained], stopping: threading.Event, seconds: float | None) -> None:
+def _wait(
+    queries: list[Maintained],
+    stopping: threading.Event,
+    seconds: float | None,
+    look: Callable[[], None],
+) -> None:
     """Until all have ended, one has failed, the time is up or somebody stops it."""
     until = None if seconds is None else time.monotonic() + seconds
     while not stopping.wait(0.05):
+        look()
         if until is not None and time.monotonic() >= until:
             return
-        if all(not query.is_active for query in queries):
+        ended = [query for query in queries if not query.is_active]
+        if len(ended) == len(queries) or any(query.query.exception() for query in ended):
             break
     for query in queries:
         if not query.is_active:

@@ -22,8 +22,9 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import axlog
 from axlog.spark.java import PATIENCE, _cache_directory, prepare_environment
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def session(
     quick: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running Spark session, or a new one on `local[*]` or the named master."""
+    """The running Spark session, or a new one: on the named master, on that of `spark-submit`, or
+    on `local[*]`."""
     prepare_environment()
     from pyspark.sql import SparkSession
 
@@ -64,10 +66,32 @@ def session(
     if running is not None:
         return running
     builder = SparkSession.builder.appName(name)
-    master = master or os.environ.get("SPARK_MASTER") or "local[*]"
-    for key, value in {**settings_for(master, quick=quick), **(settings or {})}.items():
+    submitted = _submitted()
+    given = submitted.get("spark.master")
+    master = master or os.environ.get("SPARK_MASTER") or given or "local[*]"
+    chosen = {**settings_for(master, quick=quick), **(settings or {})}
+    if submitted:
+        # What `--py-files` brings is not on the path of the processes that read sources for the
+        # driver: they are told where this one has axlog from.
+        paths = [submitted.get(_PATH), str(Path(axlog.__file__).parents[1])]
+        chosen.setdefault(_PATH, os.pathsep.join(path for path in paths if path))
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.master(master).getOrCreate()
+
+
+_PATH = "spark.executorEnv.PYTHONPATH"
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was given; nothing where it did not start this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    context: Any = SparkContext
+    context._ensure_initialized()  # Java has what was given, and is reached through this
+    return dict(SparkConf().getAll())
 
 
 def is_running() -> bool:

@@ -10,7 +10,7 @@ A source that has had nothing for a while says so: a mark in the offset becomes 
 buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. So
 is the mark of a start (`mark`): a query that goes on from a checkpoint may have something to do
 though nothing new has come, and Spark makes no batch of nothing. A source that cannot be read is
-waited for: the wait grows up to a minute, and the log says so.
+waited for: the wait grows up to half a minute, and it is shown as lagging.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import base64
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
-from time import monotonic
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -39,10 +40,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from axlog.channels.updates import StreamUpdate
+from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.protocol import Reach, Reading, Source, reach_of
 from axlog.document.times import microseconds
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, PipelineError
+from axlog.pipeline.upstream import filter_of
+from axlog.spark.lagging import TRIES, pause_after, tell, tell_no_more, words
 from axlog.spark.ordering import EVERY
+from axlog.spark.tuning import tuned_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +79,6 @@ Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
-LONGEST_WAIT = 60.0
 
 
 class SourceFormat(DataSource):
@@ -97,8 +101,17 @@ class SourceFormat(DataSource):
 class Part(InputPartition):
     """A span of a source: from a position, so many messages; or none, and what that means."""
 
-    def __init__(self, position: str, count: int, number: int, says: str = "rest") -> None:
-        self.position, self.count, self.number, self.says = position, count, number, says
+    def __init__(
+        self,
+        position: str,
+        count: int,
+        number: int,
+        says: str = "rest",
+        wanted: Sequence[str] | None = None,
+    ) -> None:
+        """`wanted`: the patterns of the filter that the source had when it was counted."""
+        self.position, self.count, self.number = position, count, number
+        self.says, self.wanted = says, wanted
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -110,7 +123,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limit = int(options.get("limit", MOST))
         self._parts = int(options.get("parts", 2))
         self._source: Source | None = None
-        self._failed, self._retry = 0, 0.0
+        self._failed, self._since, self._retry = 0, 0.0, 0.0
+        self._place = options.get("place", "")
+        self._filters = options.get("filters", "") == "yes"
+        self._wanted: tuple[str, ...] | None = None  # the filter that is at the source
         self._is_done: bool | None = None  # None: there is no end to wait for
         self._hold = float(options.get("hold", 0))  # seconds of silence after which it rests
         self._streams: list[str] = json.loads(options.get("streams", "[]")) or [EVERY]
@@ -147,7 +163,8 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reach = self._reach(position, min(part, most - taken))
             if reach is None or not reach.count:
                 break
-            cuts.append([json.dumps(position), reach.count, number])
+            cut = [json.dumps(position), reach.count, number]
+            cuts.append(cut if self._wanted is None else [*cut, "rest", self._wanted])
             position, number, taken = reach.position, number + reach.count, taken + reach.count
             if not reach.more:
                 break
@@ -190,19 +207,62 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source.close()
 
     def _reach(self, position: Any, limit: int) -> Reach | None:
-        """Where a span ends, or None while the source cannot be read."""
-        try:
-            if self._source is None:
-                self._source = self._make()
-            reach = reach_of(self._source, position, limit)
+        """Where a span ends, or None while the source cannot be read.
+
+        A run that takes what is there and ends does not end before it was read: it waits for a few
+        tries, and gives up by an error.
+        """
+        while True:
+            try:
+                if self._source is None:
+                    self._source = self._make()
+                self._want(self._source)
+                reach = reach_of(self._source, position, limit)
+            except (AxlogError, OSError) as error:
+                self._note(error)
+                if self._is_done is None:
+                    return None
+                if self._failed >= TRIES:
+                    raise PipelineError("AX858", f"source {self._index}: {words(error)}") from error
+                sleep(pause_after(self._failed))
+                continue
+            if self._failed and self._place:
+                tell_no_more(self._place, self._index)
             self._failed = 0
             return reach
-        except (AxlogError, OSError) as error:
-            self._failed += 1
-            wait = min(LONGEST_WAIT, 0.5 * 2**self._failed)
-            self._retry = monotonic() + wait
-            log.warning("source %d is lagging, next try in %.0f s: %s", self._index, wait, error)
-            return None
+
+    def _note(self, error: Exception) -> None:
+        self._since = self._since if self._failed else time()
+        self._failed += 1
+        wait = pause_after(self._failed)
+        self._retry = monotonic() + wait
+        log.warning("source %d is lagging, next try in %.1f s: %s", self._index, wait, error)
+        if self._place:
+            tell(self._place, self._index, words(error), self._since, self._failed)
+
+    def _want(self, source: Source) -> None:
+        """Put what is still wanted at a source that can filter; unsubscribe if nothing is."""
+        if not self._filters or not isinstance(source, ChannelSource) or len(self._streams) != 1:
+            return
+        patterns = tuned_at(self._place).patterns.get(self._streams[0])
+        if patterns is None or tuple(patterns) == self._wanted:
+            return
+        try:
+            if not patterns:
+                source.unsubscribe()
+            else:
+                source.want(tuple(patterns), filter_of(patterns))
+                if source.wants == tuple(patterns):
+                    self._wanted = tuple(patterns)
+        except AxlogError as error:  # everything passes until the owner can be reached
+            log.info("source %d has no filter yet: %s", self._index, error)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """A batch is done: the source need not keep what lies before its end."""
+        committed = getattr(self._source, "committed", None)
+        if committed is not None:
+            with suppress(AxlogError):  # it is no more than housekeeping
+                committed(json.loads(end["position"]))
 
 
 class SpanReader(DataSourceReader):
@@ -223,7 +283,8 @@ class SpanReader(DataSourceReader):
 
 def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[list[Values]]:
     """The messages of a part, wherever it is read."""
-    source = make()
+    apart: Callable[[Sequence[str] | None], Source] | None = getattr(make, "part", None)
+    source = make() if apart is None else apart(part.wanted)
     try:
         position, left, number = json.loads(part.position), part.count, part.number
         while left > 0:
@@ -277,6 +338,8 @@ def frame_of(
     streams: Sequence[str] = (),
     mark: str = "",
     through: Through | None = None,
+    place: str = "",
+    filters: bool = False,
 ) -> DataFrame:
     """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame.
 
@@ -292,7 +355,8 @@ def frame_of(
     reader = reader.option("source", base64.b64encode(_pickled(made_of(source))).decode())
     if through is not None:
         reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
-    told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark}
+    told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
+            "place": place, "filters": "yes" if filters else ""}  # fmt: skip
     for name, value in {**told, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()

@@ -18,17 +18,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 
 from axlog.connectors.protocol import Refusal, Sink
+from axlog.pipeline.progress import Lagging
+from axlog.pipeline.upstream import speaks_of_time
 from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
 from axlog.spark.checkpoint import Settled, settle
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
 from axlog.spark.filling import fill
+from axlog.spark.lagging import lagging
 from axlog.spark.ordering import Hold
 from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
@@ -83,10 +87,23 @@ class BatchReport:
 class Maintained:
     """A running query: its plan, its reports, and Spark's handle on it."""
 
-    def __init__(self, query: StreamingQuery, plan: SparkPlan, run: str) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        plan: SparkPlan,
+        run: str,
+        place: str = "",
+        sources: Sequence[str] = (),
+    ) -> None:
         self.query = query
         self.plan = plan
         self.run = run
+        self.place = place
+        self.sources = sources
+
+    def lagging(self) -> list[Lagging]:
+        """The sources that cannot be read now."""
+        return lagging(self.place, self.sources)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
@@ -95,8 +112,11 @@ class Maintained:
             return True
         return bool(self.query.awaitTermination(max(1, round(seconds))))
 
-    def stop(self) -> None:
-        """Stop after the batch that is under way."""
+    def stop(self, patience: float = 5.0) -> None:
+        """Stop between two batches, if there is such a moment soon; one that is cut is repeated."""
+        until = monotonic() + patience
+        while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
+            sleep(0.02)
         self.query.stop()
 
     @property
@@ -162,13 +182,15 @@ def maintain(
     settled = settle(spark, place, definition, rest, filled)
     if begin is not None:
         begin(settled)
+    # What is dropped at a source moves no clock here.
+    filters = tune and not any(map(speaks_of_time, settled.definition.queries().values()))
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile
     send = _sender(settled, documents, cores, buckets, place=place if tune else "")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send)
+                 "" if at else mark, send, place, filters)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = _extract(frames, send)
@@ -186,7 +208,8 @@ def maintain(
     )
     with _batches_without_input(spark, clock == "wall" and not once):
         query = (writer.queryName(name) if name else writer).start()
-    return Maintained(query, settled.plan, settled.run)
+    names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
+    return Maintained(query, settled.plan, settled.run, place, names)
 
 
 HOLD = 2.0
@@ -235,7 +258,9 @@ def _sender(
 
     def send(messages: Iterable[Values]) -> pa.RecordBatch:
         extractor = extractor_of(written, documents, cores, buckets, only)
-        extractor.tune(tuned_at(place, batch_of_task()) if place else Tuned())
+        batch = batch_of_task() if place else None
+        # Only what was known before the batch: one that is repeated is read as it was.
+        extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
         with collector_paused():
             extracted = extractor.extract(map(Message._make, messages))
             found = list(packed(extracted, extractor.plan))

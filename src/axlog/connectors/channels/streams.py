@@ -59,6 +59,11 @@ class ChannelSource:
             self._subscription.install(made)
             self._patterns = wanted
 
+    @property
+    def wants(self) -> tuple[str, ...] | None:
+        """The patterns of the filter that `want` put there; None: it has put none."""
+        return self._patterns
+
     def unsubscribe(self) -> None:
         """Want nothing any more: the channel forgets that it was read."""
         if self._subscription is not None and not self.is_unsubscribed:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from axlog.analysis.garbage import Feeder
+from axlog.analysis.keys import place_of
 from axlog.datalog.compile import Relation
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.language.pattern import Axis
@@ -39,11 +40,12 @@ def feeding(engine: CountingEngine, calls: dict[str, int]) -> Feeding:
     found = Feeding()
     for stream, node in sorted(calls.items()):
         here, everywhere = _wanted(engine, node)
+        place = place_of(engine.tree, node)
         for relation in here:
-            feeder = Feeder(stream, relation, True)
+            feeder = Feeder(stream, relation, True, place)
             _arrive(engine, found, node, relation, (Axis.CHILD,), feeder, False)
         for relation in everywhere:
-            feeder = Feeder(stream, relation, False)
+            feeder = Feeder(stream, relation, False, place)
             _descend(engine, found, node, relation, feeder, False)
         found.brought.update(r for top in (*here, *everywhere) for r in top.walk())
     return found
