@@ -90,3 +90,18 @@ def test_differential_declared_facts(make: Callable[[Random], Case], number: int
         check_declared(document_of(case), case.patterns[0], seen)
     assert seen["too large"] < number / 2
     assert sum(n for kind, n in seen.items() if "relevan" in kind) > number / 3
+
+
+def test_a_key_speaks_of_nodes_at_its_own_path_only() -> None:
+    """`a/item/k/$x` and `b/item/k/$x` have one relation for `item`, but each its own key."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+    text = f"<shop><a>{call.format('a')}</a><b>{call.format('b')}</b></shop>"
+    facts = ["key a/item by k trusted", "key b/item by k trusted"]
+    query = "match /shop[a/item/k/$x][b/item/k/$x] return $x"
+    widget = axlog.Widget(text, {"join": query}, facts=facts)
+    widget.feed("a", "<item><k>1</k></item>", at=1)
+    later = axlog.Widget(widget.xml(), {"join": query}, facts=facts)
+    for each in (widget, later):  # one that heard of it, one that finds it in its document
+        assert each.view("join").status({"x": "1"}) is Truth.POSSIBLE
+        (change,) = each.feed("b", "<item><k>1</k></item>", at=2)
+        assert (change.op, change.row["x"]) == ("insert", "1")

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,13 @@ class SparkPipeline:
         return query
 
     def close(self) -> None:
-        """Stop the queries, and close the sinks."""
-        for query in self.queries:
-            query.stop()
-        for sinks in self._sinks:
-            sinks.close()
-        self._shared.close()
+        """Stop the queries, and close the sinks whatever comes of that."""
+        with ExitStack() as stack:
+            stack.callback(self._shared.close)
+            for sinks in self._sinks:
+                stack.callback(sinks.close)
+            for query in self.queries:
+                stack.callback(query.stop)
 
 
 class Shown:
