@@ -106,9 +106,11 @@ def know_command(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_verbs_and_options_that_prose_names_exist(page: Path) -> None:
+def test_verbs_options_and_files_that_prose_names_exist(page: Path) -> None:
     for words in inline(page, "axlog"):
         know_command(words)
+    for path in re.findall(r"`((?:examples|tests|docs)/[\w./-]+)`", page.read_text("utf-8")):
+        assert (REPOSITORY / path).exists(), path
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     for _, target, *_ in inline(page, "make"):
         assert f"\n{target}:" in makefile, f"make {target}"
