@@ -96,9 +96,19 @@ def test_regret_waits_until_the_other_is_worth_its_price() -> None:
     assert 0 < view.regret < adaptive.COUNTING.node * len(tree)
 
 
+def test_rows_known_by_one_node_leave_the_algebra_nothing_to_regret() -> None:
+    tree = wide(200)
+    view = Adaptive(tree, parse_pattern("match /r/a[b]/c#y return y.id"))
+    for _ in range(3):
+        insert(tree, 1, view)
+    assert view.kept_by.name == "algebraic"
+    assert view.regret == 0
+
+
 def test_differential_adaptive_keeps_the_same_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptive, "COUNTING", Costs(0.0, 10.0, 0.1))
     monkeypatch.setattr(adaptive, "ALGEBRAIC", Costs(15.0, 1.0, 0.1))
+    monkeypatch.setattr(adaptive, "DIRECT", Costs(15.0, 1.0, 0.1))
     changeovers = 0
     for seed in range(150):
         random = Random(f"adaptive:{seed}")

@@ -5,9 +5,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as f
 
 from axlog.document import pending
-from axlog.document.xml import load
+from axlog.document.updates import Delete, Insert, ReplaceValue, Where
+from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError, QueryError
 from axlog.language.query import parse_query
 from axlog.spark import differences, evaluate, propagate
@@ -74,7 +76,8 @@ def test_terms_are_pruned_before_any_join(spark: Any) -> None:
     ("query", "reason"),
     [
         ("match //a[b/$x][c/$x] return $x", "variables join"),
-        ("match //a#t return t.cont", "contents"),
+        ("match //a#t return t.cont", "contents without the ids"),
+        ("match //a#t return t.time", "times"),
         ("match //a#t[not(b)] return t.id", "`not`"),
         ('match //a#t[b = "1"] return t.id', "values of elements"),
     ],
@@ -85,3 +88,19 @@ def test_what_is_declined(query: str, reason: str) -> None:
     with pytest.raises(QueryError) as caught:
         propagate(None, None, None, query)  # type: ignore[arg-type]  # refused before they are used
     assert caught.value.code == "AX211"
+
+
+def test_values_and_contents_are_read_again_only_where_the_delta_is(spark: Any) -> None:
+    tree = load("<r><a>1</a><a>2<b/></a><a>3</a></r>")
+    before = spark.createDataFrame([("d", *row) for row in rows_of(tree)], NODES)
+    _, second, third = tree.partition("a")
+    new = Insert(Where.LAST, tree.root, tuple(read_forest("<a>5</a>")))
+    pending.apply(tree, [ReplaceValue(tree._first[second], "4"), Delete(third), new])
+    after = spark.createDataFrame([("d", *row) for row in rows_of(tree)], NODES)
+    query = "match //a#t return t.id, t.val, t.cont"
+    wanted = {(row["t_val"], row["t_cont"]) for row in evaluate(after, query).collect()}
+    assert wanted == {("1", "<a>1</a>"), ("4", "<a>4<b/></a>"), ("5", "<a>5</a>")}
+    marked = evaluate(before, query).withColumn("t_val", f.concat(f.lit("old "), "t_val"))
+    found = propagate(marked, *differences(before, after), query).collect()
+    assert {(row["t_val"].removeprefix("old "), row["t_cont"]) for row in found} == wanted
+    assert [row["t_val"] for row in found if row["t_val"].startswith("old")] == ["old 1"]

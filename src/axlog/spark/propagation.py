@@ -11,13 +11,18 @@ takes away those with some Δ-, and R is what survives, so every term counts onc
 
 Law: propagate(evaluate(before), *differences(before, after)) == evaluate(after), counts included.
 
-Declined: what the algebra declines, `or`, `not`, collected paths, times, values and contents in
-rows, and comparisons with values of elements, which change without the element; `evaluate` those.
+Values and contents in rows are found by id (PIMT, PDMT): a row keeps what it showed unless the
+delta is in or below its node, and then only that node's subtree is read again. So a row that shows
+a value or content must show the node's id too.
+
+Declined: what the algebra declines, `or`, `not`, collected paths, times, and comparisons with
+values of elements, which change without the element; `evaluate` those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +30,7 @@ from axlog.datalog.compile import Relation, compile_pattern
 from axlog.errors import QueryError
 from axlog.language.pattern import AnyText, Axis, Kind, Literal, Pattern
 from axlog.language.query import Query, parse_query
-from axlog.spark.batch.evaluation import name
+from axlog.spark.batch.evaluation import name, with_shown
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode, refusal, shape_of
 from axlog.views.algebraic.terms import ALL, Facts, Term, judged
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ["document", "id", "parent", "label", "kind", "value"]
 _SHOWN = (Kind.ID, Kind.LABEL, Kind.VARIABLE)
+_READ = (Kind.VAL, Kind.CONT)
 _RULES = ALL - {"4.3", "3.8", "4.7"}  # no reverse index here, and ids are not brought to the driver
 
 
@@ -57,13 +63,45 @@ def propagate(
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
     )
-    reason = declines(asked.pattern)
+    pattern = asked.pattern
+    reason = declines(pattern)
     if reason is not None:
         raise QueryError("AX211", f"no propagation: {reason}", advice="evaluate the view again")
-    keys = ["document", *(name(output) for output in asked.pattern.outputs)]
-    signed = [_rows_of_term(term, stays, delta) for term in terms_left(delta, asked.pattern)]
+    known = _without_values(pattern)
+    keys = ["document", *(name(output) for output in known.outputs)]
+    signed = [_rows_of_term(term, stays, delta) for term in terms_left(delta, known)]
     whole = reduce(lambda a, b: a.unionByName(b), signed, view.select(*keys, "count"))
-    return whole.groupBy(*keys).agg(f.sum("count").alias("count")).where("count > 0")
+    rows = whole.groupBy(*keys).agg(f.sum("count").alias("count")).where("count > 0")
+    return rows if known is pattern else _with_values(rows, view, stays, delta, pattern)
+
+
+def _without_values(pattern: Pattern) -> Pattern:
+    """A pattern whose rows show what they are known by alone."""
+    outputs = tuple(output for output in pattern.outputs if output.kind not in _READ)
+    return pattern if len(outputs) == len(pattern.outputs) else replace(pattern, outputs=outputs)
+
+
+def _with_values(
+    rows: DataFrame, view: DataFrame, stays: DataFrame, delta: DataFrame, pattern: Pattern
+) -> DataFrame:
+    """Rows with their values and contents: as before, or read again where the delta touches."""
+    from pyspark.sql import functions as f
+
+    keys = [column for column in rows.columns if column != "count"]
+    columns = ["document", *(name(output) for output in pattern.outputs), "count"]
+    read = [output for output in pattern.outputs if output.kind in _READ]
+    ids = {output.of: name(output) for output in pattern.outputs if output.kind is Kind.ID}
+    above = f.concat(ancestors_column()(f.col("id")), f.array("id"))
+    touched = delta.select("document", f.explode(above).alias("id")).distinct()
+    kept = rows.join(view.drop("count"), keys)
+    for at in {ids[output.of] for output in read}:
+        kept = kept.join(touched.withColumnRenamed("id", at), ["document", at], "left_anti")
+    again = rows.join(kept.select(*keys), keys, "left_anti")
+    nodes = stays.select(*_COLUMNS).unionByName(delta.where(f.col("sign") == 1).select(*_COLUMNS))
+    again = again.withColumn("document_", f.col("document"))
+    for output in read:
+        again = with_shown(nodes, again, ids[output.of], name(output), output.kind)
+    return kept.select(*columns).unionByName(again.select(*columns))
 
 
 def terms_left(delta: DataFrame, pattern: Pattern) -> list[Term]:
@@ -91,8 +129,11 @@ def declines(pattern: Pattern) -> str | None:
     reason = refusal(pattern)
     if reason is not None:
         return reason
-    if any(output.kind not in _SHOWN for output in pattern.outputs):
-        return "rows show times, values or contents"
+    if any(output.kind not in (*_SHOWN, *_READ) for output in pattern.outputs):
+        return "rows show times"
+    identified = {output.of for output in pattern.outputs if output.kind is Kind.ID}
+    if any(output.kind in _READ and output.of not in identified for output in pattern.outputs):
+        return "rows show values or contents without the ids of their nodes"
     shape = shape_of(pattern)
     if shape.times or any(node.conditions or node.collects for node in shape.nodes):
         return "it has `or`, `not`, collected paths or times"

@@ -1,10 +1,11 @@
 """The choice between counting and algebraic, made anew for each update.
 
 Both keep the same view, so the algorithm may change from one update to the next; what changes is
-the state that each needs. Counting costs by the operation, the algebra mostly by the statement: by
-what was measured (`axlog bench choice`; the constants below are of one machine, their ratios are
-what counts) three operations cost the same either way, a thousand are thirty times cheaper by the
-algebra. And counting takes ten times as long to set up.
+the state that each needs. Counting costs by the operation, the algebra mostly by the statement, and
+least where rows are known by one node (`algebraic.direct`): by what was measured (`axlog bench
+choice`; the constants below are of one machine, their ratios are what counts) it is then the
+cheaper one for a single operation too. Where it goes by tables, two or three operations cost the
+same either way, and a thousand are a hundred times cheaper. Counting takes longer to set up.
 
 So it is rent or buy: the view starts with the algebra, which is quick to set up, and every update
 that the other algorithm would have done for less adds to a regret. When that has come to what the
@@ -20,8 +21,10 @@ from dataclasses import dataclass
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.language.pattern import Pattern
+from axlog.views.algebraic.direct import key_of
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
+from axlog.views.algebraic.shape import shape_of
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
 from axlog.views.maintainer import Maintainer
@@ -39,9 +42,11 @@ class Costs:
         return self.update + operations * self.operation
 
 
-COUNTING = Costs(update=100.0, operation=170.0, node=1.5)
-ALGEBRAIC = Costs(update=550.0, operation=6.0, node=0.13)
-"""Measured on an auction document of 10 MB, view Q1, one to a thousand insertions a statement."""
+COUNTING = Costs(update=150.0, operation=170.0, node=1.5)
+ALGEBRAIC = Costs(update=500.0, operation=6.0, node=0.13)
+DIRECT = Costs(update=200.0, operation=5.0, node=0.13)
+"""Measured on auction documents of 1 and 10 MB, one to a thousand insertions a statement; views
+like Q1 are known by one node, with two of its nodes' ids it takes tables."""
 
 
 class Adaptive(Maintainer):
@@ -53,6 +58,7 @@ class Adaptive(Maintainer):
         super().__init__(tree, pattern)
         self._engine = engine if engine is not None else AlgebraicEngine(tree)
         self.kept_by: Maintainer = Algebraic(tree, pattern, self._engine)
+        self._is_direct = key_of(shape_of(pattern)) is not None
         self.regret = 0.0
         self.changeovers = 0
 
@@ -100,8 +106,9 @@ class Adaptive(Maintainer):
             self.changeovers += 1
 
     def _costs(self) -> tuple[Costs, Costs]:
+        algebraic = DIRECT if self._is_direct else ALGEBRAIC
         is_counting = isinstance(self.kept_by, Counting)
-        return (COUNTING, ALGEBRAIC) if is_counting else (ALGEBRAIC, COUNTING)
+        return (COUNTING, algebraic) if is_counting else (algebraic, COUNTING)
 
     def _price(self) -> float:
         return self._costs()[1].node * len(self.tree)

@@ -223,6 +223,13 @@ def _by_joins(nodes: DataFrame, program: Program) -> DataFrame:
     return rows.select(*shown, f.col("n").alias("count"))
 
 
+def with_shown(nodes: DataFrame, rows: DataFrame, at: str, fresh: str, kind: Kind) -> DataFrame:
+    """Rows (of `document_`) with the value or content of the node that a column names."""
+    if kind is Kind.VAL:
+        return _join_values(Joins(nodes), rows, at, fresh)
+    return _join_contents(nodes, rows, at, fresh, _content, "string")
+
+
 def _join_values(joins: Joins, rows: DataFrame, at: str, fresh: str) -> DataFrame:
     """Rows with the string values of one of their nodes."""
     from pyspark.sql import functions as f
