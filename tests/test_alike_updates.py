@@ -27,6 +27,7 @@ FRAGMENTS = ("<b/>", "<a k='1'><b>x<c/></b>y</a>", "<p:a xmlns:p='u'><p:b/></p:a
 def _from_one_operation_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike, "FEWEST", 1)
     monkeypatch.setattr(columns_moved, "FEW", 0)
+    monkeypatch.setattr(columns_moved, "MANY", 3)
 
 
 def seen(tree: Tree) -> dict[str, object]:
@@ -155,3 +156,27 @@ def test_deep_content_is_refused_by_the_limit_at_the_deepest_place() -> None:
         tree, [Insert(Where.LAST, n, content) for n in tree.partition("a")], limits=limits
     )
     invariants(tree)
+
+
+@pytest.mark.parametrize("start", [0, 60])
+def test_differential_large_deletions_among_other_operations(start: int) -> None:
+    """What goes is gathered in arrays from `MANY` nodes on: columns and delta come out the same."""
+    gathered = 0
+    for seed in range(start, start + 40):
+        random = Random(f"many:{seed}")
+        text = small_cases.document(random, random.randint(6, 25))
+        one, two = load(text), load(text)
+        made = small_cases.operations(random, one, 4)
+        try:
+            plan = Plan(two, made)
+        except AxlogError:
+            continue
+        gathered += plan.delta.nodes_removed is not None
+        _check_delta(two, plan)
+        plan.commit()
+        invariants(two)
+        columns_moved.MANY = 1 << 30
+        Plan(one, made).commit()
+        columns_moved.MANY = 3
+        assert snapshot(one) == snapshot(two), seed
+    assert gathered > 5

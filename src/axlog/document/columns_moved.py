@@ -5,6 +5,7 @@ freeing handles. What `Tree` does for one node, by numpy; few nodes are done one
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEW = 24
 """So many nodes cost less one by one than as arrays."""
+MANY = 200
+"""From so many nodes on what goes is gathered in arrays."""
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -87,6 +90,15 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
         groups[tree.names[int(labels[start])]] = named[start:end]
         start = end
     return groups
+
+
+def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str, Handles]]:
+    """All nodes below some roots, and these by label, where they are many; else nothing."""
+    nodes = islice(chain.from_iterable(map(tree.subtree, roots)), MANY)
+    if sum(1 for _ in nodes) < MANY:
+        return None, {}
+    every = subtrees(tree, roots)
+    return every, by_label(tree, every)
 
 
 def leave(tree: Tree, groups: dict[str, Handles]) -> None:

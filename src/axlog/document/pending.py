@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from axlog.document.alike import plan_of
 from axlog.document.chains import Chains
-from axlog.document.columns_moved import release
+from axlog.document.columns_moved import gathered, leave, release
 from axlog.document.content import check_name, check_text
 from axlog.document.delta import Changed, Delta, Planned, Watcher
 from axlog.document.reading import DEFAULT_LIMITS, Limits
@@ -346,6 +346,7 @@ class Plan:
             delta.removed = [
                 node for node in sorted(gone - new) if not self._is_lost(tree._parent[node])
             ]
+            delta.nodes_removed, delta.labels_removed = gathered(tree, delta.removed)
         delta.added = list(self._new)
         self._settle_changes()
 
@@ -446,10 +447,14 @@ class Plan:
         """Write the plan into the columns. Everything was checked: this cannot fail."""
         tree, delta = self.tree, self.delta
         release(tree, tree._dying)
-        for root in delta.removed:
-            for node in tree.subtree(root):
-                tree._leave(node)
-                tree._size -= 1
+        if delta.nodes_removed is not None:
+            tree._size -= len(delta.nodes_removed)
+            leave(tree, delta.labels_removed)
+        else:
+            for root in delta.removed:
+                for node in tree.subtree(root):
+                    tree._leave(node)
+                    tree._size -= 1
         for stream in delta.closed:
             del tree._calls[stream]
             tree.brought.pop(stream, None)
