@@ -101,6 +101,9 @@ def test_values_and_contents_are_read_again_only_where_the_delta_is(spark: Any) 
     wanted = {(row["t_val"], row["t_cont"]) for row in evaluate(after, query).collect()}
     assert wanted == {("1", "<a>1</a>"), ("4", "<a>4<b/></a>"), ("5", "<a>5</a>")}
     marked = evaluate(before, query).withColumn("t_val", f.concat(f.lit("old "), "t_val"))
-    found = propagate(marked, *differences(before, after), query).collect()
+    kept, stays, delta = (
+        frame.localCheckpoint() for frame in (marked, *differences(before, after))
+    )
+    found = propagate(kept, stays, delta, query).collect()
     assert {(row["t_val"].removeprefix("old "), row["t_cont"]) for row in found} == wanted
     assert [row["t_val"] for row in found if row["t_val"].startswith("old")] == ["old 1"]

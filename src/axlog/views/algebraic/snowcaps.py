@@ -93,10 +93,11 @@ class Snowcaps:
         if self.mode != "cost":
             return
         self._updates = self._updates * FADING + 1
-        for level in self._followed:
-            part, _ = part_of(self.shape, level)
-            self._followed[level] *= FADING
-            self._followed[level] += may_concern(part, labels)
+        if self._kept or any(self._saved(seen) > 0 for seen in self._seen.values()):
+            for level in self._followed:
+                part, _ = part_of(self.shape, level)
+                self._followed[level] *= FADING
+                self._followed[level] += may_concern(part, labels)
         for seen in self._seen.values():
             seen.fade()
         for nodes, work, is_kept in report.costs:
