@@ -85,6 +85,7 @@ class _Widget:
     state: int = 0
     clock: int = 0
     first: int | None = None  # the first batch that was told
+    wanted: dict[str, list[str]] = field(default_factory=dict)  # by stream
 
 
 class Reported:
@@ -99,9 +100,6 @@ class Reported:
         self._why = why
         self._lock = RLock()
         self._widgets = {name: self._made(name) for name in model.widgets}
-        for name, widget in self._widgets.items():
-            for change in Instances(model, name).rows():  # what the document has at once
-                widget.views[_short(name, change)].take(change)
 
     def _made(self, name: str) -> _Widget:
         written = self._model.widgets[name]
@@ -113,7 +111,13 @@ class Reported:
             views[view] = _View(one.query.strip(), tuple(c.name for c in shape.columns))
         root = document_of(written, self._model.directory)
         streams = [str(call.get("stream")) for call in root.iter(_CALL)]
-        return _Widget(views, {stream: [0, 0, 0] for stream in streams})
+        made = _Widget(views, {stream: [0, 0, 0] for stream in streams})
+        instances = Instances(self._model, name)
+        for change in instances.rows():  # what the document has at once
+            views[_short(name, change)].take(change)
+        for kept in instances.widgets.values():
+            made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
+        return made
 
     def take(self, told: Told) -> None:
         """Take a batch."""
@@ -181,7 +185,8 @@ class Reported:
         dropped = max(0, messages - kept - refused)
         return {
             "name": name, "state": "filtered" if dropped else "relevant", "messages": messages,
-            "kept": kept, "dropped": dropped, "refused": refused, "wanted": [], "last": None,
+            "kept": kept, "dropped": dropped, "refused": refused,
+            "wanted": self._widgets[widget].wanted.get(name, []), "last": None,
             "rate": self.history.rate(f"{widget}/{name}", messages),
         }  # fmt: skip
 
