@@ -132,6 +132,13 @@ def test_commands_that_examples_begin_with_exist() -> None:
             assert (REPOSITORY / path).exists() or path.endswith("/in"), command
 
 
+def test_tests_that_pages_name_exist() -> None:
+    tests = "".join(p.read_text("utf-8") for p in (REPOSITORY / "tests").glob("test_*.py"))
+    for page in PAGES:
+        for found in re.findall(r"(?:`|::)(test_\w+)`", page.read_text("utf-8")):
+            assert f"def {found}(" in tests, f"{page.name}: {found}"
+
+
 def test_few_things_are_not_run() -> None:
     marks = [(page.name, b.mark) for page in PAGES for b in blocks(page) if b.mark is not None]
     assert all(len(str(reason)) > 12 for _, reason in marks), "say why"
