@@ -293,10 +293,8 @@ class Instance:
 
     def _parts(self) -> dict[str, bytes] | None:
         """The document and all that is kept with it."""
-        waitings = self._waitings()
-        is_keyed = any(side.key for waiting in waitings for side in waiting.pair.sides)
-        if is_keyed or (waitings and self.widget.document.forgotten):
-            return None  # what joins know of keys and of what was dropped is not in the document
+        if self._definition.types or (self.widget.document.forgotten and self._waitings()):
+            return None  # types are in no snapshot, nor what joins know of messages not kept
         parts = snapshot_parts(self.widget, self._definition.settings(), {})
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 

@@ -92,7 +92,6 @@ class Definition:
             "namespaces": dict(self.namespaces),
             "keep": "all",
             "facts": list(self.facts),
-            "types": list(self.types) or None,
         }
         return {"open": {"source": "", "options": options, "limits": asdict(self.limits)}}
 

@@ -236,6 +236,8 @@ class Streaming:
         with self._document._lock:
             self._collector.refresh()
             limit = self._collector.next
+            if limit == -inf:  # some view looks at every update: any time that passes may matter
+                return self._document.tree.clock
             return None if limit == inf else int(limit)
 
     def restore(self, saved: SavedState) -> None:
