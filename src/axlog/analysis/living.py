@@ -44,7 +44,7 @@ from axlog.datalog.compile import Relation
 from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.interpreter import Bags
-from axlog.language.pattern import Pattern, TimeConstraint
+from axlog.language.pattern import Axis, Pattern, TimeConstraint
 
 Scenario = tuple[Values, Need]
 
@@ -56,6 +56,7 @@ class _Join:
     relation: Relation
     own: Values
     edges: list[Part]
+    passes: bool  # whether rows of its one part go on as they are
     choices: list[list[tuple[_Join, Part]]] = field(default_factory=list)
 
     def parts(self) -> Iterator[Part]:
@@ -158,7 +159,8 @@ class Living(Scenarios):
         return self._joined_at(node, relation, own, below, here)
 
     def _join_of(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
-        made = _Join(relation, own, [Part(self._shown(e.relation)) for e in relation.edges])
+        parts = [Part(self._shown(edge.relation)) for edge in relation.edges]
+        made = _Join(relation, own, parts, self._passes(relation))
         if _is_single(relation):
             return made  # what comes goes on: there is nothing to join it with
         for edge, part in zip(relation.edges, made.edges, strict=True):
@@ -171,6 +173,13 @@ class Living(Scenarios):
                 ways.append((self._join_of(way, (), below, here), part))
             made.choices.append(ways)
         return made
+
+    def _passes(self, relation: Relation) -> bool:
+        """Whether a relation only hands on what its child step finds."""
+        if not _is_single(relation) or relation.own or relation.tests or self._keyed:
+            return False
+        (edge,) = relation.edges
+        return edge.axis is Axis.CHILD and self._shown(edge.relation) == self._shown(relation)
 
     # What comes -----------------------------------------------------------------------------------
 
@@ -217,6 +226,8 @@ class Living(Scenarios):
         """The new rows of a relation at a node: what is new of a part with all of the others."""
         found: Rows = {}
         edges = join.relation.edges
+        if join.passes and not (new.calls or new.unclear):
+            return new.children.get(edges[0].relation, {})
         if _is_single(join.relation):
             rows = self._part(edges[0], new, here)
             if rows:

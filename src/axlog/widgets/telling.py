@@ -91,8 +91,10 @@ class Teller:
         if self.how in ("off", "joins"):
             return f'not reported: the widget was made with never="{self.how}"'
         followed = self._followed.get(view)
-        if followed is None or followed.reason is not None:
-            return f"not reported: {followed.reason if followed else _no_calls()}"
+        if followed is None or not self._document.tree._calls:
+            return "not reported: no stream is open"
+        if followed.reason is not None:
+            return f"not reported: {followed.reason}"
         if has_not(view.pattern) or self._document.tree.types is not None:
             return "reported by possible rows, worked out anew after every update"
         if followed.root is not None:
@@ -375,7 +377,3 @@ def _takes_away(delta: Delta) -> bool:
 
 def _possible(outlook: Outlook) -> dict[Values, Shown]:
     return {binding: tuple(row.values()) for binding, row in outlook.bindings().items()}
-
-
-def _no_calls() -> str:
-    return "no message has come yet"

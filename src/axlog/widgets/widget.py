@@ -10,6 +10,7 @@ end.
 need of it. `validate="wanted"` does not even parse a message that its raw bytes show no view can
 want. `cache="disk"` keeps the rows that joins look up in a store on disk and `memory` bytes of them
 at hand (P3 5.3). With `types`, what would break the document's or a service's type is refused.
+`never` says which views are told what can no longer come (`telling.py`).
 """
 
 from __future__ import annotations
