@@ -266,6 +266,7 @@ class Collector:
     def forget_message(self) -> None:
         """The message was refused: nothing of it came."""
         self._came.clear()
+        self.teller.abandon()
 
     # After an update ------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ class Finisher:
         document = self._document
         document.settle()
         self._collector.refresh()
-        self._collector.teller.settle()
+        self._collector.teller.catch_up()
         dropped = self._rows_let_go()
         kept = self._reason()
         if kept is None:

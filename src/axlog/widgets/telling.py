@@ -93,6 +93,8 @@ class Teller:
         followed = self._followed.get(view)
         if followed is None or not self._document.tree._calls:
             return "not reported: no stream is open"
+        if view.is_deferred:
+            return "not reported: the view is deferred"
         if followed.reason is not None:
             return f"not reported: {followed.reason}"
         if has_not(view.pattern) or self._document.tree.types is not None:
@@ -110,7 +112,7 @@ class Teller:
             return None
         if followed.root is None:
             self._document.settle()
-        self._catch_up()
+        self.catch_up()
         living = self._followed[view].living  # it may have been given up
         return None if living is None else living.is_possible
 
@@ -166,7 +168,7 @@ class Teller:
 
     def _living(self, view: View) -> Living:
         tree = view.nodes_left()  # puts in what was put aside
-        self._catch_up()  # the others: this one has seen all
+        self.catch_up()  # the others: this one has seen all
         return Living(tree, view.pattern, self._followed[view].root)
 
     def _give_up(self, followed: _Followed, error: Exception) -> None:
@@ -174,7 +176,7 @@ class Teller:
         followed.living, followed.walked = None, None
         self._look()
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Let all views look at what came; without an end, nothing falls for those that wait."""
         added, self._added = self._added, []
         aside, self._aside = self._aside, []
@@ -253,17 +255,20 @@ class Teller:
                 return
         for followed in self._followed.values():
             self._build(followed)
-        self.settle()
-
-    def settle(self) -> None:
-        """Look at all that came so far: something may be taken away now."""
-        self._catch_up()
+        self.catch_up()
         for followed in self._followed.values():
             living, pattern = followed.living, followed.view.pattern
             if living is not None and any(o.kind in _NODES for o in pattern.outputs):
                 followed.before = {
-                    values: self._row(followed.view, living, values) for values in living.found.rows
+                    values: self._row(followed.view, living, values)
+                    for values, needs in living.found.rows.items()
+                    if any(need.brought for need in needs)
                 }
+
+    def abandon(self) -> None:
+        """The update was refused."""
+        for followed in self._followed.values():
+            followed.before = {}
 
     def after(self, told: Told, time: int) -> Told:
         """What can no longer come after an update, put to what the views are told."""
