@@ -21,8 +21,10 @@ from random import Random
 from axlog.analysis.generalised import Values
 from axlog.analysis.truth import Outlook
 from axlog.errors import UndecidedError
+from axlog.language.tree_syntax import parse_pattern
 from axlog.language.verdict import Truth
 from axlog.workloads.edits import Edit
+from axlog.workloads.fuzz_cases import Case
 from axlog.workloads.truth_law import StreamedCase
 
 Shown = tuple[object, ...]
@@ -30,8 +32,11 @@ Shown = tuple[object, ...]
 
 def check_fallen(random: Random, never: str = "all") -> Counter[str]:
     """One random case; what was compared, by name."""
-    run = _Run(random, never)
-    for _ in range(random.randint(2, 8)):
+    if random.random() < 0.3:
+        run: _Run = _Joined(random)
+    else:
+        run = _Run(random, never)
+    for _ in range(random.randint(2, 8) if not isinstance(run, _Joined) else 9):
         edits = run.next()
         if edits is None:
             break
@@ -42,8 +47,8 @@ def check_fallen(random: Random, never: str = "all") -> Counter[str]:
 class _Run(StreamedCase):
     """One case: a widget with the view, and one without that is walked over."""
 
-    def __init__(self, random: Random, never: str) -> None:
-        super().__init__(random, never=never)
+    def __init__(self, random: Random, never: str, case: Case | None = None) -> None:
+        super().__init__(random, case, never=never)
         self.before = self._possible()
 
     def _possible(self) -> dict[Values, Shown] | None:
@@ -104,3 +109,50 @@ class _Run(StreamedCase):
         except UndecidedError:
             return None
         return sorted(fallen, key=str)
+
+
+# Joins of three -----------------------------------------------------------------------------------
+
+_PARTS = (
+    "[p/a/k/$x#t1][q/d/k/$x#t2][e/z/k/$x#t3]",
+    "[p/a[w]/k/$x#t1][q/d/k/$x#t2][e/z#t3]",
+    '[p/a#t1[w or k/"1"]][q/d/k/$x#t2][e/z/k/$x#t3]',
+    "[p/a#t1[w]][q/d/k/$x#t2][e/z#t3]",
+    "[.//k/$x#t1][q/d/k/$x#t2][e//k#t3]",
+)
+_TIMES = (
+    "", "t2 - t1 <= 2", "t3 - t1 <= 3 and t2 - t1 >= 0", "t3 - t2 <= 1", "t3 + t1 <= 7",
+    "t3 - t2 <= 2 and t2 - t1 <= 2", "t3 = t1", "t1 - t3 <= 1 and t3 - t1 <= 1",
+)  # fmt: skip
+_COLUMNS = ("$x", "t1.time", "t3.time", "t2.id")
+_KEYS = ("key p/a by k trusted", "key e/z by k trusted")
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+
+
+class _Joined(_Run):
+    """Three streams, each of which feeds a part of a join with times, and keys in some cases."""
+
+    def __init__(self, random: Random) -> None:
+        where, parts = random.choice(_TIMES), random.choice(_PARTS)
+        shown = [c for c in _COLUMNS if random.random() < 0.3 and ("$x" in parts or c != "$x")]
+        query = f"match /r{parts.replace('[.//', '[//')}" + (f" where {where}" if where else "")
+        query += f" return {', '.join(shown)}" if shown else ""
+        f, g, h = (_CALL.format(stream) for stream in "fgh")
+        document = f"<r><p>{f}</p><q>{g}</q><e>{h}</e></r>"
+        facts = tuple(key for key in _KEYS if random.random() < 0.2)
+        case = Case(document, (parse_pattern(query),), facts=facts)
+        super().__init__(random, "kept", case)
+
+    def message(self) -> tuple[Edit, ...]:
+        random, tree = self.random, self.plain.document.nodes()
+        streams = [stream for stream in "fgh" if stream in tree.calls()]
+        if not streams:
+            return ()
+        stream = random.choice(streams)
+        at = (tree.clock + random.choice((0, 0, 1, 1, 2))) / 1_000_000
+        if random.random() < 0.12:
+            return ({"stream": stream, "end": True, "at": at},)
+        label = {"f": "a", "g": "d", "h": "z"}[stream]
+        wanted = "<w/>" if random.random() < 0.6 else ""
+        content = f"<{label}>{wanted}<k>{random.choice('12')}</k></{label}>"
+        return ({"stream": stream, "insert": content, "at": at},)

@@ -52,8 +52,8 @@ def _make(random: Random) -> Case:
 class StreamedCase:
     """A case to which more comes: a widget with the view, and one without that is walked over."""
 
-    def __init__(self, random: Random, **options: str) -> None:
-        case = _make(random)
+    def __init__(self, random: Random, case: Case | None = None, **options: str) -> None:
+        case = case or _make(random)
         self.case, self.random = case, random
         self.tested = Widget(case.document, facts=case.facts, types=case.types, **options)  # type: ignore[arg-type]  # texts
         self.plain = Widget(case.document, facts=case.facts, types=case.types)
