@@ -81,13 +81,13 @@ HARD = {
         + " return " + numbered("$x{i}", 8, ", ")
     ),
     "alternatives": "match /a[" + numbered("(s/b{i} or t/c{i})", 20, " and ") + "]",
-    "alternatives in each other": "match /a" + "[s/b[c or d]" * 20 + "]" * 20,
+    "alternatives in each other": "match /a" + "[s/b[c or d]" * 14 + "]" * 14,
     "negations": "match /a[" + numbered("not(s/b{i}[c])", 20, " and ") + "]",
     "times that differ": (
         "match /a" + numbered("[s//b#t{i}]", 10) + " where "
         + " and ".join(f"t{i} - t{j} != 1" for i in range(9) for j in range(i + 1, 10))
     ),
-    "a long way down": "match " + "//*" * 190,
+    "a long way down": "match " + "//*" * 60,
     "many branches": "match //a" + "[b]" * 60,
 }  # fmt: skip
 
