@@ -12,6 +12,7 @@ import axlog
 from axlog.channels.naming import Channels
 from axlog.connectors.protocol import Refusal
 from axlog.pipeline.embedded import Runner
+from axlog.pipeline.progress import Lagging
 from axlog.pipeline.reading import load
 from axlog.server.application import Settings, make_application
 from axlog.server.observing import Observer
@@ -246,6 +247,8 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         page.click("#rows tr:has(.badge.true)")
         page.wait_for_selector("#why td:has-text('in.jsonl:1')")
         page.keyboard.press("Escape")
+        reported.lagging = [Lagging("in.jsonl", HOSTILE, 3.0, 2)]
+        page.wait_for_selector("#errors .lagging")
         never = Change("never", Row(("x",), ("18",)), view="v", time=6_000_000)
         gone = Change("delete", row, view="v", time=6_000_000)
         reported.take(Told("widget", [gone, never], clock=6_000_000))

@@ -113,12 +113,18 @@ def _run_on_spark(
     said = ProgressReport(show)
     with ExitStack() as stack:
         stack.enter_context(operating.reported(listen, said))
+        tell: Callable[[Progress], None] = said
         more: dict[str, Any] = {}
         if port != _NO_PAGE:
             observed, take = paging.reported(model, "spark")
             _say(stack.enter_context(paging.page(observed, port, said)))
             more = {"on_report": take, "outlook": paging.POSSIBLE}
-        engine.run(model, once=once, seconds=seconds, on_progress=said, **more)
+
+            def tell(progress: Progress) -> None:
+                observed.lagging = list(progress.lagging)
+                said(progress)
+
+        engine.run(model, once=once, seconds=seconds, on_progress=tell, **more)
 
 
 def _say(address: str) -> None:

@@ -8,8 +8,8 @@ can read the input again (`pipeline/replaying.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from threading import RLock
 from typing import Any
 
@@ -22,6 +22,7 @@ from axlog.language.query import parse_query
 from axlog.pipeline.documents import document_of
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
+from axlog.pipeline.progress import Lagging
 from axlog.server.history import History
 from axlog.server.listing import Asked, Listing, Prospect, by_deadline
 from axlog.server.observing import LARGEST, NODES, POSSIBLE, Why
@@ -94,6 +95,7 @@ class Reported:
     def __init__(self, model: PipelineModel, engine: str, why: Why | None = None) -> None:
         self.engine = engine
         self.says = ""  # what it is doing, while there is nothing to show yet
+        self.lagging: Sequence[Lagging] = ()  # who cannot be reached now
         self.history = History()
         self.system = system_of(model)
         self._model = model
@@ -158,7 +160,7 @@ class Reported:
                 "shown": self.shown(asked),
                 "letters": letters,
                 "refused": refused,
-                "lagging": [],
+                "lagging": [asdict(one) for one in self.lagging],
                 "system": self.system,
             }
 
