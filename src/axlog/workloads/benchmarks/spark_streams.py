@@ -14,6 +14,7 @@ nothing need be remembered once a deadline has passed. Spark counts the join's r
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -31,6 +32,7 @@ from axlog.workloads.benchmarks.spark_process import apart
 
 RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
+_LONG_AGO = 1_700_000_000
 SIDES = ("axlog", "axlog over DataFrames", "join")
 Size = tuple[int, int]
 """Messages a batch, and batches."""
@@ -155,6 +157,7 @@ def _write(place: Path, size: Size) -> list[tuple[str, str, float]]:
             for stream, rows in apiece.items():
                 path = place / stream / f"{number:05}.json"
                 path.write_text("".join(rows), encoding="utf-8")
+                os.utime(path, (_LONG_AGO + number,) * 2)  # Spark takes the oldest file first
     return every
 
 
