@@ -225,6 +225,20 @@ def test_filters_and_positions_come_back(tmp_path: Path, by_snapshot: bool) -> N
     assert sink.rows == ["1", "2"]
 
 
+def test_a_snapshot_in_the_middle_of_a_compaction(tmp_path: Path) -> None:
+    """Found by `axlog torture`: the log that the other process reads goes with the snapshot."""
+    with axlog.open(tmp_path, DOCUMENT, VIEWS, compact_after=None) as widget:
+        feed(widget, "1", "2")
+        widget.compact(wait=False)
+        widget.snapshot()
+        feed(widget, "3")
+        widget.compact()
+        assert widget.failed_snapshots == 0
+        assert widget.snapshots.count == 2
+    with axlog.open(tmp_path) as again:
+        assert rows(again) == ["1", "2", "3"]
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with axlog.open(tmp_path, DOCUMENT):
         script = f"import axlog; axlog.open({str(tmp_path)!r})"

@@ -384,6 +384,7 @@ class DurableWidget(Widget):
         with self.document._lock:
             began = perf_counter()
             log = self._usable()
+            self._give_up_compaction()  # it would read what goes now
             log.rotate()
             parts = snapshot_parts(self, self._settings, self.outboxes)
             write_snapshot(self._files, self.record, parts)
@@ -435,6 +436,8 @@ class DurableWidget(Widget):
         if code is None:
             return
         self._compactor = None
+        if code != 0 and self._snapshot_at >= upto:
+            return  # a later snapshot was made meanwhile, and the log it read is gone
         # A compaction that failed is tried again after as many records; the log is all there.
         self._snapshot_at = max(self._snapshot_at, upto)
         if code == 0:
@@ -445,6 +448,12 @@ class DurableWidget(Widget):
         report(_events, WARNING, "snapshot failed", widget=self.name, seq=upto, code=code)
         if wait:
             raise StoreError("AX873", f"no snapshot could be made: the process ended with {code}")
+
+    def _give_up_compaction(self) -> None:
+        if self._compactor is not None:
+            self._compactor[0].terminate()
+            self._compactor[0].wait()
+            self._compactor = None
 
     def _drop_old(self, record: int) -> None:
         self._snapshot_at = record
@@ -459,10 +468,7 @@ class DurableWidget(Widget):
         for box in self.outboxes.values():
             box.close(flush)
         with self.document._lock:
-            if self._compactor is not None:
-                self._compactor[0].terminate()
-                self._compactor[0].wait()
-                self._compactor = None
+            self._give_up_compaction()
             if self._log is not None:
                 self._log.close()
                 self._log = None
