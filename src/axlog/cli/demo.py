@@ -191,6 +191,9 @@ class _Run:
 
     def _prepare_spark(self) -> None:
         engine = spark_engine()
+        # Beside the documents, so that it goes with them.
+        kept = self._model.settings.model_copy(update={"checkpoint": "out/checkpoint"})
+        self._model = self._model.model_copy(update={"settings": kept})
         shown, take = paging.reported(self._model, "spark")
         shown.says = "starting Spark"
         self.observed = shown
