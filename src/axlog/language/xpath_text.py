@@ -51,6 +51,8 @@ def unsupported(
 class Reader:
     """A text and how far it has been read."""
 
+    most_brackets = MOST_BRACKETS
+
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
         if len(text) > MOST_CHARACTERS:
             raise QueryError(
@@ -132,12 +134,12 @@ class Reader:
     def nested(self) -> Iterator[None]:
         """Inside brackets: refused when they are nested too deeply."""
         self._depth += 1
-        if self._depth > MOST_BRACKETS:
+        if self._depth > self.most_brackets:
             raise QueryError(
                 "AX213",
-                f"the query is nested more than {MOST_BRACKETS} deep",
+                f"the query is nested more than {self.most_brackets} deep",
                 place=place_at(self.text, self.offset),
-                expected=f"at most {MOST_BRACKETS} brackets inside each other",
+                expected=f"at most {self.most_brackets} brackets inside each other",
             )
         yield
         self._depth -= 1

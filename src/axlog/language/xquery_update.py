@@ -131,6 +131,8 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Statemen
 class StatementParser(OperatorParser):
     """Parses statements."""
 
+    most_brackets = 25  # operators take twice the calls that paths do
+
     def __init__(self, text: str, namespaces: dict[str, str]) -> None:
         super().__init__(text, namespaces)
         self._loops: list[str] = []  # the variables of the `for`s around
