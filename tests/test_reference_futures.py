@@ -45,6 +45,13 @@ def relevant_streams(tree: Tree, query: str, trees: int = 1, nodes: int = 2) -> 
     return {stream for stream in tree.calls() if relevant(tree, pattern, stream, bound)}
 
 
+def test_oracle_texts_that_stand_apart_need_a_node_between_them() -> None:
+    tree, pattern = document("r[?f]"), parse_pattern('match //b["1"]/"2"')
+    bound = bound_of(tree, pattern, trees_per_call=1)
+    assert bound.nodes_per_tree == 4
+    assert truth(tree, pattern, bound) is Truth.POSSIBLE
+
+
 # The papers' examples -----------------------------------------------------------------------------
 
 

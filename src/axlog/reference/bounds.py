@@ -2,7 +2,8 @@
 
 P2 theorem 2: if a pattern without negation can come to hold, it does after at most |q| insertions
 of trees of at most |q| nodes, over the labels of pattern and document and one fresh label a
-variable. `bound_of` derives that bound. Times are those at which a constraint can become tight:
+variable, and one more for each text beside another, as texts that touch are one text. `bound_of`
+derives that bound. Times are those at which a constraint can become tight:
 sums of bounds from the times present, which is enough for coefficients -1, 0, 1 (as difference
 constraints have their corners there). For other coefficients and for strings compared by `<` the
 choice is a sample: give your own times and texts.
@@ -11,7 +12,7 @@ choice is a sample: give your own times and texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
@@ -27,6 +28,7 @@ from axlog.language.pattern import (
     Moment,
     Name,
     Not,
+    Or,
     Pattern,
     PatternNode,
     TimeConstraint,
@@ -58,7 +60,7 @@ def bound_of(
     alphabet: Alphabet | None = None,
 ) -> Bound:
     """The bound of theorem 2 for this pattern, with smaller sizes or other labels where given."""
-    size = sum(1 for _ in pattern.nodes())
+    size = sum(1 + nodes_between(node.branches) for node in pattern.nodes())
     return Bound(
         alphabet or alphabet_of(tree, pattern),
         size if trees_per_call is None else trees_per_call,
@@ -66,6 +68,21 @@ def bound_of(
         times=times_of(tree, pattern),
         ordered=sees_order(pattern),
         deletions=any(tree.call(node).deletes != "no" for node in tree.calls().values()),
+    )
+
+
+def nodes_between(branches: Iterable[Branch]) -> int:
+    """The nodes that must stand between the texts that these branches of one node ask for."""
+    return max(0, sum(map(_can_be_text, branches)) - 1)
+
+
+def _can_be_text(branch: Branch) -> bool:
+    if isinstance(branch, Or):
+        return any(_can_be_text(below) for each in branch.alternatives for below in each)
+    return (
+        isinstance(branch, PatternNode)
+        and branch.axis in (Axis.CHILD, Axis.DESCENDANT)
+        and isinstance(branch.test, Literal | AnyText | Variable)
     )
 
 

@@ -46,7 +46,7 @@ from axlog.language.pattern import (
 )
 from axlog.language.verdict import Truth
 from axlog.reference import Bound
-from axlog.reference.bounds import is_monotone
+from axlog.reference.bounds import is_monotone, nodes_between
 from axlog.reference.rows import every_branch
 from axlog.workloads.fuzz_cases import Case
 from axlog.workloads.outlook_cases import document_of, make_outlook_case
@@ -147,10 +147,11 @@ def _below_root(branch: Branch) -> tuple[Branch, ...]:
 
 def _nodes_needed(branches: Iterable[Branch], is_shared: bool, inside: bool = False) -> int:
     """The nodes of the largest tree that a message may need; siblings may come apart."""
+    branches = list(branches)
     needed = [_nodes_of(branch, is_shared, inside) for branch in branches]
     if not needed:
         return 0
-    return sum(needed) if inside or is_shared else max(needed)
+    return sum(needed) + nodes_between(branches) if inside or is_shared else max(needed)
 
 
 def _nodes_of(branch: Branch, is_shared: bool, inside: bool) -> int:
