@@ -274,7 +274,7 @@ def test_maintain_in_colour() -> None:
         ('{"stream": "s", "insert": "<a/>", "at": 1e40}', "AX409", ""),
         ('{"stream": "s", "insert": "<a/>", "at": 0}', "AX404", "line 2 of standard input"),
         ('{"stream": "s", "insert": "<a>"}', "AX101", "line 1, column"),
-        ('{"stream": "s", "insert": "\\ud800"}', "AX101", ""),
+        ('{"stream": "s", "insert": "\\ud800"}', "AX410", "half a character"),
         ('{"stream": "t", "insert": "<a/>"}', "AX401", "expected: one of the open streams: s"),
         ('{"stream": "s", "delete": "match /a["}', "AX201", "message 2 of stream 's'"),
         ('{"stream": "s", "insert": "text"}', "AX10", ""),

@@ -9,6 +9,7 @@ import multiprocessing
 import resource
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,13 @@ HARD = {
 }  # fmt: skip
 
 
+def _mapped() -> int:
+    """The address space that this process has already: other tests may have mapped much."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return 64 << 30
+
+
 def outcome(work: Callable[[], object]) -> tuple[str, str]:
     """What came of some work in a process of its own: `done`, a code, or what broke."""
     context = multiprocessing.get_context("fork")
@@ -99,7 +107,8 @@ def outcome(work: Callable[[], object]) -> tuple[str, str]:
 
     def run() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        most = _mapped() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         try:
             work()
             answers.put(("done", ""))

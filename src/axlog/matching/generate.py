@@ -215,8 +215,8 @@ class _Writer:
         while self.waiting:
             name, axis, relation = self.waiting.pop()
             self.depth = 0
-            self.open(f"def {name}(e, t, m, found):")
-            self._sum(axis, relation, "e", "found")
+            self.open(f"def {name}(top, t, m, found):")  # `e` is the message's root
+            self._sum(axis, relation, "top", "found")
             self.line("return found")
 
     def _sum_elements(

@@ -370,6 +370,7 @@ class Delivery:
         self._dead_letters = dead_letters
         self._report = report
         self._totals: dict[str, Total] = {}
+        self._clock = 0
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         with collector_paused():
@@ -380,6 +381,7 @@ class Delivery:
     def _deliver(self, frame: DataFrame, batch: int) -> BatchReport:
         told = gather_batch(batch, [(row[0], bytes(row[1])) for row in frame.collect()])
         self._totals |= told.totals
+        told.clock = self._clock = max(self._clock, told.clock)
         for total in self._totals.values():
             told.instances += total.instances
             told.rows += total.rows

@@ -33,7 +33,7 @@ from axlog.widgets.widget import Widget
 
 Record: TypeAlias = dict[str, Any]
 
-_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts")
+_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never")
 
 
 def encode(record: Record) -> bytes:
