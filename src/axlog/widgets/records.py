@@ -34,6 +34,8 @@ from axlog.widgets.widget import Widget
 Record: TypeAlias = dict[str, Any]
 
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never")
+_SAVED = (*_OPTIONS, "tune", "collect")
+"""What snapshots of pipelines say too."""
 
 
 def encode(record: Record) -> bytes:
@@ -96,7 +98,7 @@ def _check_settings(said: Record, number: int) -> None:
     spaces = said["options"].get("namespaces") or {}
     texts = [*spaces, *spaces.values()] if isinstance(spaces, dict) else [None]
     texts += said["options"].get("facts") or []
-    if set(said["options"]) - set(_OPTIONS) or not all(isinstance(text, str) for text in texts):
+    if set(said["options"]) - set(_SAVED) or not all(isinstance(text, str) for text in texts):
         raise _no_record(number, "an option is not known, or no text")
 
 
