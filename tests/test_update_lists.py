@@ -25,7 +25,6 @@ from axlog.document.lists import (
     resolved,
 )
 from axlog.document.reduction import RULES, reduce
-from axlog.document.tree import Tree
 from axlog.document.updates import Attribute
 from axlog.document.writing import serialise
 from axlog.document.xml import load
@@ -34,7 +33,7 @@ from axlog.language.pattern import Kind
 from axlog.language.query import Query
 from axlog.widgets.document import Document
 from axlog.workloads import small_cases
-from axlog.workloads.lists_law import after
+from axlog.workloads.lists_law import after, recorded
 
 INSERT, DELETE = EditKind.INSERT_LAST, EditKind.DELETE
 
@@ -132,14 +131,6 @@ def test_p5_example_5_3_aggregation() -> None:
 
 
 # Laws ---------------------------------------------------------------------------------------------
-
-
-def recorded(random: Random, tree: Tree, most: int) -> UpdateList | None:
-    """A random list that the tree takes, carried out."""
-    try:
-        return record(tree, small_cases.operations(random, tree, most))[1]
-    except AxlogError:
-        return None
 
 
 def test_oracle_reduction_never_changes_the_document() -> None:

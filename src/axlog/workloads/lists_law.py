@@ -88,7 +88,7 @@ def _stage(xml: str, random: Random) -> None:
 
 def _aggregation(xml: str, random: Random) -> None:
     tree = load(xml)
-    made = [_recorded(random, tree, random.choice((1, 2, 4))) for _ in range(random.choice((2, 3)))]
+    made = [recorded(random, tree, random.choice((1, 2, 4))) for _ in range(random.choice((2, 3)))]
     lists = [each for each in made if each is not None]
     if len(lists) > 1:
         _same_document(
@@ -96,7 +96,7 @@ def _aggregation(xml: str, random: Random) -> None:
         )
 
 
-def _recorded(random: Random, tree: Tree, most: int) -> UpdateList | None:
+def recorded(random: Random, tree: Tree, most: int) -> UpdateList | None:
     """A random list that the tree takes, carried out."""
     try:
         return record(tree, small_cases.operations(random, tree, most))[1]
