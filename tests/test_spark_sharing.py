@@ -160,3 +160,57 @@ def test_a_reader_waits_for_its_source_and_says_so(tmp_path: Path) -> None:
         patched.setattr("axlog.spark.lagging.SHORTEST", 0.001)
         with pytest.raises(PipelineError, match="it is away"):
             reader.latestOffset({**end}, ReadMaxRows(10))
+
+
+class Busy(MemorySource):
+    """A source that says it has more and gives nothing, every other time: a broker under load."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {"stream": "a", "insert": f"<item><k>{n}</k></item>", "at": n} for n in range(5)
+        )
+        self.asked = 0
+
+    def read(self, position: object, limit: int) -> Reading:
+        self.asked += 1
+        if self.asked % 2:
+            return Reading([], position, more=True)
+        return super().read(position, min(limit, 2))
+
+
+class Mute(Busy):
+    """A source that never gives what it says it has."""
+
+    def read(self, position: object, limit: int) -> Reading:
+        return Reading([], position, more=True)
+
+
+def test_a_run_that_ends_does_not_end_before_a_busy_source_gave_all() -> None:
+    """Nothing at the moment is not the end: what is there is read, or the run fails."""
+    import base64
+
+    from pyspark import cloudpickle
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    from axlog.spark.sources import Part, SourceReader, read_part
+
+    def reader_of(kind: type[MemorySource]) -> SourceReader:
+        pickled = base64.b64encode(cloudpickle.dumps(kind)).decode()
+        reader = SourceReader({"source": pickled, "index": "0"})
+        reader.prepareForTriggerAvailableNow()
+        return reader
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("axlog.spark.sources.SHORTEST", 0.001)
+        reader = reader_of(Busy)
+        start, rows = reader.initialOffset(), 0
+        while (end := reader.latestOffset(start, ReadMaxRows(10))) != start:
+            for part in reader.partitions(start, end):
+                assert isinstance(part, Part)
+                rows += sum(len(some) for some in read_part(Busy, 0, part))
+            start = end
+        assert (rows, end["number"]) == (5, 5)
+        patched.setattr("axlog.spark.sources.SLOWEST", 0.01)
+        reader = reader_of(Mute)
+        with pytest.raises(PipelineError, match="has more after None and gave nothing"):
+            reader.latestOffset(reader.initialOffset(), ReadMaxRows(10))

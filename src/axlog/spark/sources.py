@@ -45,7 +45,7 @@ from axlog.connectors.protocol import Reach, Reading, Source, reach_of
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.upstream import filter_of
-from axlog.spark.lagging import TRIES, pause_after, tell, tell_no_more, words
+from axlog.spark.lagging import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
 from axlog.spark.ordering import EVERY
 from axlog.spark.tuning import tuned_at
 
@@ -79,6 +79,8 @@ Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
+SLOWEST = 60.0
+"""Seconds that a source is waited for which says that it has more, and gives nothing."""
 
 
 class SourceFormat(DataSource):
@@ -212,6 +214,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         A run that takes what is there and ends does not end before it was read: it waits for a few
         tries, and gives up by an error.
         """
+        slow = Slow(f"source {self._index}")
         while True:
             try:
                 if self._source is None:
@@ -229,7 +232,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._failed and self._place:
                 tell_no_more(self._place, self._index)
             self._failed = 0
-            return reach
+            if reach.count or not reach.more or self._is_done is None:
+                return reach
+            position = slow.wait(reach.position)
 
     def _note(self, error: Exception) -> None:
         self._since = self._since if self._failed else time()
@@ -265,6 +270,21 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 committed(json.loads(end["position"]))
 
 
+class Slow:
+    """Waits for a source that has more and gives nothing yet, as a broker may that is busy."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._until = name, monotonic() + SLOWEST
+
+    def wait(self, position: Any) -> Any:
+        """Where to read on, after a moment; an error once it was waited for too long."""
+        if monotonic() > self._until:
+            message = f"{self._name} has more after {position!r} and gave nothing in {SLOWEST} s"
+            raise PipelineError("AX858", message)
+        sleep(SHORTEST)
+        return position
+
+
 class SpanReader(DataSourceReader):
     """Reads spans of a source that are known."""
 
@@ -285,14 +305,18 @@ def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[li
     """The messages of a part, wherever it is read."""
     apart: Callable[[Sequence[str] | None], Source] | None = getattr(make, "part", None)
     source = make() if apart is None else apart(part.wanted)
+    slow = Slow(f"source {index}")
     try:
         position, left, number = json.loads(part.position), part.count, part.number
         while left > 0:
             reading = source.read(position, left)
             rows = list(rows_of(reading, index, number))
-            if not rows:
+            if rows:
+                yield rows
+            elif reading.more:
+                slow.wait(position)
+            else:
                 raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
-            yield rows
             position, left, number = reading.position, left - len(rows), number + len(rows)
     finally:
         source.close()
