@@ -117,6 +117,7 @@ class Tree:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._name_ids: dict[str, int] = {}
+        self._tags: list[tuple[str, str, str]] = []  # by name, as `writing` begins and ends it
         self._kind = array("b")
         self._parent = array("i")
         self._first = array("i")
@@ -262,10 +263,12 @@ class Tree:
     def string_value(self, node: int) -> str:
         """`val`: the texts below in document order, attributes left out; an attribute's value."""
         kind = self._kind[node]
-        if kind == TEXT or kind == NodeKind.COMMENT:
+        if kind == TEXT:
             return self.text(node)
         if kind == ATTRIBUTE:
             return self.text(self._first[node])
+        if kind == NodeKind.COMMENT:
+            return self.text(node)
         if kind == NodeKind.INSTRUCTION:
             return self.text(node).partition(" ")[2]
         kinds = self._kind

@@ -3,6 +3,9 @@
 Prefixes are those of the declarations in scope; where a node stands in a scope that lacks its
 namespace (a fragment put under another default namespace), a declaration is written. Law: parsing
 the result gives an equal document, by canonical XML.
+
+Where no name has a namespace (`is_plain`) a subtree's text does not depend on where it stands: it
+is written by a shorter way, from tags made once for each name, and pieces of it may be kept.
 """
 
 from __future__ import annotations
@@ -40,9 +43,85 @@ def serialise(tree: Tree, node: int = DOCUMENT_NODE) -> str:
         return "".join(parts)
     if kind in (NodeKind.TEXT, NodeKind.ATTRIBUTE):
         return tree.string_value(node)
+    if kind is NodeKind.ELEMENT and is_plain(tree):
+        return piece(tree, node)
     parts = []
     _write(tree, node, {}, parts, tree.namespaces(node))
     return "".join(parts)
+
+
+def is_plain(tree: Tree) -> bool:
+    """Whether no name has a namespace but XML's own: texts of subtrees do not depend on scopes."""
+    tags = tree._tags
+    for label in tree.names[len(tags) :]:
+        is_attribute = label[0] == "@"
+        address, local = _split(label[is_attribute:])
+        if address and address != _XML:
+            return False
+        name = f"xml:{local}" if address else local
+        tags.append(_tags(name, is_attribute))
+    return not tree._declared
+
+
+def _tags(name: str, is_attribute: bool) -> tuple[str, str, str]:
+    """How a name begins, as a whole start tag, and how it ends."""
+    return (f' {name}="', "", "") if is_attribute else (f"<{name}", f"<{name}>", f"</{name}>")
+
+
+def start_tag(tree: Tree, node: int) -> tuple[str, int]:
+    """The start tag of an element of a plain tree, its end left open, and the first child."""
+    kinds, labels, following, tags = tree._kind, tree._label, tree._next, tree._tags
+    tag = tags[labels[node]][0]
+    at = tree._first[node]
+    while at != NONE and kinds[at] == ATTRIBUTE:
+        value = tree.text(tree._first[at])
+        if _IN_VALUE.search(value):
+            value = value.translate(_VALUE_ESCAPES)
+        tag = f'{tag}{tags[labels[at]][0]}{value}"'
+        at = following[at]
+    return tag, at
+
+
+def piece(tree: Tree, top: int) -> str:
+    """The text of one node of a plain tree, the same wherever it stands."""
+    kinds, first, following, parent = tree._kind, tree._first, tree._next, tree._parent
+    labels, texts, data, spans = tree._label, tree._texts, tree._bytes, tree._spans
+    tags = tree._tags
+    parts: list[str] = []
+    put = parts.append
+    node = top
+    while True:
+        kind = kinds[node]
+        if kind == TEXT:
+            span = labels[node]
+            text = texts[node] if span == NONE else data[spans[span] : spans[span + 1]].decode()
+            # Four searches for a character take a fourth of one for a class.
+            if "&" in text or "<" in text or ">" in text or "\r" in text:
+                text = text.translate(_TEXT_ESCAPES)
+            put(text)
+        elif kind == ELEMENT:
+            below = first[node]
+            if below != NONE and kinds[below] != ATTRIBUTE:
+                put(tags[labels[node]][1])
+                node = below
+                continue
+            tag, below = start_tag(tree, node)
+            put(tag)
+            if below != NONE:
+                put(">")
+                node = below
+                continue
+            put("/>")
+        else:
+            _write(tree, node, {}, parts)
+        onward = following[node]
+        while onward == NONE and node != top:
+            node = parent[node]
+            put(tags[labels[node]][2])
+            onward = following[node]
+        if node == top:
+            return "".join(parts)
+        node = onward
 
 
 def _write(

@@ -12,10 +12,10 @@ from axlog.language.pattern import Kind
 def shown_of(tree: Tree, kind: Kind, node: int) -> Any:
     """The id, value, content, time or label of a node."""
     match kind:
-        case Kind.ID:
-            return tree.id(node)
         case Kind.VAL:
             return tree.string_value(node)
+        case Kind.ID:
+            return tree.id(node)
         case Kind.CONT:
             return serialise(tree, node)
         case Kind.TIME:

@@ -21,9 +21,9 @@ from axlog.datalog.rules import explain_program
 from axlog.document.ids import Id
 from axlog.document.writing import serialise
 from axlog.errors import QueryError
+from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, nodes_of
 from axlog.language.query import Query, parse_query
-from axlog.reference import gather
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
 from axlog.spark.batch.nodes import NodeRow, read_rows
 from axlog.widgets.document import Document

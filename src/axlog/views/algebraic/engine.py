@@ -1,4 +1,4 @@
-"""What the algebraic views of one document share: an update's delta tables, and snowcaps."""
+"""What the algebraic views of one document share: an update's delta tables, snowcaps, contents."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
-from axlog.evaluate.columns import columns_of
+from axlog.evaluate.columns import NOTHING, columns_of
 from axlog.views.algebraic.deltas import DeltaTables, tables_of
 from axlog.views.algebraic.lattice import Lattice
+from axlog.views.contents import Contents
 
 
 def _unmeasured() -> float:
@@ -23,6 +24,7 @@ class AlgebraicEngine:
         self._tables: DeltaTables | None = None
         self._has_come = False
         self.lattice = Lattice()
+        self.contents = Contents(tree)
         self._version = tree.version
         self.clock: Callable[[], float] = _unmeasured
         """What steps are measured with; by nothing, as asking a processor's clock costs too."""
@@ -36,6 +38,7 @@ class AlgebraicEngine:
             start = self.clock()
             tables = self._tables = tables_of(self.tree, delta)
             self._has_come = False
+            self.contents.settle()
             self.walked += tables.size
             middle = self.clock()
             self._set_up_snowcaps(tables)
@@ -50,12 +53,20 @@ class AlgebraicEngine:
         if not self._has_come:
             self._has_come = True
             self._version = self.tree.version
+            self._follow_contents(tables)
             if len(self.lattice):
                 start = self.clock()
                 with columns_of(self.tree) as columns:
                     self.lattice.follow(columns, tables)
                 self.times["lattice"] += self.clock() - start
         return tables
+
+    def _follow_contents(self, tables: DeltaTables) -> None:
+        touched = NOTHING
+        if self.contents:
+            with columns_of(self.tree) as columns:
+                touched = tables.touched(columns)
+        self.contents.follow(touched, tables.removed.nodes, tables.added.copies)
 
     def _set_up_snowcaps(self, tables: DeltaTables) -> None:
         if self._version != self.tree.version:

@@ -1,13 +1,16 @@
 """The algebraic maintainer: a view's rows kept by terms over delta tables (P5 PINT/MT, PDDT/MT).
 
 Rows are integers in columns: handles of the nodes they show, codes of strings, times. Ids, values
-and contents are read from the document when a row is shown. Rows whose `val` or `cont` an update
+and contents are read from the document when a row is shown, and kept with it, for so many rows, for
+when it goes or is shown otherwise. Rows whose `val` or `cont` an update
 may have changed (PIMT, PDMT) are found by the ids of the nodes above the update, never by a scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,8 @@ import numpy as np
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import columns_of
+from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, Pattern
-from axlog.reference import gather
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
@@ -35,6 +38,8 @@ from axlog.views.maintainer import Maintainer
 from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
+MOST_KEPT = 1 << 16
+"""So many rows of a view are kept as they were shown."""
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
 
@@ -68,6 +73,7 @@ class Algebraic(Maintainer):
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
+        self._kept: dict[int, Values] = {}  # by slot, what rows showed last
         self.unseen = Unseen()
         self._is_deferring = False
         self.report = Report("loaded")
@@ -80,7 +86,7 @@ class Algebraic(Maintainer):
         return refusal(pattern)
 
     def rows(self) -> Iterable[Row]:
-        return self._shown(self.relation.slots())
+        return self._shown(self.relation.slots(), self._values)
 
     def size(self) -> int:
         return len(self.relation)
@@ -95,6 +101,9 @@ class Algebraic(Maintainer):
     # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
+        self._before = {}
+        if delta.changed:
+            self._kept.clear()  # ids know the labels above them
         tables = self.look_at(delta)
         above = tables.labels.above
         read = [column for column in self._read if self._wanted(column) in above]
@@ -161,7 +170,7 @@ class Algebraic(Maintainer):
             self.relation.release(gone)
         come = slots[(old == 0) & ~is_gone]
         if len(come):
-            changes += [Change("insert", row) for row in self._shown(come)]
+            changes += [Change("insert", row) for row in self._shown(come, self._read_anew)]
         if not self._before:
             return changes
         return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
@@ -193,20 +202,23 @@ class Algebraic(Maintainer):
 
     def _deleted(self, slots: Integers, counts: Integers) -> list[Change]:
         """Rows that have gone, as they were: from before, or read where nothing has changed."""
-        fresh = np.array([s for s in slots.tolist() if s not in self._before], dtype=np.int64)
-        with columns_of(self.tree) as columns, rehung(columns, self._tables):
-            values = {**self._before, **self._values(fresh)}
+        earlier, places = self._before, slots.tolist()
+        if not earlier.keys() >= set(places):
+            with columns_of(self.tree) as columns, rehung(columns, self._tables):
+                earlier = {**self._values(slots), **earlier}
+        for slot in places:
+            self._kept.pop(slot, None)
         columns_ = self.pattern.columns
         return [
-            Change("delete", Row(columns_, values[slot], count))
-            for slot, count in zip(slots.tolist(), counts.tolist(), strict=True)
+            Change("delete", Row(columns_, earlier[slot], count))
+            for slot, count in zip(places, counts.tolist(), strict=True)
         ]
 
     def _modified(self, earlier: dict[int, int]) -> list[Change]:
         """Rows that stay and whose value or content is another (PIMT, PDMT)."""
         counts = self.relation.counts
         slots = [s for s in self._before if counts[s] and earlier.get(s, 1)]
-        now = self._values(np.array(slots, dtype=np.int64))
+        now = self._read_anew(np.array(slots, dtype=np.int64))
         changes: list[Change] = []
         columns = self.pattern.columns
         for slot in slots:
@@ -218,14 +230,22 @@ class Algebraic(Maintainer):
         self._before = {}
         return changes
 
-    def _shown(self, slots: Integers) -> list[Row]:
-        values, counts = self._values(slots), self.relation.counts[slots].tolist()
-        columns = self.pattern.columns
-        return [
-            Row(columns, shown, count) for shown, count in zip(values.values(), counts, strict=True)
-        ]
+    def _shown(self, slots: Integers, read: Callable[[Integers], dict[int, Values]]) -> list[Row]:
+        values, counts = read(slots).values(), self.relation.counts[slots].tolist()
+        return list(map(Row, repeat(self.pattern.columns), values, counts))
 
     def _values(self, slots: Integers) -> dict[int, Values]:
+        """What rows show, in the order of their slots; kept from before, or read."""
+        kept, places = self._kept, slots.tolist()
+        missing = [slot for slot in places if slot not in kept] if kept else places
+        if not missing:
+            return {slot: kept[slot] for slot in places}
+        read = self._read_anew(np.array(missing, dtype=np.int64))
+        if len(missing) == len(places):
+            return read
+        return {slot: read[slot] if slot in read else kept[slot] for slot in places}
+
+    def _read_anew(self, slots: Integers) -> dict[int, Values]:
         """What rows show, read from the document as it is."""
         table: Table = self.relation.table(slots)
         gathered = self._gathered(table)
@@ -233,22 +253,32 @@ class Algebraic(Maintainer):
         for number, output in enumerate(self.pattern.outputs):
             shown.append(self._output(number, output, table, gathered))
         rows = zip(*shown, strict=True) if shown else ((),) * len(slots)
-        return dict(zip(slots.tolist(), rows, strict=True))
+        values: dict[int, Values] = dict(zip(slots.tolist(), rows, strict=True))
+        if len(self._kept) + len(values) <= MOST_KEPT:
+            self._kept.update(values)
+        else:
+            for slot in values.keys() & self._kept.keys():
+                del self._kept[slot]
+        return values
 
     def _output(
         self, number: int, output: Output, table: Table, gathered: dict[int, list[dict[str, Any]]]
     ) -> list[Any]:
         if output.kind is not Kind.VARIABLE and output.of in self.shape.anchors:
             found = gathered[self.shape.anchors[output.of]]
-            return [
-                tuple(shown_of(self.tree, output.kind, node) for node in each.get(output.of, ()))
-                for each in found
-            ]
+            read = self._reader(output.kind)
+            return [tuple(map(read, each.get(output.of, ()))) for each in found]
         column = Column("value", number)
         if column in table.columns:
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
         nodes = table.columns[node_column(self.shape.named[output.of])]
-        return [shown_of(self.tree, output.kind, node) for node in nodes.tolist()]
+        return list(map(self._reader(output.kind), nodes.tolist()))
+
+    def _reader(self, kind: Kind) -> Callable[[int], Any]:
+        """What tells what an output shows of a node; contents are kept between updates."""
+        if kind is Kind.CONT:
+            return self.engine.contents.of
+        return partial(shown_of, self.tree, kind)
 
     def _gathered(self, table: Table) -> dict[int, list[dict[str, Any]]]:
         """For each node with collected paths, what they show in every row."""

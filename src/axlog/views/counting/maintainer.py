@@ -15,8 +15,8 @@ from axlog.datalog.joins import Bag
 from axlog.datalog.joins import Row as Binding
 from axlog.document.delta import Delta
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
+from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, Pattern, nodes_of
-from axlog.reference import gather
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.stored import counts_on
