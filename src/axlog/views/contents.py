@@ -127,7 +127,7 @@ class Contents:
         """
         self._version = self.tree.version
         self._gone, self._copies, self._first = gone, copies, None
-        if not is_plain(self.tree):
+        if self._kept and not is_plain(self.tree):
             self.forget()
         for node in self._known(touched) if self._kept else ():
             self._end(node)

@@ -34,6 +34,7 @@ from axlog.views.algebraic.labels import (
     labels_above,
     labels_above_few,
     labels_of,
+    moved_of,
     named,
     with_classes,
 )
@@ -211,7 +212,7 @@ def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
     given = delta.labels_removed
     above, depths = labels_above(columns, places)
-    labels = Moved(
+    labels = moved_of(
         with_classes(frozenset(given)) if given else labels_of(columns, removed),
         labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
         above,
@@ -229,7 +230,7 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
     places = [tree._parent[root] for root in delta.added]
     brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
     above, depths = labels_above_few(tree, places)
-    labels = Moved(NO_LABELS, brought, above, NO_LABELS, depths)
+    labels = moved_of(NO_LABELS, brought, above, NO_LABELS, depths)
     gone = NodeTable(NOTHING, labelled={})
     return DeltaTables(delta, gone, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
 

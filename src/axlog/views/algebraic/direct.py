@@ -45,6 +45,10 @@ FEW = 8
 """So many nodes are asked one by one."""
 LONG = 48
 """A longer chain of children is not walked."""
+WALKED = 64
+"""So many nodes beside the way cost as much to walk as the arrays to be set up."""
+PER_WALK = 100
+"""So many nodes of a relation cost as much in an array as one that is walked."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
 _FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
@@ -118,6 +122,10 @@ def moved_directly(
     return stacked(found) if found else nothing(shape.key)
 
 
+class _TooFarError(Exception):
+    """Walking has come to cost more than arrays would."""
+
+
 class Direct:
     """The rows that one update brings to one view."""
 
@@ -129,6 +137,8 @@ class Direct:
         self.key = key
         self._way = {key, *self.shape.above[key]}
         self._known: dict[tuple[int, int], int] = {}
+        self._tests: dict[int, tuple[int, int, bool] | None] = {}
+        self._most: int | None = None
         self.scanned = 0  # nodes looked at beside the way
 
     def come(self, roots: Iterable[int], added: NodeTable) -> Table:
@@ -223,19 +233,29 @@ class Direct:
 
     def _passes(self, number: int, node: int) -> bool:
         """Whether a node is in a relation."""
-        shaped = self.shape.nodes[number]
-        tree, step = self.tree, shaped.step
-        is_attribute = step.axis is Axis.ATTRIBUTE
-        if isinstance(step.test, Name):
-            own = ATTRIBUTE if is_attribute else ELEMENT
-            if tree._kind[node] != own or tree.names[tree._label[node]] != shaped.wanted:
+        tree = self.tree
+        test = self._tests[number] if number in self._tests else self._test_of(number)
+        if test is None:
+            step = self.shape.nodes[number].step
+            if (tree._kind[node] == ATTRIBUTE) is not (step.axis is Axis.ATTRIBUTE):
                 return False
-        elif (tree._kind[node] == ATTRIBUTE) is not is_attribute:
-            return False
-        else:
             passes = pointwise.passes(tree, node, step.axis, step.test)
-            return passes and (not shaped.constants or pointwise.compares(tree, node, step))
-        return not shaped.constants or pointwise.compares(tree, node, step)
+            return passes and pointwise.compares(tree, node, step)
+        kind, label, is_compared = test
+        if tree._label[node] != label or tree._kind[node] != kind:
+            return False
+        return not is_compared or pointwise.compares(tree, node, self.shape.nodes[number].step)
+
+    def _test_of(self, number: int) -> tuple[int, int, bool] | None:
+        """The kind and label that a name asks for, and whether values are compared too."""
+        shaped = self.shape.nodes[number]
+        test = None
+        if isinstance(shaped.step.test, Name):
+            kind = ATTRIBUTE if shaped.step.axis is Axis.ATTRIBUTE else ELEMENT
+            label = self.tree._name_ids.get(shaped.wanted, NONE)
+            test = (kind, label, bool(shaped.constants))
+        self._tests[number] = test
+        return test
 
     def _sides(self, number: int, node: int) -> int:
         """In how many ways the branches of a pattern node that are not on the way hold."""
@@ -255,6 +275,8 @@ class Direct:
         if len(chain) == LONG:
             return int(self._below(number, np.array([node], dtype=np.int32))[0])
         self.scanned += len(chain)
+        if self._most is not None and self.scanned > self._most:
+            raise _TooFarError
         return sum(self._sides(number, each) for each in chain if self._passes(number, each))
 
     # Above the places -----------------------------------------------------------------------------
@@ -265,8 +287,8 @@ class Direct:
         For each of distinct nodes.
         """
         first = int(nodes[0])
-        if len(nodes) <= FEW:
-            return np.array([self._upper_of(number, n) for n in nodes.tolist()], dtype=np.int64)
+        if len(nodes) <= FEW and (walked := self._walked(number, nodes)) is not None:
+            return walked
         if (nodes == first).all():
             return np.full(len(nodes), self._upper_of(number, first), dtype=np.int64)
         if number == ROOT:
@@ -284,6 +306,18 @@ class Direct:
         elif counts.any():
             counts *= self._upper_of_parents(shaped.above, self.columns.parent[nodes])
         return counts
+
+    def _walked(self, number: int, nodes: Handles) -> Integers | None:
+        """The same one by one; None where that takes longer than arrays."""
+        beside = (n for n in range(1, len(self.shape.nodes)) if n not in self._way)
+        relations = sum(map(self._size, beside))
+        self._most = self.scanned + WALKED + relations // PER_WALK
+        try:
+            return np.array([self._upper_of(number, n) for n in nodes.tolist()], dtype=np.int64)
+        except _TooFarError:
+            return None
+        finally:
+            self._most = None
 
     def _upper_of_parents(self, number: int, parents: Handles) -> Integers:
         if (parents == parents[0]).all():

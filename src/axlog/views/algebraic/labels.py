@@ -41,6 +41,14 @@ class Moved:
     depths: Depths
 
 
+@lru_cache(maxsize=1024)
+def moved_of(
+    removed: Labels, added: Labels, above: Labels, changed: Labels, depths: Depths
+) -> Moved:
+    """The labels of an update, the same object for updates alike: views know these again."""
+    return Moved(removed, added, above, changed, depths)
+
+
 @lru_cache(maxsize=4096)
 def with_classes(labels: Labels) -> Labels:
     """With the classes that the labels are in; the largest is always there."""

@@ -20,10 +20,12 @@ from axlog.document.tree import Tree
 from axlog.evaluate.columns import columns_of
 from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, Pattern
+from axlog.views.algebraic.costs import Kind as UpdateKind
+from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
-from axlog.views.algebraic.labels import may_concern
+from axlog.views.algebraic.labels import Moved, may_concern
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.propagation import Propagation
 from axlog.views.algebraic.relation import Relation
@@ -32,7 +34,14 @@ from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
-from axlog.views.algebraic.whole import Rows, Unseen, caught_up, everything, within_times
+from axlog.views.algebraic.whole import (
+    Rows,
+    Unseen,
+    caught_up,
+    everything,
+    relations_size,
+    within_times,
+)
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
 from axlog.views.showing import shown_of
@@ -41,6 +50,9 @@ _READ = (Kind.VAL, Kind.CONT)
 MOST_KEPT = 1 << 16
 """So many rows of a view are kept as they were shown."""
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
+NO_REPORT = Report("nothing")
+MOST_KINDS = 1024
+"""So many kinds of updates, by their labels, are known again."""
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
 
 
@@ -76,10 +88,16 @@ class Algebraic(Maintainer):
         self._kept: dict[int, Values] = {}  # by slot, what rows showed last
         self.unseen = Unseen()
         self._is_deferring = False
-        self.report = Report("loaded")
+        self._report: Report | None = Report("loaded")
+        self._concerned: dict[Moved, bool] = {}
+        self.costs = Measured()
+        self._kind: UpdateKind | None = None
         self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
+        start = self.costs.clock()
         with columns_of(tree) as columns:
-            self.relation.add(everything(columns, self.selections))
+            rows = everything(columns, self.selections)
+        self.costs.evaluated(self.costs.clock() - start, relations_size(tree, self.shape))
+        self.relation.add(rows)
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
@@ -93,7 +111,8 @@ class Algebraic(Maintainer):
 
     def told(self) -> tuple[str, ...]:
         last = report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
-        return (*self.snowcaps.lines(), *last)
+        costs = self.costs.lines(self._kind, relations_size(self.tree, self.shape))
+        return (*self.snowcaps.lines(), *costs, *last)
 
     def close(self) -> None:
         self.snowcaps.close()
@@ -117,7 +136,7 @@ class Algebraic(Maintainer):
         """What of `before` the rows need; the rest reads the values that changes will show."""
         tables = self.engine.before(delta)
         self._propagation = None
-        if self.unseen or may_concern(self.shape, tables.labels):
+        if self.unseen or self._may_concern(tables.labels):
             self._propagation = Propagation(
                 self.selections, tables, self.options, self.engine.clock
             )
@@ -125,6 +144,21 @@ class Algebraic(Maintainer):
                 with columns_of(self.tree) as columns:
                     self._propagation.before(columns)
         return tables
+
+    def _may_concern(self, labels: Moved) -> bool:
+        known = self._concerned.get(labels)
+        if known is None:
+            if len(self._concerned) >= MOST_KINDS:
+                self._concerned.clear()
+            known = self._concerned[labels] = may_concern(self.shape, labels)
+        return known
+
+    @property
+    def report(self) -> Report:
+        """What the last update came to."""
+        if self._report is None:
+            self._report = unconcerned(self.shape, self._tables)
+        return self._report
 
     def _wanted(self, column: Column) -> str:
         return self.shape.nodes[column.number].wanted
@@ -180,15 +214,26 @@ class Algebraic(Maintainer):
         propagation, self._propagation = self._propagation, None
         self._tables = self.engine.after(delta)
         if propagation is None:
-            self.report = unconcerned(self.shape, self._tables)
-            self.snowcaps.learn(self.report, self._tables.labels)
+            self._report, self._kind = None, None  # made when asked for
+            self.snowcaps.learn(NO_REPORT, self._tables.labels)
             return NOTHING_MOVED
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
+        kind = self._kind = kind_of(self._tables)
+        size = relations_size(self.tree, self.shape)
+        propagation.advice = self.costs.advice(kind, size)
         with columns_of(self.tree) as columns:
+            start = self.costs.clock()
             moved = propagation.after(columns, self.relation, kept, unseen)
-        self.report = propagation.report
-        self.snowcaps.learn(self.report, self._tables.labels)
+            took = self.costs.clock() - start
+        self._report = propagation.report
+        if self._report.is_evaluated:
+            self.costs.evaluated(took, size)
+        elif unseen is None:
+            self.costs.maintained(kind, took)
+        self.snowcaps.learn(self._report, self._tables.labels)
+        if moved is None:
+            return self.relation.emptied()
         if not len(moved):
             return NOTHING_MOVED
         return self.relation.add(moved)

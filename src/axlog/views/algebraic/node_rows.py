@@ -150,9 +150,19 @@ class NodeRows:
             longer[: len(getattr(self, name))] = getattr(self, name)
             setattr(self, name, longer)
 
+    def emptied(self) -> tuple[Integers, Integers, Integers]:
+        """Take all counts away: what `add` says of that."""
+        slots = self.slots()
+        old = self.counts[slots]
+        self.counts[slots] = 0
+        return slots, old, np.zeros(len(slots), dtype=np.int64)
+
     def release(self, slots: Integers) -> None:
         """Let slots without a count be used again."""
-        if len(slots):
+        if len(slots) == len(self):  # all that there were: start over
+            self._slot_of = np.zeros(_LEAST, dtype=np.int32)
+            self._free, self._used, self._holes = [], 0, 0
+        elif len(slots):
             self._slot_of[self._nodes[slots]] = 0
             self._free.append(slots)
             self._holes += len(slots)

@@ -62,6 +62,7 @@ class Propagation:
         self.tables = tables
         self.options = options
         self.report = Report()
+        self.advice = ""  # why the view had better be evaluated, if so
         self._removed: dict[int, Handles] = {}
         self._watched: dict[int, Handles] = {}  # nodes that the update may turn
         self._was: dict[int, Handles] = {}
@@ -103,8 +104,8 @@ class Propagation:
         rows: Rows,
         kept: Kept | None = None,
         unseen: Unseen | None = None,
-    ) -> Table:
-        """The rows that come and go, with signed counts.
+    ) -> Table | None:
+        """The rows that come and go, with signed counts; None where all rows go and none comes.
 
         With `unseen` what comes is only noted there: the rows that it brings wait.
         """
@@ -116,13 +117,15 @@ class Propagation:
         is_plain = unseen is None and not len(restated) and self.options.may_recompute
         if is_plain and (label := emptied(self.tree, self.shape)) is not None:
             self.report.way, self.report.reason = "recomputed", f"there is no {label} left"
-            return rows.table().times(-1)
+            return None
+        if self.advice and unseen is None and self.options.may_recompute:
+            return self.recomputed(columns, rows, self.advice)
         if is_plain and self.options.is_direct and self.options.rules == ALL:
             table = moved_directly(columns, self.selections, self.tables, rows, kept, self.report)
             if table is not None:
                 return table
         old, new = self._eras(columns, restated, unseen)
-        if self.options.may_recompute and self._is_much(columns, old, new):
+        if self.options.may_recompute and self._is_much(old, new):
             if unseen is not None:
                 unseen.clear()
             return self.recomputed(columns, rows, "the update moves more than the view looks at")
@@ -159,17 +162,18 @@ class Propagation:
     def recomputed(self, columns: Columns, rows: Rows, reason: str) -> Table:
         """The difference to the view as it is evaluated anew."""
         self.report.way, self.report.reason = "recomputed", reason
+        self.report.is_evaluated = True
         present = everything(columns, self.selections)
         self.report.scanned += len(present)
         return together([rows.table().times(-1), present], self.shape.key)
 
-    def _is_much(self, columns: Columns, old: Era, new: Era) -> bool:
+    def _is_much(self, old: Era, new: Era) -> bool:
         """Whether the delta tables of the view's labels are larger than its relations by far."""
         if self.report.moved < LEAST_MOVED:
             return False
         numbers = range(1, len(self.shape.nodes))
         moved = sum(len(era.candidates(n)) for era in (old, new) for n in numbers)
-        return moved > WORTH * relations_size(columns, self.shape)
+        return moved > WORTH * relations_size(self.tree, self.shape)
 
     # What the update turns ------------------------------------------------------------------------
 

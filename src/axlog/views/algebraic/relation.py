@@ -150,6 +150,13 @@ class Relation:
         self._tidy()
         return slots, old, new
 
+    def emptied(self) -> tuple[Integers, Integers, Integers]:
+        """Take all counts away: what `add` says of that."""
+        slots = self.slots()
+        old = self.counts[slots]
+        self.counts[slots] = 0
+        return slots, old, np.zeros(len(slots), dtype=np.int64)
+
     def release(self, slots: Integers) -> None:
         """Let slots without a count be used again."""
         self._free += slots.tolist()

@@ -28,6 +28,7 @@ class Report:
 
     way: str = "terms"  # or recomputed, nothing
     reason: str = ""
+    is_evaluated: bool = False  # whether the whole view was
     evaluated: list[Term] = field(default_factory=list)
     facts: dict[int, Facts] = field(default_factory=dict)
     expression: float = 0.0  # seconds it took to know which terms are left

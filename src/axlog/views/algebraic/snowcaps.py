@@ -93,6 +93,8 @@ class Snowcaps:
         if self.mode != "cost":
             return
         self._updates = self._updates * FADING + 1
+        if not (self._seen or report.costs or self._kept):
+            return  # nothing to choose from yet
         if self._kept or any(self._saved(seen) > 0 for seen in self._seen.values()):
             for level in self._followed:
                 part, _ = part_of(self.shape, level)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles
-from axlog.language.pattern import Axis, Name
+from axlog.language.pattern import Name
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, still
 from axlog.views.algebraic.evaluation import Evaluation
 from axlog.views.algebraic.node_rows import NodeRows
@@ -110,15 +110,15 @@ def emptied(tree: Tree, shape: Shape) -> str | None:
     return None
 
 
-def relations_size(columns: Columns, shape: Shape) -> int:
+@lru_cache(maxsize=512)
+def _labels(shape: Shape) -> tuple[tuple[str, ...], int]:
+    """The labels of a view's relations, and how many of these take nodes of any label."""
+    nodes = shape.nodes[1:]
+    named = tuple(n.wanted for n in nodes if isinstance(n.step.test, Name))
+    return named, len(nodes) - len(named)
+
+
+def relations_size(tree: Tree, shape: Shape) -> int:
     """How many nodes the relations of a view's labels have."""
-    tree = columns.tree
-    total = 0
-    for node in shape.nodes[1:]:
-        match node.step.test:
-            case Name(label=label):
-                is_attribute = node.step.axis is Axis.ATTRIBUTE
-                total += len(tree.partition(f"@{label}" if is_attribute else label))
-            case _:
-                total += len(tree)
-    return total
+    labels, others = _labels(shape)
+    return others * len(tree) + sum(len(tree.partition(label)) for label in labels)
