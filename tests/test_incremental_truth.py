@@ -110,3 +110,19 @@ def test_many_ends_need_no_walk_each() -> None:
         assert truth(widget) is Truth.POSSIBLE
         widget.end(f"s{number}")
     assert truth(widget) is Truth.NEVER
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ('match /$x/b//b, /c where $x = "1"', Truth.NEVER),
+        ('match /$x/b//b, /c where $x = "c"', Truth.POSSIBLE),
+        ('match /$x/b/$y, /c where $x = $y and $y = "1"', Truth.NEVER),
+        ("match /$x/b/$y, /c where $x = $y", Truth.POSSIBLE),
+    ],
+)
+def test_a_node_that_is_there_has_a_say_in_what_may_come(query: str, wanted: Truth) -> None:
+    """What streams bring must agree with the label of a node above them."""
+    widget = axlog.Widget(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
+    widget.watch(query, "v")
+    assert truth(widget) is wanted

@@ -213,6 +213,7 @@ class Collector:
             and maintainer.root in roots
             and tree.types is None
             and waiting.state.relation not in fed.brought
+            and waiting.state not in fed.narrowed
             and all(call.mode == "stream" and call.most is None for call in calls)
         ):
             self._watched.prospects[view] = Prospects(maintainer, waiting)

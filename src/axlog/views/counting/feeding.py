@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from axlog.analysis.garbage import Feeder
 from axlog.analysis.keys import place_of
@@ -23,12 +24,21 @@ _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _AT_ITS_OWN_NODE = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
 
 
+class Way(NamedTuple):
+    """What rows have met on the way up."""
+
+    is_joined: bool = False  # another join
+    is_narrowed: bool = False  # a node whose own label or text they must agree with
+
+
 @dataclass(slots=True)
 class Feeding:
     """What streams bring to the parts of joins, and the joins and answers that it rises to."""
 
     parts: dict[tuple[State, int], list[Feeder]] = field(default_factory=dict)
     entangled: set[State] = field(default_factory=set)
+    narrowed: set[State] = field(default_factory=set)
+    """States that rows reach past a node that has a say in them (`Way`)."""
     brought: set[Relation] = field(default_factory=set)  # and all below them
 
     def of(self, state: State, part: int) -> tuple[Feeder, ...]:
@@ -43,10 +53,10 @@ def feeding(engine: CountingEngine, calls: dict[str, int]) -> Feeding:
         place = place_of(engine.tree, node)
         for relation in here:
             feeder = Feeder(stream, relation, True, place)
-            _arrive(engine, found, node, relation, (Axis.CHILD,), feeder, False)
+            _arrive(engine, found, node, relation, (Axis.CHILD,), feeder, Way())
         for relation in everywhere:
             feeder = Feeder(stream, relation, False, place)
-            _descend(engine, found, node, relation, feeder, False)
+            _descend(engine, found, node, relation, feeder, Way())
         found.brought.update(r for top in (*here, *everywhere) for r in top.walk())
     return found
 
@@ -120,7 +130,7 @@ def _arrive(
     relation: Relation,
     axes: Iterable[Axis],
     feeder: Feeder,
-    is_joined: bool,
+    way: Way,
 ) -> None:
     """Follow rows of a relation that rise to a node."""
     for state in engine.states_at(node):
@@ -130,15 +140,18 @@ def _arrive(
             each = found.parts.setdefault((state, part), [])
             if feeder not in each:
                 each.append(feeder)
-            if is_joined:
+            if way.is_joined:
                 found.entangled.add(state)
+            if way.is_narrowed:
+                found.narrowed.add(state)
             if node == DOCUMENT_NODE:
                 continue
-            joined = is_joined or not state.seeds.is_passing
+            joined = way.is_joined or not state.seeds.is_passing
+            higher = Way(joined, way.is_narrowed or bool(state.relation.own))
             above = engine.tree.parent(node)
-            _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeder, joined)
+            _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeder, higher)
             if engine.is_descending(state.relation):
-                _descend(engine, found, above, state.relation, feeder, joined)
+                _descend(engine, found, above, state.relation, feeder, higher)
 
 
 def _descend(
@@ -147,7 +160,7 @@ def _descend(
     node: int,
     relation: Relation,
     feeder: Feeder,
-    is_joined: bool,
+    way: Way,
 ) -> None:
     for at in (node, *engine.tree.ancestors(node)):
-        _arrive(engine, found, at, relation, _DESCENT, feeder, is_joined)
+        _arrive(engine, found, at, relation, _DESCENT, feeder, way)
