@@ -4,6 +4,7 @@ Law 4 (`test_truth.py`) compares exact relevance with brute force on random case
 """
 
 import json
+from random import Random
 
 import pytest
 from tests.papers import document, end, feed, xml
@@ -14,6 +15,7 @@ from axlog.cli.application import application
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.language.tree_syntax import parse_pattern
+from axlog.workloads.laws import LAWS
 
 
 def of(tree: Tree | str, query: str) -> dict[str, Relevance]:
@@ -187,3 +189,18 @@ def test_a_text_that_is_also_compared_can_still_come() -> None:
     tree = document("b[?s]")
     found = relevance(tree, parse_pattern('match //"1"[. != "2"]'))
     assert found["s"].relevant is True
+
+
+@pytest.mark.parametrize(
+    "query", ["match //b[$x/* or //$y]", "match //b[a[. > 5] or c]", "match //b[a[. > 5] or c]//d"]
+)
+def test_variables_and_values_that_one_alternative_has_to_itself(query: str) -> None:
+    """Both streams can bring a first row, whichever way through the `or`."""
+    found = of("c[c[?f], ?g]", query)
+    assert {stream: each.relevant for stream, each in found.items()} == {"f": True, "g": True}
+
+
+@pytest.mark.parametrize("seed", [921, 2000921])
+def test_law_4_holds_where_alternatives_have_variables_of_their_own(seed: int) -> None:
+    law = LAWS["4"]
+    law.check(law.make(Random(f"4:{seed}")))

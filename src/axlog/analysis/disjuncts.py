@@ -15,7 +15,7 @@ variables. Everything else is refused by name (`check_positive`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -190,9 +190,16 @@ def _product_of(numbers: Iterable[int]) -> int:
     return result
 
 
-def disjuncts(pattern: Pattern) -> Iterator[Disjunct]:
-    """The twigs whose union is a positive pattern; none where no document has an answer."""
+def disjuncts(pattern: Pattern, values: Mapping[str, str] | None = None) -> Iterator[Disjunct]:
+    """The twigs whose union is a positive pattern; none where no document has an answer.
+
+    `values` are given to variables, also to those that one alternative of an `or` has to itself,
+    which a constraint of the pattern could not name.
+    """
     normal = normalise(pattern)
+    if values:
+        given = (ValueConstraint(Variable(v), "=", s) for v, s in sorted(values.items()))
+        normal = Pattern(normal.branches, (*normal.where, *given), normal.outputs)
     for branches in _conjunctions(normal.branches):
         for placed in _placements(branches):
             try:

@@ -16,6 +16,7 @@ from itertools import islice, pairwise, product
 
 from axlog.analysis.generalised import Need
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.language.normal import normalise
 from axlog.language.pattern import (
     Axis,
     Branch,
@@ -31,6 +32,7 @@ from axlog.language.pattern import (
     Variable,
     nodes_of,
 )
+from axlog.language.scopes import scope_of
 from axlog.language.values import compare, comparison
 
 MOST_STRINGS = 12
@@ -83,6 +85,7 @@ class Strings:
         )
         self._where = {c.left.name for c in where}
         self._where |= {c.right.name for c in where if isinstance(c.right, Variable)}
+        self._shared = scope_of(normalise(pattern).branches).surely
         self.prefix = self._prefix(pattern)
 
     def _prefix(self, pattern: Pattern) -> str:
@@ -108,14 +111,17 @@ class Strings:
     ) -> Iterator[dict[str, str]]:
         """Values for the variables of trees to come that meet what is asked of them.
 
-        A variable of one tree alone that nothing compares is left to that tree.
+        A variable of one tree alone that nothing compares is left to that tree, and so is one that
+        an alternative of an `or` has to itself: it is another one in each tree.
         """
         used = Counter(name for nodes in trees for name in set(_variables(nodes)))
         asked = {name for name, _ in compared}
         asked |= {c.operand.name for _, c in compared if isinstance(c.operand, Variable)}
         asked |= {column[1:] for column in _columns(need) if column.startswith("$")} | self._where
         unknown = sorted(name for name in {*used, *asked} if name not in known)
-        unknown = [name for name in unknown if used[name] > 1 or name in asked]
+        unknown = [
+            name for name in unknown if name in asked or (used[name] > 1 and name in self._shared)
+        ]
         fixed = {c[1:]: str(v.operand) for c, v in need.values.compared if v.operator == "="}
         labels = sorted(_own_labels(node for nodes in trees for node in nodes))
         choices = [

@@ -39,7 +39,6 @@ from axlog.language.pattern import (
     Pattern,
     PatternNode,
     TimeConstraint,
-    ValueConstraint,
     Variable,
     nodes_of,
 )
@@ -155,13 +154,12 @@ class Instances:
         self, trees: list[tuple[str, tuple[PatternNode, ...]]], assigned: Mapping[str, str]
     ) -> Iterator[tuple[Sketch, ...]]:
         """The canonical documents of each tree, in every combination."""
-        where = tuple(ValueConstraint(Variable(v), "=", s) for v, s in sorted(assigned.items()))
         every: list[list[Sketch]] = []
         for number, (_, nodes) in enumerate(trees):
             used = {v for node in nodes for v in _variables(node)}
-            mine = tuple(c for c in where if c.left.name in used)
+            mine = {name: value for name, value in assigned.items() if name in used}
             made: list[Sketch] = []
-            for disjunct in disjuncts(Pattern(nodes, mine)):
+            for disjunct in disjuncts(Pattern(nodes), mine):
                 made += self._drawn(disjunct, f"{self._strings.prefix}{number}-")
                 if len(made) > MOST_CHOICES:
                     raise UndecidedError("AX502", "undecided within the limit: too many models")
