@@ -4,10 +4,11 @@ The reference is a widget that is fed every update in the order of (time, stream
 """
 
 import json
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,13 +19,14 @@ from hypothesis import strategies as st
 from axlog.errors import PipelineError
 from axlog.spark import state as keeping
 from axlog.spark.bucket import Instance
+from axlog.spark.buckets import Buckets, DriverBuckets
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE, Extractor, Message, bags_of, packed
+from axlog.spark.gathering import gather_batch
 from axlog.spark.ordering import Order, Packet, lane_of
 from axlog.spark.packets import pack, unpack
 from axlog.spark.plan import SparkPlan, make_plan
 from axlog.spark.state import Keeper, forget_live, speak
-from axlog.spark.streaming import gather_batch
 from axlog.spark.tuning import Tuning, tuned_at
 from axlog.views.change import Change
 from axlog.views.netting import net
@@ -102,8 +104,15 @@ def run(
     forgets: Random | None = None,
     place: str | None = None,
     kept: list[int] | None = None,
+    driver: Path | None = None,
 ) -> tuple[list[list[Change]], list[str]]:
-    """What a plan makes of batches, without Spark; tuned with a place for that."""
+    """What a plan makes of batches, without Spark; tuned with a place for that.
+
+    With a place for the `driver`, its buckets take them; one that `forgets` is started again there,
+    and hears some batches twice.
+    """
+    start = partial(started, definition, plan, hold, driver or Path(), place is not None)
+    local = None if driver is None else start()
     extractor = Extractor(definition, plan, key)
     tuning = None if place is None else Tuning(plan, place)
     stores: dict[tuple[str, int], Memory] = {}
@@ -122,7 +131,18 @@ def run(
                 else:
                     inbox.setdefault((unit, bucket), []).append(body)
         rows: list[tuple[str, bytes]] = []
-        for (unit, bucket), bodies in inbox.items():
+        if local is not None:
+            sent = [(f"{u}/{b}/0", body) for (u, b), bodies in inbox.items() for body in bodies]
+            rows = local.batch(number, sent)
+            while forgets is not None and forgets.random() < 0.5:
+                local.close()
+                local = start()
+                if forgets.random() < 0.6:  # it was shot before Spark had noted the batch as done
+                    again = local.batch(number, sent)
+                    assert plain(gather_batch(0, again).changes) == plain(
+                        gather_batch(0, rows).changes
+                    )
+        for (unit, bucket), bodies in inbox.items() if local is None else ():
             chosen = plan.unit(unit)
             made = partial(Instance, definition, chosen, bucket, hold)
             store = stores.setdefault((unit, bucket), Memory())
@@ -139,7 +159,17 @@ def run(
         if forgets is not None and forgets.random() < 0.5:
             forget_live()
     forget_live()
+    if local is not None:
+        local.close()
     return told, refused
+
+
+def started(
+    definition: Definition, plan: SparkPlan, hold: int | None, place: Path, tunes: bool
+) -> DriverBuckets:
+    """The driver's buckets, as a process has them that starts now."""
+    buckets = Buckets(definition, plan, hold, "run", tunes=tunes, live=OrderedDict())
+    return DriverBuckets(buckets, str(place))
 
 
 def by_widget(definition: Definition, batches: Sequence[Sequence[Sequence[Message]]]) -> Any:

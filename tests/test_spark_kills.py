@@ -110,13 +110,16 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     return found
 
 
-def test_a_driver_that_is_shot_goes_on(tmp_path: Path, expected: Counter[str]) -> None:
-    write_pipeline(tmp_path, "cores: 1")
+@pytest.mark.parametrize(("state", "shots"), [("driver", (2, 5, 8)), ("executors", (5,))])
+def test_a_driver_that_is_shot_goes_on(
+    tmp_path: Path, expected: Counter[str], state: str, shots: tuple[int, ...]
+) -> None:
+    write_pipeline(tmp_path, f"cores: 1, state: {state}")
     random = Random(11)
-    for least in (2, 7):
+    for least in shots:
         process = run(tmp_path)
         wait_for_batch(tmp_path, least, process)
-        time.sleep(random.random() * 0.8)
+        time.sleep(random.random() * 0.3)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     finish(run(tmp_path), tmp_path)

@@ -24,8 +24,8 @@ from axlog.pipeline import embedded
 from axlog.pipeline.reading import load
 from axlog.spark import maintain
 from axlog.spark.definition import Definition
+from axlog.spark.gathering import BatchReport
 from axlog.spark.pipeline import SparkPipeline
-from axlog.spark.streaming import BatchReport
 from axlog.views.change import Change
 
 pytestmark = pytest.mark.spark
@@ -78,11 +78,16 @@ def run(spark: Any, definition: Definition, messages: Any, sink: Collecting, **o
     return query
 
 
-def test_law_7_views_of_every_kind_batch_by_batch(spark: Any) -> None:
+WAYS = pytest.mark.parametrize("state", ["executors", "driver"])
+
+
+@WAYS
+def test_law_7_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> None:
     definition = definition_of(*VIEWS)
     messages = [m._replace(source=0) for m in updates(Random(7), 90)]
     sink = Collecting()
-    run(spark, definition, messages, sink, limit=40, hold=0, buckets=3)
+    query = run(spark, definition, messages, sink, limit=40, hold=0, buckets=3, state=state)
+    assert query.plan.state.at == state
     parts = [[messages[at : at + 40]] for at in range(0, 90, 40)]
     expected = by_widget(definition, parts)
     assert [plain(sink.batches[n]) for n in sorted(sink.batches)] == [plain(e) for e in expected]
@@ -93,8 +98,9 @@ def test_law_7_views_of_every_kind_batch_by_batch(spark: Any) -> None:
     assert sink.reports[-1].state > 0
 
 
+@WAYS
 def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, state: str
 ) -> None:
     definition = definition_of("join", "time", "content")
     messages = updates(Random(3), 80)
@@ -104,8 +110,9 @@ def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
     for share in (0.5, 1.0):
         sources = [partial(MemorySource, s[: int(len(s) * share)]) for s in sides.values()]
         query = maintain(
-            spark, definition, sources, [sink], once=True, checkpoint=place, limit=15, hold=0.1
-        )
+            spark, definition, sources, [sink], once=True, checkpoint=place, limit=15, hold=0.1,
+            state=state,
+        )  # fmt: skip
         query.wait()
     widget = definition.widget()
     widget.on_error = "dead-letter"
@@ -127,7 +134,8 @@ def state_after(changes: Sequence[Change]) -> Counter[str]:
     return +rows
 
 
-def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path) -> None:
+@WAYS
+def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path, state: str) -> None:
     definition = definition_of("join", "content")
     messages = [m for m in updates(Random(5), 60, documents=7) if m.content != b"<item>"]
     lines = [
@@ -140,7 +148,7 @@ def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path) -> None
     schema = "stream string, xml string, time double, document string, number bigint"
     frame = spark.readStream.schema(schema).json(str(tmp_path / "in"))
     sink = Collecting()
-    maintain(spark, definition, [frame], [sink], once=True, documents="k").wait()
+    maintain(spark, definition, [frame], [sink], once=True, documents="k", state=state).wait()
     found = state_after(sink.changes)
     expected: Counter[str] = Counter()
     for key in {m.document for m in messages}:

@@ -13,6 +13,7 @@ from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
 from axlog.cli.truth import After, take_updates
 from axlog.spark.definition import Definition
+from axlog.spark.placing import Asked, placed
 from axlog.spark.plan import make_plan
 from axlog.views.view import View
 from axlog.widgets.streaming import StreamStatus
@@ -86,10 +87,12 @@ def _about(widget: Widget, rows: int) -> dict[str, Any]:
 
 
 def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:
-    """How Spark would spread the view, for two cores."""
+    """How Spark would spread the view over two cores, and where its state would be."""
     fresh = Widget(source, {view.name: view.query}, namespaces=namespaces)
-    (unit,) = make_plan(Definition.of(fresh)).units
-    return str(unit)
+    definition = Definition.of(fresh)
+    (unit,) = make_plan(definition).units
+    here, there = (placed(Asked(master=master), definition) for master in ("local[2]", "cluster"))
+    return f"{unit}; state lives {here}, {there}"
 
 
 def _stream(status: StreamStatus) -> dict[str, Any]:

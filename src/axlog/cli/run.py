@@ -178,7 +178,7 @@ def _write_line(progress: Progress) -> None:
 
 def _table(said: dict[str, Any]) -> Table:
     names = ("batch", "messages", "kept", "refused", "rows", "possible", "never", "state", "held")
-    table = Table(*names, title=f"{said['seconds']:.1f} s")
+    table = Table(*names, title=f"{said['seconds']:.1f} s, state {said['lives']}")
     table.add_row(*("?" if said[name] is None else f"{said[name]:,}" for name in names))
     for lagging in said["lagging"]:
         table.caption = (

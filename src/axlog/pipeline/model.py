@@ -209,6 +209,10 @@ class Settings(WidgetSettings):
     )
     cores: int | None = Field(default=None, ge=1, description="Spark: cores of a local master.")
     buckets: int | None = Field(default=None, ge=1, description="Spark: buckets of keys.")
+    state: Literal["auto", "driver", "executors"] = Field(
+        default="auto",
+        description="Spark: where engines and their state live; on one machine the driver.",
+    )
     master: str | None = Field(
         default=None, description="Spark: the master's address; local without it."
     )

@@ -40,6 +40,7 @@ class Progress:
     state: int = 0  # nodes of all documents
     documents: int = 0
     held: int = 0  # updates held back for a slower stream
+    lives: str = "in this process"  # where the state is, and on Spark why
     lagging: list[Lagging] = field(default_factory=list)
     seconds: float = 0.0
 

@@ -21,6 +21,7 @@ from uuid import uuid4
 from axlog.errors import PipelineError
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
+from axlog.spark.placing import EXECUTORS
 from axlog.spark.plan import SparkPlan, Unit, make_plan
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def settle(
     if found is not None:
         return _taken_up(spark, place, definition, rest, json.loads(found), fill)
     plan = _plan(definition, rest)
-    keys = _keys(spark, plan.units, ASIDE)
+    keys = _keys(_hashing(spark, rest), plan.units, ASIDE)
     made = Settled(uuid4().hex, definition, plan, keys)
     _write(spark, place, _written(made, rest))
     return made
@@ -86,6 +87,7 @@ def _taken_up(
     fill: Fill,
 ) -> Settled:
     """A checkpoint that was found: what it has, with the views that came and without the gone."""
+    known = {"state": EXECUTORS, **known}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
     if changed:
@@ -113,7 +115,7 @@ def _taken_up(
         return settled
     settled = replace(
         settled,
-        keys={**keys, **_keys(spark, fresh)},
+        keys={**keys, **_keys(_hashing(spark, rest), fresh)},
         mark=uuid4().hex,
         gone=(*settled.gone, *gone),
     )
@@ -173,8 +175,25 @@ def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     return said
 
 
-def _keys(spark: SparkSession, units: Iterable[Unit], *others: str) -> dict[str, str]:
+def state_of(spark: SparkSession, place: str) -> str | None:
+    """Where the state of a checkpoint lives; None where there is no checkpoint yet."""
+    found = _read(spark, place)
+    return None if found is None else str(json.loads(found).get("state", EXECUTORS))
+
+
+def _hashing(spark: SparkSession, rest: Mapping[str, Any]) -> SparkSession | None:
+    """Who deals buckets to partitions by a hash: nobody where all of them are on the driver."""
+    return spark if rest["state"] == EXECUTORS else None
+
+
+def _keys(spark: SparkSession | None, units: Iterable[Unit], *others: str) -> dict[str, str]:
     """A key for every bucket, such that Spark's hash deals them evenly to its partitions."""
+    if spark is None:
+        return {
+            f"{name}/{number}": f"{name}/{number}/0"
+            for name, count in [*((u.name, u.buckets) for u in units), *((o, 1) for o in others)]
+            for number in range(count)
+        }
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     buckets = [(u.name, number) for u in units for number in range(u.buckets)]
     buckets += [(name, 0) for name in others]

@@ -27,10 +27,11 @@ from axlog.pipeline.progress import Progress
 from axlog.spark.checkpoint import Settled
 from axlog.spark.definition import Definition
 from axlog.spark.delivering import SharedSinks, WidgetSinks
+from axlog.spark.gathering import BatchReport
 from axlog.spark.lagging import Patience
 from axlog.spark.session import session
 from axlog.spark.sharing import Numbering
-from axlog.spark.streaming import BatchReport, Maintained, maintain
+from axlog.spark.streaming import Maintained, maintain
 from axlog.spark.wiring import Wiring
 from axlog.views.change import Change
 
@@ -129,6 +130,7 @@ class SparkPipeline:
             buckets=settings.buckets,
             limit=settings.batch,
             clock=settings.clock,
+            state=settings.state,
             tune=self.model.settings_of(widget).tune != "off",
             dead_letters=sinks.refuse,
             report=report,
@@ -190,6 +192,8 @@ class Shown:
         progress.lagging = [one for query in self._pipeline.queries for one in query.lagging()]
         progress.lagging += self._pipeline.patience.lagging()
         progress.seconds = self._looked - self._started
+        every = [str(query.plan.state) for query in self._pipeline.queries]
+        progress.lives = "; ".join(dict.fromkeys(every))
         if self._tell is not None and (now or before or progress.lagging):
             self._tell(progress)
 

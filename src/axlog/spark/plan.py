@@ -60,11 +60,24 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Lives:
+    """Where engines and their state live (`placing.py`), and why."""
+
+    at: str
+    why: str
+
+    def __str__(self) -> str:
+        where = "on the driver" if self.at == "driver" else "with the executors"
+        return f"{where} ({self.why})"
+
+
+@dataclass(frozen=True)
 class SparkPlan:
     """The units of a widget, in the order of its views."""
 
     units: tuple[Unit, ...]
     streams: tuple[str, ...]
+    state: Lives | None = None  # None before it is decided
 
     def unit(self, name: str) -> Unit:
         return next(unit for unit in self.units if unit.name == name)
@@ -78,7 +91,9 @@ class SparkPlan:
 
     def __str__(self) -> str:
         lines = ["Spark plan", *(f"  {unit}" for unit in self.units)]
-        if all(unit.buckets == 1 for unit in self.units):
+        if self.state is not None:
+            lines.append(f"  state lives {self.state}")
+        if all(unit.buckets == 1 and unit.key is None for unit in self.units):
             lines.append("  no unit is spread: the embedded engine does the same faster")
         return "\n".join(lines)
 

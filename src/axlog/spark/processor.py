@@ -26,15 +26,14 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.spark.bucket import Instance
+from axlog.spark.buckets import Buckets, bucket_of
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
-from axlog.spark.filling import past_packets
 from axlog.spark.ordering import Hold
 from axlog.spark.packets import pack, unpack
 from axlog.spark.pausing import collector_paused
 from axlog.spark.plan import SparkPlan, make_plan
-from axlog.spark.state import Keeper, Said, speak
+from axlog.spark.state import Keeper, Said
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000
@@ -99,7 +98,12 @@ class Maintaining(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
-        self._read, self._plan = _known(self._definition, *self._shape)
+        definition, plan = _known(self._definition, *self._shape)
+        self._plan = plan
+        self._buckets = Buckets(
+            definition, plan, self._hold, self._run, self._outlook, self._fills, self._tunes,
+            is_timed=self._delay is not None,
+        )  # fmt: skip
 
     def handleInputRows(
         self,
@@ -133,16 +137,12 @@ class Maintaining(StatefulProcessor):
         """Live engines stay in the worker for the next batch."""
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
-        unit, number = bucket_of(key)
-        keeper = self._keeper(key, unit, number)
-        if unit in self._fills and keeper.is_new:
-            bodies = [*past_packets(self._fills[unit], key), *bodies]
         if self._delay is None:
-            said = speak(keeper, self._plan.unit(unit), bodies, 0, self._tunes, self._outlook)
+            said, _ = self._buckets.take(key, self._store, bodies)
         else:
             now = times.getCurrentProcessingTimeInMs()
             passed = max(0, now * 1000 - self._delay)
-            said = speak(keeper, self._plan.unit(unit), bodies, passed, self._tunes, self._outlook)
+            said, keeper = self._buckets.take(key, self._store, bodies, passed)
             self._wake(keeper, said, now, self._delay)
         return Row(bucket=key, body=said.body)
 
@@ -162,19 +162,3 @@ class Maintaining(StatefulProcessor):
         if wanted is not None and found != wanted:
             self._handle.registerTimer(wanted)
             self._store.put("timer", pack(wanted))
-
-    def _keeper(self, key: str, unit: str, number: int) -> Keeper:
-        definition, chosen, hold = self._read, self._plan.unit(unit), self._hold
-
-        def make(name: str) -> Instance:
-            return Instance(definition, chosen, number, hold, name)
-
-        times = self._delay is not None or chosen.kind == "documents"
-        begins = unit in self._fills or chosen.kind == "documents"
-        return Keeper(self._store, f"{self._run} {key}", make, times, begins)
-
-
-def bucket_of(key: str) -> tuple[str, int]:
-    """The unit and the number of a bucket by its key: `unit/number/salt`."""
-    unit, number, _ = key.rsplit("/", 2)
-    return unit, int(number)

@@ -19,7 +19,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from axlog.spark.bucket import Instance, Outcome, told
 from axlog.spark.ordering import Lane, Packet
@@ -86,8 +86,9 @@ class _Live:
     instance: Instance
 
 
-_LIVE: OrderedDict[tuple[str, str], _Live] = OrderedDict()
-"""The live instances of this worker process, the longest unused first."""
+Live: TypeAlias = "OrderedDict[tuple[str, str], _Live]"
+LIVE: Live = OrderedDict()
+"""The live instances of a worker process, the longest unused first."""
 
 
 class Keeper:
@@ -100,11 +101,13 @@ class Keeper:
         make: Callable[[str], Instance],
         times: bool = False,
         begins: bool = False,
+        live: Live = LIVE,
     ) -> None:
         """`times`: time passes for instances that no packet comes to, so note who is due.
 
         `begins`: an instance that is new tells the rows that its document has at once.
         """
+        self._live = live
         self._store = store
         self._begins = begins
         self._run = run
@@ -163,7 +166,7 @@ class Keeper:
 
     def _take(self, name: str, head: Head) -> Instance:
         """The instance at the version of the store; until it is kept again nobody has it."""
-        live = _LIVE.pop((self._run, name), None)
+        live = self._live.pop((self._run, name), None)
         if live is not None and (live.version, live.mark) == (head.version, head.mark):
             return live.instance
         if live is not None and self._is_behind(name, live, head):
@@ -191,9 +194,9 @@ class Keeper:
         return instance
 
     def _keep(self, name: str, head: Head, instance: Instance) -> None:
-        _LIVE[self._run, name] = _Live(head.version, head.mark, instance)
-        while len(_LIVE) > MOST_LIVE:
-            _LIVE.popitem(last=False)
+        self._live[self._run, name] = _Live(head.version, head.mark, instance)
+        while len(self._live) > MOST_LIVE:
+            self._live.popitem(last=False)
 
     # The store ------------------------------------------------------------------------------------
 
@@ -277,4 +280,4 @@ def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
 
 def forget_live() -> None:
     """Let go of every live instance of this process."""
-    _LIVE.clear()
+    LIVE.clear()

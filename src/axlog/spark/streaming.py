@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import repeat
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -27,21 +28,19 @@ import pyarrow as pa
 from axlog.connectors.protocol import Refusal, Sink
 from axlog.pipeline.progress import Lagging
 from axlog.pipeline.upstream import speaks_of_time
-from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
-from axlog.spark.checkpoint import Settled, settle
+from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.definition import Definition
-from axlog.spark.extracting import ASIDE, Message, extractor_of, packed
+from axlog.spark.extracting import Message, extractor_of, packed
 from axlog.spark.filling import fill
+from axlog.spark.gathering import BatchReport, Delivery
 from axlog.spark.lagging import lagging
 from axlog.spark.ordering import Hold
-from axlog.spark.outlooks import Outlook, together
-from axlog.spark.packets import unpack
 from axlog.spark.pausing import collector_paused
+from axlog.spark.placing import DRIVER, Asked, placed
 from axlog.spark.plan import SparkPlan, Unit
 from axlog.spark.sources import MOST, PACKETS, Through, Values, frame_of
-from axlog.spark.state import Total
 from axlog.spark.tuning import Tuned, Tuning, tuned_at
-from axlog.views.change import Change
 from axlog.widgets.widget import Widget
 
 if TYPE_CHECKING:
@@ -50,38 +49,6 @@ if TYPE_CHECKING:
 
 _SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
 _NUMBER = Message._fields.index("number")
-BATCHES_APART = 1 << 32
-"""Numbers of changes that one batch can have."""
-
-
-@dataclass
-class BatchReport:
-    """What one batch came to: for progress, and for who wants to look."""
-
-    batch: int
-    changes: list[Change] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-    messages: int = 0
-    kept: int = 0
-    rows: int = 0
-    waiting: int = 0
-    state: int = 0  # bytes that the state store has of the buckets
-    instances: int = 0  # engines: buckets, or documents
-    clock: int = 0
-    streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
-    outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
-    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
-    claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
-
-    def plain(self) -> dict[str, Any]:
-        """The figures for JSON."""
-        never = sum(change.op == "never" for change in self.changes)
-        return {
-            "batch": self.batch, "messages": self.messages, "kept": self.kept,
-            "changes": len(self.changes), "never": never, "rows": self.rows,
-            "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
-            "clock": self.clock / 1e6,
-        }  # fmt: skip
 
 
 class Maintained:
@@ -94,7 +61,10 @@ class Maintained:
         run: str,
         place: str = "",
         sources: Sequence[str] = (),
+        close: Callable[[], object] = lambda: None,
     ) -> None:
+        """`close` lets go of what the driver had for it, once it has ended."""
+        self._close = close
         self.query = query
         self.plan = plan
         self.run = run
@@ -107,10 +77,15 @@ class Maintained:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
-        if seconds is None:
-            self.query.awaitTermination()
-            return True
-        return bool(self.query.awaitTermination(max(1, round(seconds))))
+        try:
+            if seconds is None:
+                self.query.awaitTermination()
+            else:
+                self.query.awaitTermination(max(1, round(seconds)))
+        finally:
+            if not self.is_active:
+                self._close()
+        return not self.is_active
 
     def stop(self, patience: float = 5.0) -> None:
         """Stop between two batches, if there is such a moment soon; one that is cut is repeated."""
@@ -118,6 +93,7 @@ class Maintained:
         while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
             sleep(0.02)
         self.query.stop()
+        self._close()
 
     @property
     def is_active(self) -> bool:
@@ -145,6 +121,7 @@ def maintain(
     tune: bool = True,
     begin: Callable[[Settled], None] | None = None,
     outlook: int = 0,
+    state: str = "auto",
 ) -> Maintained:
     """Keep a widget's views over streams, and send their changes to sinks.
 
@@ -159,7 +136,8 @@ def maintain(
     comes. `tune`: what streams are still wanted for is worked out beside the query, and reaches
     those who read. Batches are numbered from `first`; `begin` is told what the run is before the
     first one. With an `outlook` reports say which rows may still come, and show so many of each
-    bucket.
+    bucket. `state` is where engines and their state live: with the "executors", by Spark's state
+    store, on the "driver", or where it is best ("auto"): the plan says where, and why.
     """
     definition = widget if isinstance(widget, Definition) else Definition.of(widget)
     context: Any = spark.sparkContext
@@ -169,8 +147,13 @@ def maintain(
     waits = _waits(given, hold, documents)
     held: Hold = None if waits else 0
     delay = round(1e6 * (HOLD if hold is None else hold)) if clock == "wall" else None
-    rest = {"sources": len(given), "documents": documents, "cores": cores, "buckets": buckets,
-            "clock": clock}  # fmt: skip
+    asked = Asked(state, context.master, place, cores, buckets, clock, documents)
+    lives = placed(asked, definition, state_of(spark, place))
+    on_driver = lives.at == DRIVER
+    if on_driver:
+        buckets = buckets or 1  # one process has them all
+    rest = {"sources": len(given), "documents": documents, "cores": 1 if on_driver else cores,
+            "buckets": buckets, "clock": clock, "state": lives.at}  # fmt: skip
 
     def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
         def left(frames: Sequence[DataFrame]) -> DataFrame:
@@ -194,10 +177,15 @@ def maintain(
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = _extract(frames, send)
-    changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
     tuning = Tuning(settled.plan, place, tuned_at(place)) if tune else None
-    delivery = Delivery(sinks, dead_letters, report, first, tuning)
-    writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
+    local: DriverBuckets | None = None
+    said = packets
+    if on_driver:
+        local = _local(settled, place, held, tune, outlook)
+    else:
+        said = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
+    delivery = Delivery(sinks, dead_letters, report, first, tuning, local)
+    writer = said.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     if clock == "wall":
         every = max(every, LEAST)
@@ -209,7 +197,9 @@ def maintain(
     with _batches_without_input(spark, clock == "wall" and not once):
         query = (writer.queryName(name) if name else writer).start()
     names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
-    return Maintained(query, settled.plan, settled.run, place, names)
+    plan = replace(settled.plan, state=lives)
+    close = (lambda: None) if local is None else local.close
+    return Maintained(query, plan, settled.run, place, names, close)
 
 
 HOLD = 2.0
@@ -318,6 +308,15 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
         yield from zip(*columns, strict=False)
 
 
+def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) -> DriverBuckets:
+    """The right half in this process."""
+    made = Buckets(
+        settled.definition, settled.plan, hold, uuid4().hex, outlook, settled.fills, tunes,
+        live=OrderedDict(),
+    )  # fmt: skip
+    return DriverBuckets(made, place)
+
+
 def _keep(
     packets: DataFrame,
     settled: Settled,
@@ -329,7 +328,7 @@ def _keep(
     tunes: bool,
     outlook: int,
 ) -> DataFrame:
-    """The right half: engines in their buckets."""
+    """The right half on the executors: engines in their buckets, kept by Spark's state store."""
     from axlog.spark.processor import OUTPUT, Maintaining
 
     processor = Maintaining(
@@ -350,91 +349,3 @@ def _keep(
         outputMode="Update",
         timeMode="None" if delay is None else "ProcessingTime",
     )
-
-
-class Delivery:
-    """Takes each batch's rows to the sinks, on the driver."""
-
-    def __init__(
-        self,
-        sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]],
-        dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
-        report: Callable[[BatchReport], None] | None,
-        first: int = 0,
-        tuning: Tuning | None = None,
-    ) -> None:
-        self._first = first
-        self._tuning = tuning
-        self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
-        self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
-        self._dead_letters = dead_letters
-        self._report = report
-        self._totals: dict[str, Total] = {}
-        self._clock = 0
-
-    def __call__(self, frame: DataFrame, number: int) -> None:
-        with collector_paused():
-            told = self._deliver(frame, number + self._first)
-        if self._tuning is not None and told.claims:
-            self._tuning.hear(number, told.claims)
-
-    def _deliver(self, frame: DataFrame, batch: int) -> BatchReport:
-        told = gather_batch(batch, [(row[0], bytes(row[1])) for row in frame.collect()])
-        self._totals |= told.totals
-        told.clock = self._clock = max(self._clock, told.clock)
-        for total in self._totals.values():
-            told.instances += total.instances
-            told.rows += total.rows
-            told.waiting += total.waiting
-            told.state += total.state
-        for sink in self._all:
-            sink.write(batch, told.changes)
-        for view, sinks in self._by_view.items():
-            mine = [change for change in told.changes if change.view == view]
-            for sink in sinks:
-                sink.write(batch, mine)
-        if self._dead_letters is not None:
-            self._dead_letters(batch, told.refused)
-        if self._report is not None:
-            self._report(told)
-        return told
-
-
-def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
-    """What the buckets said of a batch, put together: the same whichever came first."""
-    told = BatchReport(batch)
-    changes: list[Change] = []
-    by_unit: dict[str, list[Any]] = {}
-    refused: dict[tuple[str, str, str], Refusal] = {}
-    outlooks: list[Any] = []
-    for bucket, body in rows:
-        said = unpack(body)
-        if bucket != ASIDE:
-            each = said.pop("told")
-            told.totals[bucket] = Total(**said)
-        for one in [said] if bucket == ASIDE else each:
-            for stream, content, origin, error in one["refused"]:
-                refused.setdefault(
-                    (stream, origin, content), Refusal(stream, content, origin, error)
-                )
-            if bucket == ASIDE:
-                told.messages += one["messages"]
-                told.kept += one["kept"]
-                for stream, (messages, kept) in one["streams"].items():
-                    before = told.streams.get(stream, (0, 0))
-                    told.streams[stream] = (before[0] + messages, before[1] + kept)
-                continue
-            outlooks.append(one.get("outlook", {}))
-            changes += read_changes(one["changes"])
-            unit, number, _ = bucket.rsplit("/", 2)
-            by_unit.setdefault(unit, []).append(one)
-            if one["claim"] is not None:
-                told.claims[unit, int(number)] = one["claim"]
-            told.clock = max(told.clock, one["clock"])
-    for each in by_unit.values():
-        # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
-        changes += read_changes(agreed(each))
-    told.outlooks = together(outlooks)
-    told.changes = renumbered(changes, batch * BATCHES_APART)
-    told.refused = [refused[key] for key in sorted(refused)]
-    return told

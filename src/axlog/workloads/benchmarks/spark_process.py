@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,6 +42,7 @@ def apart(task: dict[str, Any]) -> dict[str, Any]:
 def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     """Each side over the same messages, in turns: ms of each batch, and the state after it."""
     sides = {"axlog": _axlog, "axlog over DataFrames": _axlog_frames, "join": _join}
+    sides["axlog, state with the executors"] = partial(_axlog, state="executors")
     found: dict[str, Any] = {side: [] for side in task["sides"]}
     for _ in range(task["rounds"]):
         for side in task["sides"]:
@@ -52,7 +54,9 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _axlog(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
+def _axlog(
+    spark: Session, task: dict[str, Any], checkpoint: str, state: str = "driver"
+) -> dict[str, Any]:
     """With axlog's own source of JSON lines."""
     from axlog.connectors.kinds import Origin
     from axlog.connectors.sources.jsonl import JsonLinesOptions, JsonLinesSource
@@ -62,7 +66,7 @@ def _axlog(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, A
     def source() -> JsonLinesSource:
         return JsonLinesSource(JsonLinesOptions(path="messages.jsonl"), Origin(directory=place))
 
-    return _kept(spark, task, checkpoint, [source])
+    return _kept(spark, task, checkpoint, [source], state)
 
 
 def _axlog_frames(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
@@ -75,10 +79,10 @@ def _axlog_frames(spark: Session, task: dict[str, Any], checkpoint: str) -> dict
 
 
 def _kept(
-    spark: Session, task: dict[str, Any], checkpoint: str, sources: list[Any]
+    spark: Session, task: dict[str, Any], checkpoint: str, sources: list[Any], state: str = "driver"
 ) -> dict[str, Any]:
     from axlog.spark import maintain
-    from axlog.spark.streaming import BatchReport
+    from axlog.spark.gathering import BatchReport
 
     reports: list[BatchReport] = []
     first: list[float] = []
@@ -91,7 +95,7 @@ def _kept(
     widget = Widget(orders.DOCUMENT, {"v": QUERIES[task["view"]]}, facts=orders.KEYS)
     kept = maintain(
         spark, widget, sources, once=True, hold=0.0, checkpoint=checkpoint,
-        limit=task["batch"], report=report,
+        limit=task["batch"], report=report, state=state,
     )  # fmt: skip
     kept.wait()
     taken = {p["batchId"]: p["durationMs"]["triggerExecution"] for p in kept.query.recentProgress}

@@ -33,7 +33,8 @@ from axlog.workloads.benchmarks.spark_process import apart
 RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
 _LONG_AGO = 1_700_000_000
-SIDES = ("axlog", "axlog over DataFrames", "join")
+EXECUTORS = "axlog, state with the executors"
+SIDES = ("axlog", EXECUTORS, "axlog over DataFrames", "join")
 Size = tuple[int, int]
 """Messages a batch, and batches."""
 
@@ -89,6 +90,7 @@ def _throughput(result: Result, place: Path, size: Size, cores: Sequence[int], r
         result.remarks += _disagreements(head, runs)
         for over, under, goal in (
             ("axlog", "join", ">= 2"),
+            (EXECUTORS, "join", ""),
             ("axlog over DataFrames", "join", ""),
         ):
             least = rates[over] / rates[under]

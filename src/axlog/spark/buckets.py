@@ -1,0 +1,100 @@
+"""The buckets of a plan, wherever they are kept: on executors (`processor.py`) or on the driver.
+
+`Buckets.take` is all that either does with what came for a bucket; what differs is the store that
+it is given, and who keeps the live engines. `DriverBuckets` keeps all of them in the driver's
+process, with a state that is durable by batches (`durable.py`): on one machine that spares Spark's
+shuffle, its state store and the way of everything through Java, some hundred milliseconds a batch.
+
+Law 7: what is said of a batch is the same, wherever the buckets are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import finalize
+
+from axlog.spark.bucket import Instance
+from axlog.spark.definition import Definition
+from axlog.spark.durable import DurableState
+from axlog.spark.extracting import ASIDE
+from axlog.spark.filling import past_packets
+from axlog.spark.ordering import Hold
+from axlog.spark.plan import SparkPlan
+from axlog.spark.state import LIVE, Keeper, Live, Said, speak
+from axlog.spark.timing import Store
+from axlog.store.files import DiskFiles
+
+Row = tuple[str, bytes]
+"""A bucket's key, and what is for it or what it says."""
+
+
+@dataclass
+class Buckets:
+    """How the engines of a plan are made and spoken to."""
+
+    definition: Definition
+    plan: SparkPlan
+    hold: Hold
+    run: str  # of this process: live engines of another are not trusted
+    outlook: int = 0
+    fills: Mapping[str, str] = field(default_factory=dict)  # by unit: the input that it missed
+    tunes: bool = False
+    is_timed: bool = False  # time passes by itself
+    live: Live = field(default_factory=lambda: LIVE)
+
+    def take(
+        self, key: str, store: Store, bodies: list[bytes], passed: int = 0
+    ) -> tuple[Said, Keeper]:
+        """Give a bucket what came for it; what it says of that."""
+        name, number = bucket_of(key)
+        unit = self.plan.unit(name)
+
+        def make(document: str) -> Instance:
+            return Instance(self.definition, unit, number, self.hold, document)
+
+        many = unit.kind == "documents"
+        times, begins = self.is_timed or many, name in self.fills or many
+        keeper = Keeper(store, f"{self.run} {key}", make, times, begins, self.live)
+        if name in self.fills and keeper.is_new:
+            bodies = [*past_packets(self.fills[name], key), *bodies]
+        return speak(keeper, unit, bodies, passed, self.tunes, self.outlook), keeper
+
+
+class DriverBuckets:
+    """All buckets in this process; they speak batch by batch."""
+
+    def __init__(self, buckets: Buckets, place: str) -> None:
+        self._buckets = buckets
+        self._state = DurableState(DiskFiles(Path(place) / DIRECTORY))
+        self.close = finalize(self, self._state.close)  # a query may end without being waited for
+
+    def batch(self, number: int, rows: Iterable[Row]) -> list[Row]:
+        """What the buckets say of a batch; it is durable when they have said it."""
+        self._state.begin(number)
+        inbox: dict[str, list[bytes]] = {}
+        for key, body in rows:
+            inbox.setdefault(key, []).append(body)
+        said: list[Row] = []
+        for key in sorted(inbox):
+            name, _ = bucket_of(key)
+            if name == ASIDE:
+                said += [(ASIDE, body) for body in inbox[key]]
+            elif not self._buckets.plan.has(name):
+                self._state.store(key).clear()  # its view is gone
+            else:
+                told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
+                said.append((key, told.body))
+        self._state.commit()
+        return said
+
+
+DIRECTORY = "driver"
+"""Of the state, beside the checkpoint."""
+
+
+def bucket_of(key: str) -> tuple[str, int]:
+    """The unit and the number of a bucket by its key: `unit/number/salt`."""
+    unit, number, _ = key.rsplit("/", 2)
+    return unit, int(number)

@@ -1,0 +1,153 @@
+"""A batch's end, on the driver: what the buckets said, put together and given to the sinks.
+
+It is the same wherever the buckets are: rows that they said come from Spark's stateful operator, or
+from the buckets of this process, which are given the packets here (`buckets.DriverBuckets`). Either
+way one action of Spark's a batch fetches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from axlog.connectors.protocol import Refusal, Sink
+from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
+from axlog.spark.buckets import DriverBuckets
+from axlog.spark.extracting import ASIDE
+from axlog.spark.outlooks import Outlook, together
+from axlog.spark.packets import unpack
+from axlog.spark.pausing import collector_paused
+from axlog.spark.state import Total
+from axlog.spark.tuning import Tuning
+from axlog.views.change import Change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BATCHES_APART = 1 << 32
+"""Numbers of changes that one batch can have."""
+
+
+@dataclass
+class BatchReport:
+    """What one batch came to: for progress, and for who wants to look."""
+
+    batch: int
+    changes: list[Change] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    messages: int = 0
+    kept: int = 0
+    rows: int = 0
+    waiting: int = 0
+    state: int = 0  # bytes that the state store has of the buckets
+    instances: int = 0  # engines: buckets, or documents
+    clock: int = 0
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
+    outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
+    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
+    claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
+
+    def plain(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        never = sum(change.op == "never" for change in self.changes)
+        return {
+            "batch": self.batch, "messages": self.messages, "kept": self.kept,
+            "changes": len(self.changes), "never": never, "rows": self.rows,
+            "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
+            "clock": self.clock / 1e6,
+        }  # fmt: skip
+
+
+class Delivery:
+    """Takes each batch's rows to the sinks, on the driver."""
+
+    def __init__(
+        self,
+        sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]],
+        dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
+        report: Callable[[BatchReport], None] | None,
+        first: int = 0,
+        tuning: Tuning | None = None,
+        buckets: DriverBuckets | None = None,
+    ) -> None:
+        """`buckets`: those of this process, where frames have what is for them."""
+        self._first = first
+        self._buckets = buckets
+        self._tuning = tuning
+        self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
+        self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
+        self._dead_letters = dead_letters
+        self._report = report
+        self._totals: dict[str, Total] = {}
+        self._clock = 0
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        with collector_paused():
+            rows = [(row[0], bytes(row[1])) for row in frame.collect()]
+            if self._buckets is not None:
+                rows = self._buckets.batch(number, rows)
+            told = self._deliver(rows, number + self._first)
+        if self._tuning is not None and told.claims:
+            self._tuning.hear(number, told.claims)
+
+    def _deliver(self, rows: Iterable[tuple[str, bytes]], batch: int) -> BatchReport:
+        told = gather_batch(batch, rows)
+        self._totals |= told.totals
+        told.clock = self._clock = max(self._clock, told.clock)
+        for total in self._totals.values():
+            told.instances += total.instances
+            told.rows += total.rows
+            told.waiting += total.waiting
+            told.state += total.state
+        for sink in self._all:
+            sink.write(batch, told.changes)
+        for view, sinks in self._by_view.items():
+            mine = [change for change in told.changes if change.view == view]
+            for sink in sinks:
+                sink.write(batch, mine)
+        if self._dead_letters is not None:
+            self._dead_letters(batch, told.refused)
+        if self._report is not None:
+            self._report(told)
+        return told
+
+
+def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
+    """What the buckets said of a batch, put together: the same whichever came first."""
+    told = BatchReport(batch)
+    changes: list[Change] = []
+    by_unit: dict[str, list[Any]] = {}
+    refused: dict[tuple[str, str, str], Refusal] = {}
+    outlooks: list[Any] = []
+    for bucket, body in rows:
+        said = unpack(body)
+        if bucket != ASIDE:
+            each = said.pop("told")
+            told.totals[bucket] = Total(**said)
+        for one in [said] if bucket == ASIDE else each:
+            for stream, content, origin, error in one["refused"]:
+                refused.setdefault(
+                    (stream, origin, content), Refusal(stream, content, origin, error)
+                )
+            if bucket == ASIDE:
+                told.messages += one["messages"]
+                told.kept += one["kept"]
+                for stream, (messages, kept) in one["streams"].items():
+                    before = told.streams.get(stream, (0, 0))
+                    told.streams[stream] = (before[0] + messages, before[1] + kept)
+                continue
+            outlooks.append(one.get("outlook", {}))
+            changes += read_changes(one["changes"])
+            unit, number, _ = bucket.rsplit("/", 2)
+            by_unit.setdefault(unit, []).append(one)
+            if one["claim"] is not None:
+                told.claims[unit, int(number)] = one["claim"]
+            told.clock = max(told.clock, one["clock"])
+    for each in by_unit.values():
+        # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
+        changes += read_changes(agreed(each))
+    told.outlooks = together(outlooks)
+    told.changes = renumbered(changes, batch * BATCHES_APART)
+    told.refused = [refused[key] for key in sorted(refused)]
+    return told
