@@ -1,9 +1,15 @@
 """Attacks by name: XML that hurts whoever reads it carelessly (the catalogue of defusedxml, and
-more), as bytes in which `{address}` is something outside that must not be touched."""
+more), as bytes in which `{address}` is something outside that must not be touched; JSON lines that
+are no updates; and that outside: a server that counts who asks, and a pipe."""
 
 import gzip
 import io
+import json
+import os
+import socket
 import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
 LARGE = "x" * 10_000_001
@@ -79,3 +85,64 @@ XML_LURES: dict[str, bytes] = {
 def aimed(attack: bytes, address: str) -> bytes:
     """The attack with what it asks for."""
     return attack.replace(b"{address}", address.encode())
+
+
+LINE_ATTACKS: dict[str, str] = {
+    "nothing": "null",
+    "a list": "[1, 2]",
+    "arrays without end": "[" * 100_000,
+    "objects without end": '{"insert":' * 50_000,
+    "a depth that is a time": '{"insert": "<b/>", "at": ' + "[" * 50_000 + "]" * 50_000 + "}",
+    "half a character": '{"insert": "<b>\\ud800</b>", "at": 1}',
+    "half a character in a time": '{"insert": "<b/>", "at": "\\ud800"}',
+    "a NUL in the text": '{"insert": "<b>\\u0000</b>", "at": 1}',
+    "a time that is none": '{"insert": "<b/>", "at": NaN}',
+    "a time without end": '{"insert": "<b/>", "at": 1e300}',
+    "a number of many digits": '{"insert": "<b/>", "at": ' + "9" * 10_000 + "}",
+    "a large number": '{"insert": "<b/>", "at": ' + "9" * 4_000 + "}",
+    "another stream": '{"stream": "elsewhere", "insert": "<b/>", "at": 1}',
+    "a stream that is half a character": '{"stream": "\\ud800", "insert": "<b/>", "at": 1}',
+    "a stream that is a list": '{"stream": [], "insert": "<b/>", "at": 1}',
+    "two things": '{"insert": "<b/>", "end": true}',
+    "a deletion that explodes": json.dumps({"delete": "match //a" + "[b]" * 5000}),
+    "no deletion": '{"delete": "match ((("}',
+    "no JSON": "<b/>",
+}
+"""Lines (or a broker's messages) that are no update of the stream they are for."""
+
+
+def aims(attack: bytes, outside: "Outside") -> Iterator[bytes]:
+    """The attack, once for each thing outside that it may ask for."""
+    for address in outside.addresses if b"{address}" in attack else [""]:
+        yield aimed(attack, address)
+
+
+def is_text(content: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class Outside:
+    """A server and a pipe that nobody may ask."""
+
+    def __init__(self, place: Path) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.setblocking(False)
+        self._pipe = place / "pipe.dtd"
+        os.mkfifo(self._pipe)
+        port = self._server.getsockname()[1]
+        self.addresses = (f"http://127.0.0.1:{port}/x.dtd", self._pipe.as_uri())
+
+    def was_asked(self) -> bool:
+        try:
+            self._server.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._server.close()

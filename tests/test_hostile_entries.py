@@ -7,8 +7,6 @@ No test asserts a time; a test that hangs fails when its thread is waited for.
 """
 
 import json
-import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.hostile_attacks import XML_ATTACKS, XML_LURES, aimed
+from tests.hostile_attacks import XML_ATTACKS, XML_LURES, Outside, aims, is_text
 from typer.testing import CliRunner
 
 import axlog
@@ -371,28 +369,6 @@ _HARMLESS = {
 # What must not be touched -------------------------------------------------------------------------
 
 
-class Outside:
-    """A server and a pipe that nobody may ask."""
-
-    def __init__(self, place: Path) -> None:
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._server.setblocking(False)
-        self._pipe = place / "pipe.dtd"
-        os.mkfifo(self._pipe)
-        port = self._server.getsockname()[1]
-        self.addresses = (f"http://127.0.0.1:{port}/x.dtd", self._pipe.as_uri())
-
-    def was_asked(self) -> bool:
-        try:
-            self._server.accept()[0].close()
-        except BlockingIOError:
-            return False
-        return True
-
-    def close(self) -> None:
-        self._server.close()
-
-
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     made = Outside(tmp_path_factory.mktemp("outside"))
@@ -429,13 +405,13 @@ def in_time(work: Callable[[], None]) -> None:
 
 def attack(entry: Parsing, content: bytes, outside: Outside, place: Path, must: bool) -> None:
     """Hand an attack in at one entry, once for each address that it may hold."""
-    for number, address in enumerate(outside.addresses if b"{address}" in content else [""]):
+    for number, aimed in enumerate(aims(content, outside)):
         inner = place / str(number)
         inner.mkdir()
         entry.prepare(inner)
         before = entry.state()
         try:
-            in_time(partial(entry.enter, aimed(content, address)))
+            in_time(partial(entry.enter, aimed))
         except (AxlogError, Refused):
             assert entry.state() == before, "something was kept"
         else:
@@ -477,11 +453,3 @@ def run_all(entry: Parsing, name: str, outside: Outside, place: Path) -> None:
         except BaseException as error:
             error.add_note(f"the attack was: {what}")
             raise
-
-
-def is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

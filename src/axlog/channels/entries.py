@@ -63,6 +63,15 @@ class Entry:
         return f"Entry({self.sequence}, {self.update.action} for {self.update.stream!r})"
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in an update's place at a broker or peer: anybody may have written it there."""
+
+    sequence: int
+    content: str
+    error: str
+
+
 def plain(update: StreamUpdate) -> dict[str, object]:
     """An update for JSON; a time that JSON has no form for is written in seconds."""
     said = update.plain()

@@ -112,7 +112,13 @@ class Journal:
 
     def entries(self) -> Iterator[Entry]:
         found = self._base.execute("select body from entries order by sequence")
-        return (read_entry(body) for (body,) in found)
+        try:
+            for (body,) in found:
+                yield read_entry(body)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise ChannelError(
+                "AX806", f"{str(self.path)!r} holds what no channel wrote: {error}"
+            ) from None
 
     def producers(self) -> dict[str, tuple[int, int]]:
         """The last number of each producer and the sequence number it was given."""

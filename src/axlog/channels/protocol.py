@@ -2,7 +2,9 @@
 
 Law: a subscription is given, in the order of their numbers, exactly the updates after its starting
 point that its filter lets pass; none twice unless it asks again from before, none left out without
-an error that says so (AX803). What the filter drops still moves time: `Delivery.clock`.
+an error that says so (AX803). What the filter drops still moves time: `Delivery.clock`. What stands
+in a channel and is no update holds nobody up: it is told beside the updates
+(`Delivery.unreadable`), for the dead letters of whoever reads.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from axlog.channels.entries import Entry
+from axlog.channels.entries import Entry, Unreadable
 from axlog.channels.updates import StreamUpdate
 from axlog.matching.filters import Filter
 
@@ -24,6 +26,7 @@ class Delivery:
     upto: int  # everything up to this number has been looked at
     clock: int | None = None  # the latest time of all that was looked at, dropped or not
     is_closed: bool = False  # nothing will come any more
+    unreadable: Sequence[Unreadable] = ()  # messages among them that are no updates
 
     @property
     def updates(self) -> list[StreamUpdate]:

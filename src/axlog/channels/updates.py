@@ -23,7 +23,7 @@ _EXPECTED = (
     '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN}'
     ' or {"stream": NAME, "end": true}'
 )
-_ACTIONS = ("insert", "delete", "end")
+ACTIONS = ("insert", "delete", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class StreamUpdate:
     @classmethod
     def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
         """The update that a JSON object writes."""
-        actions = [action for action in _ACTIONS if action in written]
-        unknown = sorted(set(written) - {"stream", "at", *_ACTIONS})
+        actions = [action for action in ACTIONS if action in written]
+        unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
         if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
             what = f"it has an unknown key {unknown[0]!r}" if unknown else "a key is missing"
             raise _refused(what if len(actions) < 2 else "it asks for two things", place)

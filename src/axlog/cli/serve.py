@@ -1,7 +1,7 @@
 """`axlog serve`: channels as web services, and with a pipeline file its channels, views and page.
 
-Without tokens it listens on loopback only. Tokens are a YAML file: `NAME: {token: ${SECRET}, rate:
-100, size: 100000, subscriptions: 10, views: 5}`; a token's text may name variables of the
+Without tokens it listens on loopback only. Tokens are a YAML file: `NAME: {token: '${SECRET}',
+rate: 100, size: 100000, subscriptions: 10, views: 5}`; a token's text may name variables of the
 environment.
 """
 
@@ -126,15 +126,15 @@ def _widgets(runner: Runner) -> dict[str, Any]:
 def _tokens(path: Path | None) -> list[Token]:
     if path is None:
         return []
-    import yaml
-
     from axlog.connectors.kinds import Secret
+    from axlog.pipeline.located import locate
+    from axlog.pipeline.reading import read_text
     from axlog.server.access import read_tokens
 
-    try:
-        written = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ChannelError("AX807", f"{path} cannot be read as tokens: {error}") from None
+    found = locate(read_text(path), str(path))  # as hostile as any other file
+    for problem in found.problems:  # without its line, in which a secret stands
+        raise ChannelError("AX807", f"{path}: {problem.message}")
+    written = found.content
     if not isinstance(written, dict) or not all(isinstance(v, dict) for v in written.values()):
         raise ChannelError("AX807", f"{path} has no tokens", expected="NAME: {token: ...}")
     for fields in written.values():

@@ -49,7 +49,7 @@ class Checked:
 def check(path: str | Path) -> Checked:
     """Check a pipeline file; it is read, nothing of it is started."""
     path = Path(path)
-    return check_text(_read(path), path.parent, str(path))
+    return check_text(read_text(path), path.parent, str(path))
 
 
 def check_text(text: str, directory: Path | None = None, source: str | None = None) -> Checked:
@@ -85,14 +85,15 @@ def failure(errors: Iterable[Problem], source: str) -> AxlogError:
     return PipelineError("AX852", f"{source} has {len(errors)} errors\n{listed}")
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file that a person wrote; of one that is too large, enough to say so."""
     try:
         with path.open("rb") as file:
             content = file.read(4 * located.LARGEST + 1)
         return content.decode("utf-8-sig")
     except OSError as error:
         raise PipelineError(
-            "AX851", f"{path}: {error.strerror or error}", advice="give the path of a pipeline file"
+            "AX851", f"{path}: {error.strerror or error}", advice="give the path of a file"
         ) from None
     except UnicodeDecodeError as error:
         raise PipelineError(

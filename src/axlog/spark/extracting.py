@@ -214,7 +214,7 @@ class Extractor:
         """What a unit gets of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
             bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
-            return [(bucket, message.action, message.content.decode())]
+            return [(bucket, message.action, text_of(message.content))]
         plan = plans.get(message.stream)
         if plan is None:
             raise UnknownStreamError("AX401", f"there is no stream {message.stream!r}")
@@ -228,6 +228,17 @@ class Extractor:
         else:
             bags = bags_of(plan, message.content, message.time or 0)
         return _by_bucket(unit, message.stream, bags)
+
+
+def text_of(content: bytes) -> str:
+    """A message as the text that travels; one that says its encoding is read by it first."""
+    if not content.lstrip(b"\xef\xbb\xbf").startswith(b"<?xml"):
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            pass
+    trees = read_forest(content)
+    return "".join(etree.tostring(tree, encoding="unicode", with_tail=False) for tree in trees)
 
 
 def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:

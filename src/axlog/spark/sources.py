@@ -39,9 +39,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from axlog.channels.updates import StreamUpdate
+from axlog.channels.updates import ACTIONS, StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.protocol import Reach, Reading, Source, reach_of
+from axlog.document.reading import is_encodable
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.upstream import filter_of
@@ -79,6 +80,10 @@ Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
+_MARK = b"\xef\xbb\xbf"
+"""Before a declaration: this is UTF-8, whatever follows."""
+FAR = 1 << 62
+"""Microseconds that no time comes to: sums of two still fit into Spark's integers."""
 SLOWEST = 60.0
 """Seconds that a source is waited for which says that it has more, and gives nothing."""
 
@@ -327,23 +332,38 @@ def rows_of(reading: Reading, index: int, number: int) -> Iterator[Values]:
     for at, update in enumerate(reading.updates, number):
         yield _row(update, index, at)
     for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
-        content = refusal.content
-        content = content.encode() if isinstance(content, str) else content
-        stream, origin = refusal.stream, refusal.origin
-        yield (index, stream, "refused", content, None, at, origin, None, refusal.error)
+        stream, content, origin = whole(refusal.stream), encoded(refusal.content), refusal.origin
+        yield (index, stream, "refused", content, None, at, origin, None, whole(refusal.error))
 
 
 def _row(update: StreamUpdate, index: int, number: int) -> Values:
-    content = update.content
-    content = content.encode() if isinstance(content, str) else content
     action, time, error = update.action, None, None
+    stream, content = update.stream, update.content
     try:
+        content = text_bytes(content) if isinstance(content, str) else content
+        stream.encode()
         time = None if update.at is None else microseconds(update.at)
-        if time is not None and not -(1 << 62) < time < 1 << 62:
+        if time is not None and not -FAR < time < FAR:
             raise OverflowError(f"{time} microseconds are beyond any time")
-    except (AxlogError, OverflowError) as refusal:
-        action, time, error = "refused", None, str(refusal)
-    return (index, update.stream, action, content, time, number, update.origin, None, error)
+    except (AxlogError, OverflowError, UnicodeEncodeError) as refusal:
+        action, time, error = "refused", None, whole(str(refusal))
+        stream, content = whole(update.stream), encoded(update.content)
+    return (index, stream, action, content, time, number, update.origin, None, error)
+
+
+def text_bytes(text: str) -> bytes:
+    """A text as bytes that say the same: what it declares as its encoding is not what it is in."""
+    return _MARK + text.encode() if text.startswith("<?xml") else text.encode()
+
+
+def encoded(content: str | bytes) -> bytes:
+    """Content as bytes, half characters as question marks: they can be sent to nobody."""
+    return content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+
+
+def whole(text: str) -> str:
+    """A text without half characters."""
+    return text if is_encodable(text) else encoded(text).decode()
 
 
 def record_batch(rows: Sequence[Values]) -> pa.RecordBatch:
@@ -410,32 +430,42 @@ def from_frame(frame: DataFrame, index: int) -> DataFrame:
     """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
 
     A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
-    the order of Spark's partitions.
+    the order of Spark's partitions. A row that is no message becomes a dead letter.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.types import TimestampNTZType, TimestampType
+    from pyspark.sql.types import StringType, TimestampNTZType, TimestampType
 
     names = set(frame.columns)
     missing = {"stream", "xml"} - names
     if missing:
         raise AxlogError("AX863", f"the DataFrame has no column {min(missing)!r}")
+    nothing = f.lit(None)
+    given = f.col("time") if "time" in names else nothing
     if "time" not in names:
-        time = f.lit(None).cast("bigint")
+        time = nothing.cast("bigint")
     elif isinstance(frame.schema["time"].dataType, TimestampType | TimestampNTZType):
-        time = f.unix_micros(f.col("time").cast("timestamp"))
+        time = f.unix_micros(given.cast("timestamp"))
     else:
-        time = f.round(f.col("time") * 1_000_000).cast("bigint")
-    number = f.col("number").cast("bigint") if "number" in names else f.lit(None).cast("bigint")
+        time = f.round(given.try_cast("double") * 1_000_000).try_cast("bigint")
+    action = f.col("action") if "action" in names else f.lit("insert")
+    error = (
+        f.when(f.col("stream").isNull(), "it names no stream")
+        .when(f.col("xml").isNull(), "it has no content")
+        .when(action.isNull() | ~action.isin(*ACTIONS), "its action is none")
+        .when(given.isNotNull() & (time.isNull() | (f.abs(time) >= FAR)), "its time is none")
+    )
+    content = f.coalesce(f.col("xml").cast("binary"), f.lit(b""))
+    if isinstance(frame.schema["xml"].dataType, StringType):
+        marked = f.concat(f.lit(_MARK), content)
+        content = f.when(f.col("xml").startswith("<?xml"), marked).otherwise(content)
     return frame.select(
         f.lit(index).alias("source"),
-        "stream",
-        (f.col("action") if "action" in names else f.lit("insert")).alias("action"),
-        f.col("xml").cast("binary").alias("content"),
+        f.coalesce("stream", f.lit("")).alias("stream"),
+        f.when(error.isNotNull(), "refused").otherwise(action).alias("action"),
+        content.alias("content"),
         time.alias("time"),
-        number.alias("number"),
-        (f.col("origin") if "origin" in names else f.lit("")).alias("origin"),
-        (f.col("document") if "document" in names else f.lit(None))
-        .cast("string")
-        .alias("document"),
-        f.lit(None).cast("string").alias("error"),
+        (f.col("number") if "number" in names else nothing).try_cast("bigint").alias("number"),
+        f.coalesce(f.col("origin") if "origin" in names else nothing, f.lit("")).alias("origin"),
+        (f.col("document") if "document" in names else nothing).cast("string").alias("document"),
+        error.alias("error"),
     )

@@ -17,10 +17,11 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from axlog.channels.entries import Entry, plain
+from axlog.channels.entries import Entry, Unreadable, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.alerters.fetching import AddressOptions
+from axlog.connectors.channels.reading import no_update
 from axlog.connectors.http import Allowance, Answer, Client
 from axlog.connectors.kinds import ChannelKind, Origin, Secret
 from axlog.errors import CODES, AccessError, AxlogError, ChannelError, ConnectorError, StreamError
@@ -122,7 +123,7 @@ class HttpSubscription:
         )
         said = self.channel.ask("GET", f"/updates?{query}", seconds=timeout + _SLACK)
         try:
-            entries = [_entry(written) for written in said["entries"]]
+            found = [_entry(written) for written in said["entries"]]
             self.seen, clock = int(said["upto"]), said.get("clock")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, AxlogError):
@@ -130,7 +131,9 @@ class HttpSubscription:
             raise ConnectorError("AX824", f"the peer answers with no updates: {error}") from None
         if not isinstance(clock, int | None):
             raise ConnectorError("AX824", "the peer's clock is no number")
-        return Delivery(entries, self.seen, clock, bool(said.get("closed")))
+        entries = [each for each in found if isinstance(each, Entry)]
+        unreadable = [each for each in found if isinstance(each, Unreadable)]
+        return Delivery(entries, self.seen, clock, bool(said.get("closed")), unreadable)
 
     def seek(self, sequence: int) -> None:
         self.seen = sequence
@@ -149,8 +152,12 @@ class HttpSubscription:
             self.channel.ask("DELETE", self._path)
 
 
-def _entry(written: dict[str, Any]) -> Entry:
-    return Entry(int(written.pop("sequence")), StreamUpdate.of(written))
+def _entry(written: dict[str, Any]) -> Entry | Unreadable:
+    number = int(written.pop("sequence"))
+    try:
+        return Entry(number, StreamUpdate.of(written))
+    except (OverflowError, AxlogError) as error:
+        return no_update(number, json.dumps(written), error)
 
 
 def _read(answer: Answer) -> dict[str, Any]:

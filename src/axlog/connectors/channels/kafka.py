@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from axlog.channels.entries import Entry, plain
+from axlog.channels.entries import Entry, Unreadable, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.reading import Placed, read_body
@@ -180,8 +180,8 @@ class KafkaSubscription(Placed):
         # From what is kept: the first entry then shows that there is a gap.
         self._consumer.assign([self.channel.place(max(sequence, first))])
 
-    def fetch(self, limit: int, timeout: float) -> list[Entry]:
-        entries = []
+    def fetch(self, limit: int, timeout: float) -> list[Entry | Unreadable]:
+        entries: list[Entry | Unreadable] = []
         # `consume` waits until it has all it is asked for: for the first, then for what is there.
         found = self._consumer.consume(1, timeout=max(timeout, 0.05))
         if found and limit > 1:
@@ -190,7 +190,7 @@ class KafkaSubscription(Placed):
             if message.error():
                 raise ConnectorError("AX822", f"Kafka: {message.error()}")
             number = int(message.offset()) + 1
-            entries.append(Entry(number, read_body(message.value(), number)))
+            entries.append(read_body(message.value(), number))
         return entries
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:

@@ -1,7 +1,8 @@
 """What subscriptions to brokers share: a place, a filter that runs here, gaps told.
 
 A broker keeps no filters; what the filter drops is read and dropped by the client, and moves time
-all the same.
+all the same. Nor does a broker look at what it keeps: a message that is no update is told as such,
+and reading goes on behind it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from abc import ABC, abstractmethod
 from time import monotonic
 from uuid import uuid4
 
-from axlog.channels.entries import Entry
+from axlog.channels.entries import Entry, Unreadable
 from axlog.channels.protocol import Delivery
-from axlog.channels.updates import StreamUpdate, read_line
+from axlog.channels.updates import read_line
 from axlog.channels.wanting import passes
-from axlog.errors import ChannelError, ConnectorError, StreamError
+from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.matching.filters import Filter
 
 
@@ -28,31 +29,40 @@ class Placed(ABC):
         self.seen = after
 
     @abstractmethod
-    def fetch(self, limit: int, timeout: float) -> list[Entry]:
-        """Entries after `seen`, in order; waits up to `timeout` seconds for some."""
+    def fetch(self, limit: int, timeout: float) -> list[Entry | Unreadable]:
+        """What is after `seen`, in order; waits up to `timeout` seconds for something."""
 
     def looked(self, limit: int, until: float) -> Delivery:
         """What passes the filter; waits for it until a moment of the monotonic clock."""
         clock: int | None = None
         while True:
             left = until - monotonic()
-            entries = self.fetch(limit, max(left, 0.0))
-            if entries and entries[0].sequence != self.seen + 1:
-                first = entries[0].sequence
+            found = self.fetch(limit, max(left, 0.0))
+            if found and found[0].sequence != self.seen + 1:
+                first = found[0].sequence
                 raise ChannelError(
                     "AX803",
                     f"messages {self.seen + 1} to {first - 1} are not kept any more",
                     advice=f"take the state anew, then seek({first - 1})",
                 )
-            times = [each.time for each in entries if each.time is not None]
+            judged = [self._judged(each) for each in found]
+            unreadable = [each for each in judged if isinstance(each, Unreadable)]
+            entries = [each for each in judged if isinstance(each, Entry)]
+            times = [e.time for e in found if isinstance(e, Entry) and e.time is not None]
             clock = max([*times, *([] if clock is None else [clock])], default=None)
-            if entries:
-                self.seen = entries[-1].sequence
-            if self.wanted is not None:
-                wanted = self.wanted
-                entries = [each for each in entries if passes(wanted, each.update)]
-            if entries or left <= 0:
-                return Delivery(entries, self.seen, clock)
+            if found:
+                self.seen = found[-1].sequence
+            if entries or unreadable or left <= 0:
+                return Delivery(entries, self.seen, clock, unreadable=unreadable)
+
+    def _judged(self, found: Entry | Unreadable) -> Entry | Unreadable | None:
+        """An entry if the filter lets it pass; one that it cannot read is none."""
+        if self.wanted is None or isinstance(found, Unreadable):
+            return found
+        try:
+            return found if passes(self.wanted, found.update) else None
+        except AxlogError as error:
+            return Unreadable(found.sequence, str(found.update.content), error.describe())
 
     def seek(self, sequence: int) -> None:
         self.seen = sequence
@@ -61,14 +71,19 @@ class Placed(ABC):
         self.wanted = wanted
 
 
-def read_body(body: bytes | str | None, number: int) -> StreamUpdate:
-    """The update that a broker's message holds: anybody may have written it there."""
+def read_body(body: bytes | str | None, number: int) -> Entry | Unreadable:
+    """What a broker's message holds: an update with its number, or why it is none."""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body or ""
     try:
-        return read_line(body.decode() if isinstance(body, bytes) else body or "")
-    except (UnicodeDecodeError, StreamError) as error:
-        what = error.message if isinstance(error, StreamError) else str(error)
-        raise ConnectorError(
-            "AX824",
-            f"message {number} is no update: {what}",
-            advice=f"look at it, then seek({number}) to go on behind it",
-        ) from None
+        if isinstance(body, bytes):
+            text = body.decode()
+        return Entry(number, read_line(text))
+    except (UnicodeDecodeError, OverflowError, AxlogError) as error:
+        return no_update(number, text, error)
+
+
+def no_update(number: int, content: str, error: Exception) -> Unreadable:
+    """A message that is no update, with the error that says why."""
+    what = error.message if isinstance(error, AxlogError) else str(error)
+    told = ConnectorError("AX824", f"message {number} is no update: {what}")
+    return Unreadable(number, content, told.describe())

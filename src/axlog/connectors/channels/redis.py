@@ -2,8 +2,10 @@
 
 An entry's id is `NUMBER-0`: the number is counted up, checked against the producer and added in
 one script, so that numbers have no holes and what a producer repeats is not added. `messages`
-bounds the stream (Redis drops the oldest). A named subscription's place is in a hash beside it;
-Redis has no place for filters, so a subscription's filter runs here, in the reading client.
+bounds the stream (Redis drops the oldest). An entry whose id has another form was added by somebody
+who knows nothing of numbers: it is no message of the channel. A named subscription's place is in a
+hash beside it; Redis has no place for filters, so a subscription's filter runs here, in the reading
+client.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from axlog.channels.entries import Entry, plain
+from axlog.channels.entries import Entry, Unreadable, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.reading import Placed, read_body
@@ -25,6 +27,8 @@ from axlog.matching.filters import Filter
 if TYPE_CHECKING:
     import redis
 
+_LAST = 2**64 - 1
+"""The second part of an id that is after all others of a number: ours have 0 there."""
 _PUBLISH = """
 if ARGV[3] ~= '' then
   local known = redis.call('HGET', KEYS[2], 'p:' .. ARGV[3])
@@ -108,20 +112,21 @@ class RedisSubscription(Placed):
         super().__init__(name, wanted, after)
         self.channel = channel
 
-    def fetch(self, limit: int, timeout: float) -> list[Entry]:
+    def fetch(self, limit: int, timeout: float) -> list[Entry | Unreadable]:
         channel, client = self.channel, self.channel._client
         block = None if timeout <= 0 else max(1, int(timeout * 1000))
         found = channel._reached(
-            client.xread, {channel.name: f"{self.seen}-0"}, count=limit, block=block
+            client.xread, {channel.name: f"{self.seen}-{_LAST}"}, count=limit, block=block
         )
         if isinstance(found, dict):  # the client's newer protocol
             found = [(key, lists[0] if lists else []) for key, lists in found.items()]
-        entries = []
+        entries: list[Entry | Unreadable] = []
         for _, added in found or ():
             for key, fields in added:
-                number = int(_text(key).partition("-")[0])
-                body = fields.get(b"update", fields.get("update"))
-                entries.append(Entry(number, read_body(body, number)))
+                number, _, rest = _text(key).partition("-")
+                if rest == "0":
+                    body = fields.get(b"update", fields.get("update"))
+                    entries.append(read_body(body, int(number)))
         return entries
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:

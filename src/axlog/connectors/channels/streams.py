@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from axlog.channels.protocol import Channel, Subscription
 from axlog.channels.rows import updates_of
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.protocol import Position, Reading
+from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.matching.filters import Filter
 from axlog.views.change import Change
 
@@ -51,7 +51,12 @@ class ChannelSource:
                          f"{self.channel.name}:{each.sequence}")
             for each in delivery.entries
         ]  # fmt: skip
-        return Reading(updates, delivery.upto, more=len(delivery.entries) == limit)
+        refused = [
+            Refusal(self.stream, each.content, f"{self.channel.name}:{each.sequence}", each.error)
+            for each in delivery.unreadable
+        ]
+        more = len(updates) + len(refused) == limit
+        return Reading(updates, delivery.upto, refused, more)
 
     def want(self, wanted: tuple[str, ...], made: Filter | None) -> None:
         """Put a filter at the channel, if it is another than the one that is there."""

@@ -16,6 +16,7 @@ from pydantic import Field
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.kinds import Options, Origin, SourceKind
 from axlog.connectors.protocol import Position, Reach, Reading, Refusal
+from axlog.document.reading import is_encodable
 from axlog.errors import AxlogError, ConnectorError
 
 _LONGEST = 64 * 1024 * 1024
@@ -117,6 +118,8 @@ def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | 
     name, content, at = written.get("stream", stream), written.get("insert"), written.get("at")
     if type(name) is not str or type(content) is not str or (stream is not None and name != stream):
         return None
+    if "\\u" in text and not (is_encodable(content) and is_encodable(name)):
+        return None  # half a character, which only an escape can write: it fits into no file
     return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from secrets import token_hex
 from xml.sax.saxutils import quoteattr
 
 from axlog.document.reading import DEFAULT_LIMITS, Limits, parse
@@ -72,7 +73,7 @@ class Split:
 def can_split(data: bytes) -> bool:
     """Whether a file's bytes can be searched for its tags."""
     head = data[:1024]
-    if b"<!DOCTYPE" in data[: 1 << 16]:
+    if b"<!DOCTYPE" in data:
         return False
     return bool(_SINGLE.fullmatch(_encoding(head))) and not head.startswith(
         (b"\xff", b"\xfe", b"\0")
@@ -89,8 +90,8 @@ def split(data: bytes, record: str, limits: Limits = DEFAULT_LIMITS) -> Split:
     """Cut a file at an element, named as it is written in the file."""
     spans = record_spans(data, record)
     name = "_"
-    while name.encode() in data:  # a name that nothing in the file has
-        name += "_"
+    while name.encode() in data:  # a name that nothing in the file has, nor could foresee
+        name = f"_{token_hex(8)}"
     tree = _spine(data, spans, name, limits)
     encoding = _encoding(data[:1024])
     placed = _places(tree, name)
