@@ -109,16 +109,22 @@ class MessagePlan:
             and message.count(b"=") <= self.limits.attributes
         )
 
-    def bags(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
-        """The bindings that a message brings; None if it must go through the document."""
+    def bags(
+        self, message: bytes, time: int, root: Element | None = None
+    ) -> tuple[Bag, ...] | None:
+        """The bindings that a message brings; None if it must go through the document.
+
+        `root` is the message's, if it was parsed with others (`together.py`).
+        """
         if self.declines(message):
             return None
         if self.wanted is not None and not may_want(message, self.wanted):
             return tuple({} for _ in (*self.here, *self.everywhere))
-        try:
-            root = fromstring(message, self.parser)
-        except XMLSyntaxError:
-            return None  # the long way says what is wrong
+        if root is None:
+            try:
+                root = fromstring(message, self.parser)
+            except XMLSyntaxError:
+                return None  # the long way says what is wrong
         return self.match(root, time, message)
 
 

@@ -17,17 +17,19 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from lxml import etree
 
 from axlog.connectors.paths import MessagePath
 from axlog.datalog.joins import Bag, Value, add_all
-from axlog.document.reading import parse
+from axlog.document.reading import Element, parse
 from axlog.document.tree import Tree
 from axlog.document.xml import graft, read_forest
 from axlog.errors import AxlogError, StreamError, UnknownStreamError
 from axlog.matching.plan import MessagePlan
+from axlog.matching.together import chunks, roots_of
 from axlog.spark.bucket import Refused
 from axlog.spark.definition import Definition
 from axlog.spark.ordering import BINDINGS, Item, Lane, lane_of
@@ -101,9 +103,9 @@ class Narrow:
         size = own + len(plan.everywhere)
         return cls(MessagePlan(here, everywhere, plan.limits, plan.depth), wanted, size)
 
-    def bags(self, content: bytes, time: int) -> tuple[Bag, ...]:
+    def bags(self, content: bytes, time: int, root: Element | None) -> tuple[Bag, ...]:
         found: list[Bag] = [{} for _ in range(self.size)]
-        for number, bag in zip(self.numbers, bags_of(self.plan, content, time), strict=True):
+        for number, bag in zip(self.numbers, bags_of(self.plan, content, time, root), strict=True):
             found[number] = bag
         return tuple(found)
 
@@ -125,6 +127,7 @@ class Extractor:
             widget = definition.widget(unit.views, keep="needed")
             found = {stream: widget._streaming.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
+        self._matches = any(unit.kind == "bindings" for unit in plan.units)
 
     def tune(self, tuned: Tuned) -> None:
         """Look only for what units still want of their streams, from now on."""
@@ -141,7 +144,7 @@ class Extractor:
         """What the messages of one partition come to."""
         out = Extracted()
         seen: dict[tuple[str, int, str], _Seen] = {}
-        for message in messages:
+        for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
                 out.is_start = True
@@ -153,12 +156,21 @@ class Extractor:
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
-                self._take(message, out, seen)
+                self._take(message, root, out, seen)
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
         for each in seen.values():
             out.census.setdefault(each.document, {})[each.name] = each.lane()
         return out
+
+    def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
+        """Messages with their roots, where many can be parsed together and some unit asks."""
+        if not self._matches:
+            return ((message, None) for message in messages)
+        return chain.from_iterable(
+            zip(chunk, roots_of([message.content for message in chunk]), strict=True)
+            for chunk in chunks(messages)
+        )
 
     def _document(self, message: Message) -> str:
         if message.action == "refused":
@@ -173,7 +185,11 @@ class Extractor:
         return found
 
     def _take(
-        self, message: Message, out: Extracted, seen: dict[tuple[str, int, str], _Seen]
+        self,
+        message: Message,
+        root: Element | None,
+        out: Extracted,
+        seen: dict[tuple[str, int, str], _Seen],
     ) -> None:
         """Send on what units need of a message, and note it in the census."""
         source, stream, action, _, time, given, origin, _, _ = message
@@ -183,7 +199,7 @@ class Extractor:
         parts = [
             (unit.name, *part)
             for unit, plans in self._plans
-            for part in self._send(unit, plans, message, document)
+            for part in self._send(unit, plans, message, root, document)
         ]
         known = seen.get((document, source, stream))
         if known is None:
@@ -209,7 +225,12 @@ class Extractor:
             known.floor = time
 
     def _send(
-        self, unit: Unit, plans: dict[str, MessagePlan], message: Message, document: str
+        self,
+        unit: Unit,
+        plans: dict[str, MessagePlan],
+        message: Message,
+        root: Element | None,
+        document: str,
     ) -> Iterable[tuple[int, str, Any]]:
         """What a unit gets of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
@@ -224,9 +245,9 @@ class Extractor:
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
         narrow = self._narrow.get((unit.name, message.stream))
         if narrow is not None:
-            bags = narrow.bags(message.content, message.time or 0)
+            bags = narrow.bags(message.content, message.time or 0, root)
         else:
-            bags = bags_of(plan, message.content, message.time or 0)
+            bags = bags_of(plan, message.content, message.time or 0, root)
         return _by_bucket(unit, message.stream, bags)
 
 
@@ -241,9 +262,11 @@ def text_of(content: bytes) -> str:
     return "".join(etree.tostring(tree, encoding="unicode", with_tail=False) for tree in trees)
 
 
-def bags_of(plan: MessagePlan, content: bytes, time: int) -> tuple[Bag, ...]:
+def bags_of(
+    plan: MessagePlan, content: bytes, time: int, root: Element | None = None
+) -> tuple[Bag, ...]:
     """The bindings that a message brings, whichever way it is written."""
-    bags = plan.bags(content, time)
+    bags = plan.bags(content, time, root)
     if bags is not None:
         return bags
     forest = read_forest(content, plan.limits)

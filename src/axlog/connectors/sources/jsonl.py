@@ -8,6 +8,7 @@ file that has become shorter is not the one that was read: that is an error, not
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import IO
 
@@ -22,6 +23,7 @@ from axlog.errors import AxlogError, ConnectorError
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
 _PLAIN = frozenset({"stream", "insert", "at"})
+_DECODE = json.JSONDecoder().decode
 
 
 class JsonLinesOptions(Options):
@@ -93,7 +95,8 @@ class JsonLinesSource:
 def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
     """The update that a line (or a broker's message) writes; for this stream, if one is given."""
     try:
-        text = line.decode("utf-8-sig").strip()
+        # The codec that takes the mark away is written in Python, and seldom needed.
+        text = (line.decode("utf-8-sig") if line.startswith(BOM_UTF8) else line.decode()).strip()
     except UnicodeDecodeError:
         text = line.decode("utf-8", "replace")
     plain = _plain_insert(text, stream, origin)
@@ -110,7 +113,7 @@ def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
     """What most lines are, without ado: an insertion with a time; None: look closer."""
     try:
-        written = json.loads(text)
+        written = _DECODE(text)
     except (ValueError, RecursionError):
         return None
     if type(written) is not dict or not written.keys() <= _PLAIN:
