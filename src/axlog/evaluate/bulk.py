@@ -220,8 +220,12 @@ class Bulk:
         if isinstance(asked.operand, Variable):
             return nodes  # it binds a variable that nothing else has
         if asked.operator == "=" and isinstance(asked.operand, str):
-            if len(nodes) > FEW and (self.columns.kind[nodes] == TEXT).all():
+            kinds = self.columns.kind[nodes]
+            if len(nodes) > FEW and (kinds == TEXT).all():
                 return self.texts_equal(nodes, asked.operand)
+            if len(nodes) > FEW and (kinds == ATTRIBUTE).all():  # each has one text
+                texts: Handles = np.frombuffer(self.tree._first, dtype=np.int32)[nodes]
+                return self.columns.parent[self.texts_equal(texts, asked.operand)]
             nodes = self._maybe_equal(nodes, asked.operand)
         test, value = comparison(asked.operator, asked.operand), self.tree.string_value
         return handles([node for node in nodes.tolist() if test(value(node))])
@@ -242,7 +246,8 @@ class Bulk:
         texts = texts[self._has_length(texts, value)]
         if len(texts) > FEW:
             texts = self._with_bytes(texts, value.encode())
-        return handles([node for node in texts.tolist() if self.tree.text(node) == value])
+        own, text = self.tree._texts.get, self.tree.text
+        return handles([n for n in texts.tolist() if (own(n) or text(n)) == value])
 
     def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
         """Leave out texts of the loaded bytes, all of the value's length, that have others."""

@@ -297,7 +297,7 @@ class Direct:
         counts: Integers = passing(self.columns, nodes, shaped.step).astype(np.int64)
         if shaped.is_selective:
             own = self.selections.selected(self.columns, shaped, nodes[counts > 0])
-            counts *= np.isin(nodes, own)
+            counts *= self.columns.mask(own)[nodes]
         for below in shaped.below:
             if below not in self._way and counts.any():
                 counts *= self._below(below, nodes)
@@ -322,7 +322,12 @@ class Direct:
     def _upper_of_parents(self, number: int, parents: Handles) -> Integers:
         if (parents == parents[0]).all():
             return np.repeat(self.upper(number, parents[:1]), len(parents))
-        distinct, inverse = np.unique(parents, return_inverse=True)
+        is_other = parents[1:] != parents[:-1]
+        if (parents[1:] >= parents[:-1]).all():  # as after a load: equal ones are neighbours
+            inverse = np.concatenate([[0], np.cumsum(is_other)])
+            distinct = parents[np.concatenate([[True], is_other])]
+        else:
+            distinct, inverse = np.unique(parents, return_inverse=True)
         found: Integers = self.upper(number, distinct)[inverse]
         return found
 
@@ -344,7 +349,7 @@ class Direct:
         places, nodes = self._reached(number, contexts)
         if shaped.is_selective and len(nodes):
             own = self.selections.selected(self.columns, shaped, nodes)
-            is_own = np.isin(nodes, own)
+            is_own = self.columns.mask(own)[nodes]
             nodes, places = nodes[is_own], places[is_own]
         if not len(nodes):
             return np.zeros(len(contexts), dtype=np.int64)

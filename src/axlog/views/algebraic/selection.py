@@ -59,12 +59,12 @@ class Selections:
         if not node.is_selective or not len(nodes):
             return nodes
         bulk = Bulk(columns)
-        kept = np.unique(nodes)
+        kept = nodes
         for condition in node.conditions:
             kept = bulk.keeping(kept, condition)
         for comparison in node.constants:
             kept = bulk.with_value(kept, comparison)
-        return nodes[np.isin(nodes, kept)]
+        return columns.common(nodes, kept)
 
     def values(
         self, node: ShapeNode, nodes: Handles, past: Mapping[tuple[int, int], int] | None = None
