@@ -29,7 +29,8 @@ from axlog.workloads.benchmarks.messages import plain, same_answers
 from axlog.workloads.benchmarks.million import million
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, written
 from axlog.workloads.benchmarks.tods import pairs_of
-from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of, table
+from axlog.workloads.benchmarks.tods_page import page, table
+from axlog.workloads.benchmarks.tods_pairs import Run, document, statement_of
 
 APART = {"pathway", "spark", "spark-documents"}
 """Run by tests of their own: they start other systems."""
@@ -140,6 +141,8 @@ def test_the_figures_and_the_table_of_p5_are_made(tmp_path: Path) -> None:
     assert all(pair["told"] > 0 for pair in result.pairs)
     assert any(plot.title.startswith("Snowcaps chosen by cost") for plot in result.plots)
     assert table(result.pairs).count("\n") == 2 + len(result.pairs) - 1
+    assert table(result.pairs) in page(result.pairs)
+    assert any(name.startswith("one target") for name in result.figures)
     draw([replace(result, plots=result.plots[:2])], tmp_path / "figures.png")
     assert (tmp_path / "figures.png").stat().st_size > 0
 

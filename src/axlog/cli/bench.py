@@ -11,7 +11,7 @@ import typer
 from axlog.errors import SetupError, WorkloadError
 from axlog.workloads.benchmarks.measuring import Result
 from axlog.workloads.benchmarks.running import BENCHMARKS, chosen, run, versions, written
-from axlog.workloads.benchmarks.tods_pairs import table as table_of_pairs
+from axlog.workloads.benchmarks.tods_page import page as page_of_pairs
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def bench(
         json.write_text(json_text.dumps(written(results), indent=1) + "\n", encoding="utf-8")
     if table is not None:
         pairs = [pair for result in results for pair in result.pairs]
-        table.write_text(table_of_pairs(pairs) + "\n", encoding="utf-8")
+        table.write_text(page_of_pairs(pairs) + "\n", encoding="utf-8")
     if plot is not None:
         draw(results, plot)
 

@@ -12,8 +12,6 @@ Descent never enters attributes: an attribute's text is below the attribute only
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +39,12 @@ class Columns:
         self.kind: Any = np.frombuffer(tree._kind, dtype=np.int8)
         self.parent: Handles = np.frombuffer(tree._parent, dtype=np.int32)
         self.label: Handles = np.frombuffer(tree._label, dtype=np.int32)
+
+    def __enter__(self) -> Columns:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of the columns: the tree may grow again."""
@@ -195,14 +199,9 @@ class Columns:
         return list(paths[1:])
 
 
-@contextmanager
-def columns_of(tree: Tree) -> Iterator[Columns]:
-    """The columns of a tree, for as long as nothing changes it."""
-    columns = Columns(tree)
-    try:
-        yield columns
-    finally:
-        columns.close()
+def columns_of(tree: Tree) -> Columns:
+    """The columns of a tree, for as long as nothing changes it: `with columns_of(tree) as it:`."""
+    return Columns(tree)
 
 
 def _is_sorted(keys: list[Keys]) -> bool:

@@ -31,6 +31,9 @@ more."""
 MOST = 1024
 """So many kinds of update are known at a time."""
 
+FAR = 10
+"""Where evaluating took so many times as long, the size of the relations is not asked."""
+
 Kind = tuple[Moved, int]
 
 
@@ -80,12 +83,14 @@ class Measured:
             default=float("inf"),
         )
 
-    def advice(self, kind: Kind, size: int) -> str:
+    def advice(self, kind: Kind, size: Callable[[], int]) -> str:
         """Why an update should be evaluated; nothing where it should be maintained."""
         cost = self._kinds.get(kind)
-        if cost is None:
+        if cost is None or not self._evaluations:
             return ""
-        evaluation = self.evaluation(size)
+        if FAR * cost.least < self._evaluations[-1][0]:
+            return ""
+        evaluation = self.evaluation(size())
         if len(self._evaluations) < 2 and 2 * cost.least > evaluation:
             return f"measured once more: maintaining an update like this took {_said(cost.least)}"
         if cost.least <= MARGIN * evaluation:

@@ -22,7 +22,7 @@ from axlog.evaluate.columns import Columns, Handles
 from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
 from axlog.views.algebraic.terms import Facts
 
-FEW = 40
+FEW = 80
 """So many nodes are asked for their labels one by one."""
 
 Labels = frozenset[str]
@@ -112,20 +112,23 @@ def labels_above_few(tree: Tree, places: Iterable[int]) -> tuple[Labels, Depths]
 
 
 def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
-    depth_of: dict[int, int] = {DOCUMENT_NODE: 0}
-    found = set()
-    for place in places:
-        way = []
-        node = place
-        while node not in depth_of:
-            way.append(node)
-            node = tree._parent[node]
-        depth = depth_of[node]
-        for above in reversed(way):
-            depth += 1
-            depth_of[above] = depth
-        found.add(depth_of[place])
-    return set(named(tree, depth_of)), found
+    """Level by level, each node of a level once: places soon have their way in common."""
+    kinds, numbers, parent = tree._kind, tree._label, tree._parent
+    found, named_by, depths = set[str](), set[int](), set[int]()
+    at, level = set(places), 0
+    while at:
+        if DOCUMENT_NODE in at:
+            depths.add(level)
+            at.discard(DOCUMENT_NODE)
+        for node in at:
+            kind = kinds[node]
+            if kind == ELEMENT or kind == ATTRIBUTE:
+                named_by.add(numbers[node])
+            elif kind == TEXT:
+                found.add(TEXT_LABEL)
+        at = {parent[node] for node in at}
+        level += 1
+    return found | {tree.names[number] for number in named_by}, depths
 
 
 def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
@@ -188,6 +191,7 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def may_concern(shape: Shape, moved: Moved) -> bool:
     """Whether an update may move a row of the view."""
     return bool(

@@ -25,7 +25,7 @@ from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
-from axlog.views.algebraic.labels import Moved, may_concern
+from axlog.views.algebraic.labels import may_concern
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.propagation import Propagation
 from axlog.views.algebraic.relation import Relation
@@ -51,8 +51,6 @@ MOST_KEPT = 1 << 16
 """So many rows of a view are kept as they were shown."""
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NO_REPORT = Report("nothing")
-MOST_KINDS = 1024
-"""So many kinds of updates, by their labels, are known again."""
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
 
 
@@ -89,7 +87,6 @@ class Algebraic(Maintainer):
         self.unseen = Unseen()
         self._is_deferring = False
         self._report: Report | None = Report("loaded")
-        self._concerned: dict[Moved, bool] = {}
         self.costs = Measured()
         self._kind: UpdateKind | None = None
         self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
@@ -136,7 +133,7 @@ class Algebraic(Maintainer):
         """What of `before` the rows need; the rest reads the values that changes will show."""
         tables = self.engine.before(delta)
         self._propagation = None
-        if self.unseen or self._may_concern(tables.labels):
+        if self.unseen or may_concern(self.shape, tables.labels):
             self._propagation = Propagation(
                 self.selections, tables, self.options, self.engine.clock
             )
@@ -144,14 +141,6 @@ class Algebraic(Maintainer):
                 with columns_of(self.tree) as columns:
                     self._propagation.before(columns)
         return tables
-
-    def _may_concern(self, labels: Moved) -> bool:
-        known = self._concerned.get(labels)
-        if known is None:
-            if len(self._concerned) >= MOST_KINDS:
-                self._concerned.clear()
-            known = self._concerned[labels] = may_concern(self.shape, labels)
-        return known
 
     @property
     def report(self) -> Report:
@@ -220,7 +209,7 @@ class Algebraic(Maintainer):
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
         kind = self._kind = kind_of(self._tables)
-        size = relations_size(self.tree, self.shape)
+        size = partial(relations_size, self.tree, self.shape)
         propagation.advice = self.costs.advice(kind, size)
         with columns_of(self.tree) as columns:
             start = self.costs.clock()
@@ -228,7 +217,7 @@ class Algebraic(Maintainer):
             took = self.costs.clock() - start
         self._report = propagation.report
         if self._report.is_evaluated:
-            self.costs.evaluated(took, size)
+            self.costs.evaluated(took, size())
         elif unseen is None:
             self.costs.maintained(kind, took)
         self.snowcaps.learn(self._report, self._tables.labels)

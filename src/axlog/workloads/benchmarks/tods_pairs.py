@@ -11,7 +11,7 @@ share, and `alone` says what it would come to by itself. Two comparisons (`tods_
   difference to those before. Both sides must come to the same number of rows and changes.
 
 Beside them our own full evaluation, and Saxon where it is installed. Figures 18 to 35 are drawn by
-`--plot`; `table` writes all pairs. Times are of the processor (`thread_time`), as steps of a
+`--plot`; `tods_page` writes all pairs. Times are of the processor (`thread_time`), as steps of a
 millisecond would be lost among the pauses of a busy machine; every side some times over, the least
 counts: an update on a copy of the document each time.
 """
@@ -54,7 +54,7 @@ STEPS = ("delta tables", "expression", "execute", "lattice")
 SAXON_UP_TO = 10.0
 """Megabytes up to which Saxon is asked too: it parses every updated document."""
 OFTEN_UP_TO = 10.0
-"""Megabytes up to which an update is run three times, and with changes told; larger ones once."""
+"""Megabytes up to which every side is run three times, and the least counts; larger ones once."""
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Pair:
     way: str
     find: float
     apply: float
-    told: float | None  # with the changes and what they show
+    told: float  # with the changes and what they show
     views: int  # that share the delta tables
     steps: dict[str, float] = field(default_factory=dict)
     recomputed: dict[str, float] = field(default_factory=dict)
@@ -97,9 +97,9 @@ class Pair:
         return self.recomputed["lxml"] / max(self.incremental, 1e-6)
 
     @property
-    def ratio_told(self) -> float | None:
+    def ratio_told(self) -> float:
         """lxml's rows and their difference over the changes told."""
-        return self.recomputed["lxml rows"] / max(self.told, 1e-6) if self.told else None
+        return self.recomputed["lxml rows"] / max(self.told, 1e-6)
 
 
 def document(megabytes: float) -> str:
@@ -197,8 +197,8 @@ class Size:
         text = document(megabytes)
         self.tree = load(text)
         self.lxml = LxmlDocument(text)
-        self.is_told = megabytes <= OFTEN_UP_TO
-        self.before = {name: self.lxml.rows(name) for name in views} if self.is_told else {}
+        self.times = 3 if megabytes <= OFTEN_UP_TO else 1
+        self.before = {name: self.lxml.rows(name) for name in views}
 
     def pairs(self, update: AppendixUpdate, kind: str) -> list[Pair]:
         """One update on all views."""
@@ -212,7 +212,7 @@ class Size:
             gc.enable()
         for name in self.views:
             rows = len(runs[0].views[name].relation)
-            if asked[name].pop("rows") != rows or (self.is_told and changes[name] != told[name][1]):
+            if asked[name].pop("rows") != rows or changes[name] != told[name][1]:
                 raise WorkloadError(
                     "AX602", f"{update.name} ({kind}) on {name}: lxml comes to other rows"
                 )
@@ -220,11 +220,9 @@ class Size:
 
     def _ours(self, statement: str) -> tuple[list[Run], dict[str, tuple[float, int]]]:
         runs, told = [], dict[str, tuple[float, int]]()
-        for _ in range(3 if self.is_told else 1):
+        for _ in range(self.times):
             runs.append(Run(self.tree, self.views))
             runs[-1].update(statement)
-            if not self.is_told:
-                break
             for name, one in Run(self.tree, self.views).tell(statement).items():
                 told[name] = min(one, told.get(name, one))
         return runs, told
@@ -239,15 +237,14 @@ class Size:
             for name in self.views:
                 found[name] = {
                     "rows": len(lxml.nodes(name)),
-                    "lxml": least(partial(lxml.nodes, name)),
+                    "lxml": least(partial(lxml.nodes, name), self.times),
                     "lxml find": lxml.find,
                     "lxml apply": lxml.apply,
-                    "own": least(partial(_evaluated, run.views[name])),
+                    "own": least(partial(_evaluated, run.views[name]), self.times),
                 }
-                if self.is_told:
-                    again = partial(lxml.difference, name, self.before[name])
-                    changes[name] = sum(map(len, again()))
-                    found[name]["lxml rows"] = least(again)
+                again = partial(lxml.difference, name, self.before[name])
+                changes[name] = sum(map(len, again()))
+                found[name]["lxml rows"] = least(again, self.times)
                 if saxon is not None:
                     found[name]["saxon"] = least(partial(saxon.evaluate, VIEWS[name].xpath))
         return found, changes
@@ -273,7 +270,7 @@ class Size:
             way=run.views[name].report.way,
             find=1e3 * min(each.find for each in runs),
             apply=1e3 * min(each.apply for each in runs),
-            told=told[name][0] if told else None,
+            told=told[name][0],
             views=len(self.views),
             steps={step: min(each[step] for each in steps) for step in STEPS},
             recomputed=asked,
@@ -315,13 +312,10 @@ def summarise(result: Result, found: Sequence[Pair]) -> None:
             )
             / here[0].views,
             "pairs where lxml nodes take less": sum(pair.ratio < 1 for pair in here),
+            "changes told, ms": sum(pair.told for pair in here),
+            "lxml rows and difference, ms": sum(pair.recomputed["lxml rows"] for pair in here),
+            "pairs where lxml rows take less": sum(pair.ratio_told < 1 for pair in here),
         }
-        if all(pair.told for pair in here):
-            figures["changes told, ms"] = sum(pair.told or 0 for pair in here)
-            rows = sum(pair.recomputed["lxml rows"] for pair in here)
-            figures["lxml rows and difference, ms"] = rows
-            slower = sum((pair.ratio_told or 0) < 1 for pair in here)
-            figures["pairs where lxml rows take less"] = slower
         if all("saxon" in pair.recomputed for pair in here):
             figures["Saxon nodes, ms"] = sum(pair.recomputed["saxon"] for pair in here)
         result.figures.update({f"{size} MB, {what}": each for what, each in figures.items()})
@@ -331,9 +325,8 @@ def summarise(result: Result, found: Sequence[Pair]) -> None:
                 result.figures[f"{what}: incremental, ms"] = pair.incremental
                 result.figures[f"{what}: alone, ms"] = pair.alone
                 result.figures[f"{what}: lxml nodes, ms"] = pair.recomputed["lxml"]
-                if pair.told:
-                    result.figures[f"{what}: told, ms"] = pair.told
-                    result.figures[f"{what}: lxml rows, ms"] = pair.recomputed["lxml rows"]
+                result.figures[f"{what}: told, ms"] = pair.told
+                result.figures[f"{what}: lxml rows, ms"] = pair.recomputed["lxml rows"]
 
 
 def plots_of_pairs(found: Sequence[Pair]) -> list[Plot]:
@@ -402,25 +395,3 @@ def plain(pair: Pair) -> dict[str, Any]:
 def from_plain(one: dict[str, Any]) -> Pair:
     """A pair that was written down."""
     return Pair(**{name: one[name] for name in Pair.__slots__})
-
-
-def table(found: Sequence[dict[str, Any]]) -> str:
-    """All pairs as a table in Markdown: incremental, recomputation, ratio."""
-    lines = [
-        "| MB | update | kind | view | targets | incremental, ms | lxml nodes, ms | ratio "
-        "| told, ms | lxml rows, ms | ratio | way |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one['size']:g} | {one['update']} | {one['kind']} | {one['view']} | "
-        f"{one['targets']} | {one['incremental']:.3f} | {one['recomputed']['lxml']:.3f} | "
-        f"{one['ratio']:.1f} | {_told(one)} | {one['way']} |"
-        for one in found
-    ]
-    return "\n".join(lines)
-
-
-def _told(one: dict[str, Any]) -> str:
-    if not one["told"]:
-        return " | | "
-    return f"{one['told']:.3f} | {one['recomputed']['lxml rows']:.3f} | {one['ratio_told']:.1f}"

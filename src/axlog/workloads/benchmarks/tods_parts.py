@@ -33,6 +33,7 @@ from axlog.views.maintainer import Maintainer
 from axlog.workloads.appendix import UPDATES
 from axlog.workloads.benchmarks.measuring import Parts, Plot, Result
 from axlog.workloads.benchmarks.tods_pairs import Run, document, pattern_of, statement_of
+from axlog.workloads.benchmarks.tods_target import one_target
 
 PATHS = (
     "/site",
@@ -68,6 +69,7 @@ def parts(result: Result, sizes: Sequence[float], times: int, done: Parts) -> No
         f"snowcaps, {middle} MB": lambda to: snowcaps(to, middle, times),
         f"snowcaps chosen, {middle} MB": lambda to: snowcaps_chosen(to, middle),
         f"rules, {small} MB": lambda to: rules(to, small, times),
+        f"one target, {large} MB": lambda to: one_target(to, large, 20 * times),
     }
     for name, work in works.items():
         found = done.part(f"{name}, {times} times", partial(_apart, work))
