@@ -21,6 +21,7 @@ from uuid import uuid4
 from axlog.errors import PipelineError
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
+from axlog.spark.hashing import hashed
 from axlog.spark.placing import EXECUTORS
 from axlog.spark.plan import SparkPlan, Unit, make_plan
 
@@ -197,17 +198,12 @@ def _keys(spark: SparkSession | None, units: Iterable[Unit], *others: str) -> di
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     buckets = [(u.name, number) for u in units for number in range(u.buckets)]
     buckets += [(name, 0) for name in others]
-    candidates = [(f"{u}/{n}/{salt}",) for u, n in buckets for salt in range(_SALTS)]
-    table = spark.createDataFrame(candidates, "key string")
-    hashed: dict[str, int] = dict(
-        table.selectExpr("key", f"pmod(hash(key), {partitions})").collect()
-    )
     return {
         f"{unit}/{number}": next(
             (
                 key
                 for salt in range(_SALTS)
-                if hashed[key := f"{unit}/{number}/{salt}"] == at % partitions
+                if hashed(key := f"{unit}/{number}/{salt}") % partitions == at % partitions
             ),
             f"{unit}/{number}/0",
         )

