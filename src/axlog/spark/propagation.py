@@ -15,8 +15,11 @@ Values and contents in rows are found by id (PIMT, PDMT): a row keeps what it sh
 delta is in or below its node, and then only that node's subtree is read again. So a row that shows
 a value or content must show the node's id too.
 
-Declined: what the algebra declines, `or`, `not`, collected paths, times, and comparisons with
-values of elements, which change without the element; `evaluate` those.
+Nodes whose `or` or `not` the update turns are restated (`restating.py`): the conditions of a term
+are evaluated on the whole table before or after, as the term's sign says.
+
+Declined: what the algebra declines, collected paths, times, and comparisons with values of elements
+outside `or` and `not`, which change without the element; `evaluate` those.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from axlog.language.pattern import AnyText, Axis, Kind, Literal, Pattern
 from axlog.language.query import Query, parse_query
 from axlog.spark.batch.evaluation import name, with_shown
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
+from axlog.spark.restating import refuses, restated
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode, refusal, shape_of
 from axlog.views.algebraic.terms import ALL, Facts, Term, judged
 
@@ -69,7 +73,8 @@ def propagate(
         raise QueryError("AX211", f"no propagation: {reason}", advice="evaluate the view again")
     known = _without_values(pattern)
     keys = ["document", *(name(output) for output in known.outputs)]
-    signed = [_rows_of_term(term, stays, delta) for term in terms_left(delta, known)]
+    still, moved = restated(stays, delta, shape_of(known))
+    signed = [_rows_of_term(term, still, moved) for term in terms_left(moved, known)]
     whole = reduce(lambda a, b: a.unionByName(b), signed, view.select(*keys, "count"))
     rows = whole.groupBy(*keys).agg(f.sum("count").alias("count")).where("count > 0")
     return rows if known is pattern else _with_values(rows, view, stays, delta, pattern)
@@ -135,11 +140,11 @@ def declines(pattern: Pattern) -> str | None:
     if any(output.kind in _READ and output.of not in identified for output in pattern.outputs):
         return "rows show values or contents without the ids of their nodes"
     shape = shape_of(pattern)
-    if shape.times or any(node.conditions or node.collects for node in shape.nodes):
-        return "it has `or`, `not`, collected paths or times"
+    if shape.times or any(node.collects for node in shape.nodes):
+        return "it has collected paths or times"
     if any(node.step.comparisons and not _has_own_value(node) for node in shape.nodes[1:]):
         return "it reads the values of elements"
-    return None
+    return refuses(shape)
 
 
 def _has_own_value(node: ShapeNode) -> bool:
@@ -171,16 +176,25 @@ def differences(before: DataFrame, after: DataFrame) -> tuple[DataFrame, DataFra
 
 
 class _TermJoins(Joins):
-    """The joins of a view with the relations of a term's Δ nodes read from the delta."""
+    """The joins of a view with the relations of a term's Δ nodes read from the delta.
 
-    def __init__(self, stays: DataFrame, delta: DataFrame, moved: set[int]) -> None:
+    What `or` and `not` ask for is looked up among all nodes of the term's side.
+    """
+
+    def __init__(
+        self, stays: DataFrame, delta: DataFrame, moved: set[int], staying: set[int]
+    ) -> None:
         delta = delta.drop("sign")
         super().__init__(stays.select(*_COLUMNS).unionByName(delta.select(*_COLUMNS)))
         self._everything = self.nodes  # whose documents are asked
         self._stays, self._delta, self._moved = stays, delta, moved
+        self._staying = staying
 
     def _candidates(self, relation: Relation) -> DataFrame:
-        self.nodes = self._delta if id(relation) in self._moved else self._stays
+        if id(relation) in self._moved:
+            self.nodes = self._delta
+        elif id(relation) in self._staying:
+            self.nodes = self._stays
         try:
             return super()._candidates(relation)
         finally:
@@ -193,8 +207,10 @@ def _rows_of_term(term: Term, stays: DataFrame, delta: DataFrame) -> DataFrame:
 
     pattern = term.shape.pattern
     program = compile_pattern(pattern)
-    moved = {id(r) for n, r in _relations(term.shape, program.root).items() if n in term.delta}
-    joins = _TermJoins(stays, delta.where(f.col("sign") == term.sign), moved)
+    relations = _relations(term.shape, program.root)
+    moved = {id(r) for n, r in relations.items() if n in term.delta}
+    staying = {id(r) for n, r in relations.items() if n not in term.delta}
+    joins = _TermJoins(stays, delta.where(f.col("sign") == term.sign), moved, staying)
     rows = joins.answers(program.root)
     sources = {Kind.VARIABLE: "${}", Kind.LABEL: "{}.label", Kind.ID: "{}.node"}
     shown = [

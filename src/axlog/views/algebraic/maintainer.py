@@ -193,7 +193,7 @@ class Algebraic(Maintainer):
             self.relation.release(gone)
         come = slots[(old == 0) & ~is_gone]
         if len(come):
-            changes += [Change("insert", row) for row in self._shown(come, self._read_anew)]
+            changes += map(Change, repeat("insert"), self._shown(come, self._read_anew))
         if not self._before:
             return changes
         return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
@@ -305,8 +305,11 @@ class Algebraic(Maintainer):
         column = Column("value", number)
         if column in table.columns:
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
-        nodes = table.columns[node_column(self.shape.named[output.of])]
-        return list(map(self._reader(output.kind), nodes.tolist()))
+        nodes = table.columns[node_column(self.shape.named[output.of])].tolist()
+        if output.kind is Kind.VAL:  # texts that were not loaded stand in a table of their own
+            known, read = self.tree._texts.get, self.tree.string_value
+            return [known(node) or read(node) for node in nodes]
+        return list(map(self._reader(output.kind), nodes))
 
     def _reader(self, kind: Kind) -> Callable[[int], Any]:
         """What tells what an output shows of a node; contents are kept between updates."""

@@ -94,6 +94,10 @@ class NodeRows:
             return self._add_few(table)
         slots = self.find(table)
         is_new = slots < 0
+        if is_new.all():
+            slots = self._entered(table.columns[self._column])
+            self.counts[slots] = table.counts
+            return slots, np.zeros(len(slots), dtype=np.int64), table.counts
         if is_new.any():
             slots[is_new] = self._entered(table.columns[self._column][is_new])
         old = self.counts[slots]
