@@ -5,7 +5,7 @@ The reference is a widget that is fed every update in the order of (time, stream
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -133,15 +133,7 @@ def run(
         rows: list[tuple[str, bytes]] = []
         if local is not None:
             sent = [(f"{u}/{b}/0", body) for (u, b), bodies in inbox.items() for body in bodies]
-            rows = local.batch(number, sent)
-            while forgets is not None and forgets.random() < 0.5:
-                local.close()
-                local = start()
-                if forgets.random() < 0.6:  # it was shot before Spark had noted the batch as done
-                    again = local.batch(number, sent)
-                    assert plain(gather_batch(0, again).changes) == plain(
-                        gather_batch(0, rows).changes
-                    )
+            local, rows = by_driver(local, start, number, sent, forgets)
         for (unit, bucket), bodies in inbox.items() if local is None else ():
             chosen = plan.unit(unit)
             made = partial(Instance, definition, chosen, bucket, hold)
@@ -162,6 +154,40 @@ def run(
     if local is not None:
         local.close()
     return told, refused
+
+
+Rows = list[tuple[str, bytes]]
+
+
+def by_driver(
+    local: DriverBuckets,
+    start: Callable[[], DriverBuckets],
+    number: int,
+    sent: Rows,
+    forgets: Random | None,
+) -> tuple[DriverBuckets, Rows]:
+    """What the driver's buckets say of a batch; perhaps they are started again, at any moment."""
+    local.begin(number, sent)
+    rows = local.say(sent)
+    is_told = forgets is None or forgets.random() < 0.6
+    if is_told:
+        local.end()
+    while forgets is not None and (not is_told or forgets.random() < 0.5):
+        local.close()
+        local = start()
+        again: Rows | None = sent
+        if forgets.random() < 0.6:  # it was shot before Spark had noted the batch as done
+            local.begin(number, sent)
+        else:
+            again = local.missed(number)
+            assert again in (None, sent)
+        if again is not None:
+            changes = gather_batch(0, local.say(again)).changes
+            assert plain(changes) == plain(gather_batch(0, rows).changes)
+            is_told = forgets.random() < 0.6
+            if is_told:
+                local.end()
+    return local, rows
 
 
 def started(

@@ -5,25 +5,38 @@ was not synced; what buckets say, with the widget's own changes (law 7), across 
 that are heard twice. Streaming queries of both ways are in `test_spark_streaming.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.test_spark_bucket import VIEWS, by_widget, cut, definition_of, plain, run, updates
+from tests.test_spark_bucket import (
+    VIEWS,
+    by_widget,
+    cut,
+    definition_of,
+    plain,
+    run,
+    started,
+    updates,
+)
 
-from axlog.errors import PipelineError
+from axlog.errors import ConnectorError, PipelineError
 from axlog.spark import durable
 from axlog.spark import state as keeping
 from axlog.spark.definition import Definition
 from axlog.spark.durable import DurableState
+from axlog.spark.extracting import Extractor, Message, packed
+from axlog.spark.gathering import Delivery
 from axlog.spark.placing import Asked, placed
 from axlog.spark.plan import make_plan
 from axlog.store.files import DiskFiles
+from axlog.views.change import Change
 from axlog.workloads import orders
 from axlog.workloads.faulty_disk import Crashed, FaultyFiles
 
@@ -67,46 +80,63 @@ def test_every_batch_finds_the_state_that_the_one_before_it_left(
         patched.setattr(durable, "PIECE", random.choice([1, 30, 1000]))
         disk = FaultyFiles(random, fault)
         after: dict[int, Maps] = {-1: {}}
-        state, batch = DurableState(disk), 0
+        state, batch, noted = DurableState(disk), 0, -1
         while batch < 25:
             now = dict(after[batch - 1])
             try:
-                state.begin(batch)
+                state.begin(batch, [("a", b"%d" % batch)])
+                noted = random.choice([noted, batch])  # Spark has got so far, if it dies now
                 assert held(state) == now
                 assert state.size == sum(map(len, now.values()))
                 write(random, state, now)
+                after[batch] = now
                 state.commit()
+                noted, batch = batch, batch + 1
+                if random.random() < 0.2:
+                    raise Crashed
             except Crashed:
                 disk, crashes = disk.crash(), crashes + 1
+                state, batch = went_on(DurableState(disk), noted, after, random), noted + 1
                 disk._fault = fault
-                state = DurableState(disk)
-                continue
-            after[batch] = now
-            if random.random() < 0.2:  # it dies here, before Spark has noted the batch or after
-                disk, crashes = disk.crash(), crashes + 1
-                disk._fault = fault
-                state = DurableState(disk)
-                batch += random.random() < 0.5
-                continue
-            batch += 1
     assert crashes
+
+
+def went_on(
+    state: DurableState, noted: int, after: dict[int, Maps], random: Random
+) -> DurableState:
+    """The state with which a process goes on once Spark has noted so many batches."""
+    if noted < 0:
+        return state
+    rows = state.missed(noted)
+    if rows is not None:
+        assert rows == [("a", b"%d" % noted)]
+        now = dict(after[noted - 1])
+        assert held(state) == now
+        write(random, state, now)
+        after[noted] = now
+        state.commit()
+    assert held(state) == after[noted]
+    return state
 
 
 def test_what_does_not_lead_to_the_batch_is_refused(tmp_path: Path) -> None:
     state = DurableState(DiskFiles(tmp_path))
     for batch in range(3):
-        state.begin(batch)
+        state.begin(batch, [])
         state.store("a").put("k", bytes([batch]))
         state.commit()
     state.close()
     for asked in (4, 9):
         other = DurableState(DiskFiles(tmp_path))
         with pytest.raises(PipelineError, match=f"does not lead to batch {asked}") as refused:
-            other.begin(asked)
+            other.begin(asked, [])
         assert refused.value.code == "AX855"
         other.close()
+        with pytest.raises(PipelineError, match=f"does not lead to batch {asked}"):
+            other.missed(asked - 1)
+        other.close()
     back = DurableState(DiskFiles(tmp_path))
-    back.begin(2)  # as Spark asks that lost its own last notes
+    back.begin(2, [])  # as Spark asks that lost its own last notes
     assert held(back) == {("a", "k"): b"\1"}
     back.close()
 
@@ -146,6 +176,63 @@ def test_the_driver_says_what_executors_say(tmp_path: Path, many: bool) -> None:
     )  # fmt: skip
     assert [plain(one) for one in found[0]] == [plain(one) for one in expected[0]]
     assert found[1] == expected[1]
+
+
+class Sent:
+    """A batch as Spark gives it."""
+
+    def __init__(self, definition: Definition, *said: tuple[str, int]) -> None:
+        plan = make_plan(definition, buckets=1)
+        messages = [
+            Message(0, stream, "insert", b"<item><k>k%d</k></item>" % n, n, n, f"m{n}")
+            for stream, n in said
+        ]
+        found = packed(Extractor(definition, plan).extract(messages), plan)
+        self._rows = [(f"{unit}/{number}/0", body) for unit, number, body in found]
+
+    def collect(self) -> list[tuple[str, bytes]]:
+        return self._rows
+
+
+def test_a_batch_whose_sink_fails_is_told_with_the_next_start(tmp_path: Path) -> None:
+    """Spark has noted it by then, and goes on no further."""
+    definition = definition_of("join")
+    plan = make_plan(definition, buckets=1)
+    batches = [Sent(definition, ("a", 1), ("a", 2)), Sent(definition, ("b", 2)), Sent(definition)]
+    told: dict[int, list[str]] = {}
+
+    class Failing:
+        exactly_once = True
+        fails = True
+
+        def write(self, batch: int, changes: Sequence[Change]) -> None:
+            if changes and self.fails:
+                raise ConnectorError("AX859", "it is gone")
+            told[batch] = [change.row["x"] for change in changes]
+
+        def close(self) -> None:
+            """Nothing to let go of."""
+
+    sink = Failing()
+    local = started(definition, plan, 0, tmp_path, False)
+    delivery = Delivery([sink], None, None, buckets=local)
+    delivery(cast(Any, batches[0]), 0)
+    delivery(cast(Any, batches[1]), 1)
+    with pytest.raises(ConnectorError):
+        delivery(cast(Any, batches[2]), 2)
+    local.close()
+    assert told == {0: []}
+    sink.fails = False
+    local = started(definition, plan, 0, tmp_path, False)
+    delivery = Delivery([sink], None, None, buckets=local)
+    delivery.catch_up(1)
+    delivery(cast(Any, batches[2]), 2)
+    assert delivery.behind.wait()
+    local.close()
+    assert told == {0: [], 1: ["k2"], 2: []}
+    again = started(definition, plan, 0, tmp_path, False)
+    assert again.missed(2) is None
+    again.close()
 
 
 LATE = Definition(orders.DOCUMENT, {"late": (orders.LATE, None)}, orders.KEYS)

@@ -110,7 +110,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize(("state", "shots"), [("driver", (2, 5, 8)), ("executors", (5,))])
+@pytest.mark.parametrize(("state", "shots"), [("driver", (3, 8)), ("executors", (5,))])
 def test_a_driver_that_is_shot_goes_on(
     tmp_path: Path, expected: Counter[str], state: str, shots: tuple[int, ...]
 ) -> None:

@@ -17,7 +17,7 @@ from weakref import finalize
 
 from axlog.spark.bucket import Instance
 from axlog.spark.definition import Definition
-from axlog.spark.durable import DurableState
+from axlog.spark.durable import DurableState, Row
 from axlog.spark.extracting import ASIDE
 from axlog.spark.filling import past_packets
 from axlog.spark.ordering import Hold
@@ -25,9 +25,6 @@ from axlog.spark.plan import SparkPlan
 from axlog.spark.state import LIVE, Keeper, Live, Said, speak
 from axlog.spark.timing import Store
 from axlog.store.files import DiskFiles
-
-Row = tuple[str, bytes]
-"""A bucket's key, and what is for it or what it says."""
 
 
 @dataclass
@@ -70,9 +67,20 @@ class DriverBuckets:
         self._state = DurableState(DiskFiles(Path(place) / DIRECTORY))
         self.close = finalize(self, self._state.close)  # a query may end without being waited for
 
-    def batch(self, number: int, rows: Iterable[Row]) -> list[Row]:
-        """What the buckets say of a batch; it is durable when they have said it."""
-        self._state.begin(number)
+    def missed(self, last: int) -> list[Row] | None:
+        """What came in the last batch that Spark has noted, if the sinks may not have it."""
+        return self._state.missed(last)
+
+    def begin(self, number: int, rows: Iterable[Row]) -> None:
+        """Note what comes for the buckets in a batch: from then on Spark may forget it."""
+        self._state.begin(number, rows)
+
+    def end(self) -> None:
+        """Note that a batch is applied, and told to all."""
+        self._state.commit()
+
+    def say(self, rows: Iterable[Row]) -> list[Row]:
+        """What the buckets say of a batch."""
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
             inbox.setdefault(key, []).append(body)
@@ -86,7 +94,6 @@ class DriverBuckets:
             else:
                 told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
                 said.append((key, told.body))
-        self._state.commit()
         return said
 
 

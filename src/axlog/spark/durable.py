@@ -1,30 +1,32 @@
 """State on the driver, durable by batches: what Spark's state store is to buckets on executors.
 
-Every bucket has a map of bytes by texts (`timing.Store`). What a batch has changed in any of them
-is one record of a log (`store/log.py`), written and synced in one piece before the batch's changes
-reach a sink and before Spark notes that the batch is done; now and then all that there is takes the
-place of the log. A record's version is its batch.
+Every bucket has a map of bytes by texts (`timing.Store`). What comes for the buckets in a batch is
+one record of a log (`store/log.py`), synced before Spark notes that the batch is done; what the
+batch has changed in the maps is another one, behind it, written when the sinks have the batch's
+changes. Now and then all that there is takes the place of the log. A record's version is its batch.
 
-The log is read when the first batch comes, up to the batch before it and no further: Spark repeats
-the batch that it had not noted as done, and that one finds the state that it found. A repeated
-batch's record stands behind the first one's, which counts no more. What cannot be brought to the
-version that is asked for is refused. The whole that the last one replaced is kept until the next:
-a checkpoint of Spark's that lost its last moments with the power still finds its state.
+So a batch that Spark has noted is either told to the sinks, or its input is here: who starts again
+applies and tells it again (`missed`), to sinks that know by its number whether they have it. A
+batch that Spark had not noted comes from Spark again, and finds the state that it found: the log is
+read up to the batch before it and no further, and a repeated batch's records stand behind the first
+ones, which count no more. What cannot be brought to the version that is asked for is refused. The
+whole that the last one replaced is kept until the next: a checkpoint of Spark's that lost its last
+moments with the power still finds its state.
 
 Not handled: two processes at one checkpoint, which Spark's own files do not stand either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from axlog.errors import PipelineError
+from axlog.errors import PipelineError, StoreError
 from axlog.spark.packets import pack, unpack
 from axlog.store.files import Files
 from axlog.store.log import Log, read_log, segments
 
-SMALLEST = 1 << 20
+SMALLEST = 1 << 23
 """Bytes of log that are always let be."""
 TIMES = 4
 """The whole is written when the log since has more than so many times its bytes."""
@@ -32,17 +34,22 @@ PIECE = 1 << 24
 """Bytes of the whole in one record, about."""
 NOTHING = -1
 """The version before the first batch."""
+INPUT = -1
+"""In place of a piece's number: what came for the buckets in a batch."""
+
+Row = tuple[str, bytes]
+"""A bucket's key, and what is for it or what it says."""
 
 Write = tuple[str, str, bytes | None]
 """Bucket, key, and the value; None where it was removed."""
 
 
 class Record(NamedTuple):
-    """One record: the writes of a batch, or one of the pieces of all that was there after it."""
+    """A batch's input, its writes, or one of the pieces of all that was there after it."""
 
     version: int
     piece: int  # of a whole, counted from one; 0 for the writes of a batch
-    pieces: int
+    pieces: int  # 0 where it is no whole
     writes: tuple[Write, ...]
 
 
@@ -59,34 +66,46 @@ class DurableState:
         self._since = 0  # bytes of log since the last whole
         self._whole = 0  # the record that the last whole begins with
 
-    def begin(self, batch: int) -> None:
-        """Have the state after the batch before this one."""
+    def missed(self, last: int) -> list[Row] | None:
+        """The input of the last batch that Spark has noted as done, if sinks may not have it.
+
+        The state is then that before it.
+        """
+        self._log = Log(self._files)  # cuts off what was torn
+        if self._restore(last):
+            return None
+        found = self._input(last)
+        if found is None or not self._restore(last - 1):
+            raise _unfit(last + 1)
+        return [(bucket, value or b"") for bucket, _, value in found.writes]
+
+    def begin(self, batch: int, rows: Iterable[Row]) -> None:
+        """Note what comes for the buckets in a batch; they have the state after the one before."""
         if self._log is None:
-            self._log = Log(self._files)  # cuts off what was torn
-            self._restore(batch)
+            self._log = Log(self._files)
+            self._restore(batch - 1)
         if self.version != batch - 1:
-            raise PipelineError(
-                "AX855",
-                f"the state beside the checkpoint does not lead to batch {batch},"
-                " with which Spark's checkpoint goes on",
-                advice="restore the checkpoint's directory as a whole, or name a new one",
-            )
-        self._changed = {}
+            raise _unfit(batch)
         if self._since > max(SMALLEST, TIMES * self.size):
             self._write_whole()
+        self._append(Record(batch, INPUT, 0, tuple([(key, "", body) for key, body in rows])))
+        self._changed = {}
 
     def store(self, bucket: str) -> BucketStore:
         """The map of one bucket."""
         return BucketStore(self, bucket, self._maps.setdefault(bucket, {}))
 
     def commit(self) -> None:
-        """Make the batch that began durable."""
-        assert self._log is not None
+        """The batch is applied, and told to all; it need not be on disk before the next one's."""
         found = ((b, k, self._maps[b].get(k), was) for (b, k), was in self._changed.items())
         writes = tuple([(b, k, value) for b, k, value, was in found if was or value is not None])
         self.version += 1
-        written = pack(tuple(Record(self.version, 0, 0, writes)))
-        self._log.append([written])
+        self._append(Record(self.version, 0, 0, writes), sync=False)
+
+    def _append(self, record: Record, sync: bool = True) -> None:
+        assert self._log is not None
+        written = pack(tuple(record))
+        self._log.append([written], sync=sync)
         self._since += len(written)
 
     def close(self) -> None:
@@ -103,9 +122,9 @@ class DurableState:
 
     # The log --------------------------------------------------------------------------------------
 
-    def _restore(self, batch: int) -> None:
-        """Read the state that a batch goes on from, as far as the log has it."""
-        for number, record in self._chain(batch - 1):
+    def _restore(self, version: int) -> bool:
+        """Read the state of a version; whether the log leads there."""
+        for number, record in self._chain(version):
             if record.piece:
                 self._whole = number - record.piece + 1
                 self._since = 0
@@ -114,22 +133,41 @@ class DurableState:
             for bucket, key, value in record.writes:
                 self._apply(bucket, key, value)
             self.version = record.version
+        return self.version == version
 
     def _chain(self, version: int) -> list[tuple[int, Record]]:
-        """The records that lead to a version, from as few segments as have them.
-
-        Of segments before those nobody knows which of them are left: they were to go.
-        """
-        for first in reversed(segments(self._files)) if version != NOTHING else ():
-            records = [
-                (number + at, Record(*unpack(written)))
-                for number, frame in read_log(self._files, first - 1)
-                for at, written in enumerate(frame)
-            ]
+        """The records that lead to a version, from as few segments as have them."""
+        for records in self._readings() if version != NOTHING else ():
             found = chain_to(records, version)
             if found:
                 return found
         return []
+
+    def _input(self, version: int) -> Record | None:
+        """What came for the buckets in a batch, when it came last."""
+        for records in self._readings():
+            for _, record in reversed(records):
+                if (record.version, record.piece) == (version, INPUT):
+                    return record
+        return None
+
+    def _readings(self) -> Iterator[list[tuple[int, Record]]]:
+        """The records with their numbers: those of the last segment, of the last two, and so on.
+
+        Of segments before those that are needed nobody knows which are left: they were to go.
+        """
+        firsts = segments(self._files)
+        for first in reversed(firsts):
+            try:
+                yield [
+                    (number + at, Record(*unpack(written)))
+                    for number, frame in read_log(self._files, first - 1)
+                    for at, written in enumerate(frame)
+                ]
+            except StoreError:
+                if first == firsts[-1]:
+                    raise
+                return
 
     def _apply(self, bucket: str, key: str, value: bytes | None) -> None:
         known = self._maps.setdefault(bucket, {})
@@ -174,11 +212,14 @@ class BucketStore:
 def chain_to(records: list[tuple[int, Record]], version: int) -> list[tuple[int, Record]]:
     """The records that lead to a version, from the last whole before it or from the beginning.
 
-    Later ones count where a version was written twice. Empty where none lead there.
+    Where a batch came twice, what was before its last coming counts no more. Empty where no records
+    lead there.
     """
     found: list[tuple[int, Record]] = []
     wanted = version
     for number, record in reversed(records):
+        if record.piece == INPUT and record.version <= wanted:
+            return []
         if found and found[-1][1].piece:  # a whole: all its pieces, nothing before it
             if record.piece != found[-1][1].piece - 1 or record.version != wanted:
                 break
@@ -190,6 +231,15 @@ def chain_to(records: list[tuple[int, Record]], version: int) -> list[tuple[int,
             break
     is_led_to = bool(found) and (found[-1][1].piece == 1 or wanted == NOTHING)
     return found[::-1] if is_led_to else []
+
+
+def _unfit(batch: int) -> PipelineError:
+    return PipelineError(
+        "AX855",
+        f"the state beside the checkpoint does not lead to batch {batch},"
+        " with which Spark's checkpoint goes on",
+        advice="restore the checkpoint's directory as a whole, or name a new one",
+    )
 
 
 def _pieces(maps: dict[str, dict[str, bytes]]) -> Iterator[list[Write]]:

@@ -61,11 +61,16 @@ def committed(place: str) -> list[dict[str, Any]] | None:
         raise PipelineError(
             "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
         )
-    done = [int(path.name) for path in (Path(place) / "commits").glob("[0-9]*")]
-    if not done:
+    done = last_done(place)
+    if done is None:
         return None
-    lines = (Path(place) / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
+    lines = (Path(place) / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines[2:]]
+
+
+def last_done(place: str) -> int | None:
+    """The last batch that Spark has noted as finished."""
+    return max((int(p.name) for p in (Path(place) / "commits").glob("[0-9]*")), default=None)
 
 
 def _past(

@@ -3,17 +3,24 @@
 It is the same wherever the buckets are: rows that they said come from Spark's stateful operator, or
 from the buckets of this process, which are given the packets here (`buckets.DriverBuckets`). Either
 way one action of Spark's a batch fetches them.
+
+Where the buckets are here, a batch is applied and told beside the next one: once its packets are
+durable Spark may go on, so its workers parse one batch while this process joins the one before. One
+batch at a time is behind; what fails in it fails the query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from axlog.connectors.protocol import Refusal, Sink
 from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
 from axlog.spark.buckets import DriverBuckets
+from axlog.spark.durable import Row
 from axlog.spark.extracting import ASIDE
 from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
@@ -59,6 +66,38 @@ class BatchReport:
         }  # fmt: skip
 
 
+class Behind:
+    """Work that goes on beside the caller, one piece at a time."""
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+        self.error: BaseException | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin a piece; the one before it has ended."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self.error = error
+
+        self._thread = Thread(target=run, daemon=True, name="axlog-behind")
+        self._thread.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+
 class Delivery:
     """Takes each batch's rows to the sinks, on the driver."""
 
@@ -72,6 +111,7 @@ class Delivery:
         buckets: DriverBuckets | None = None,
     ) -> None:
         """`buckets`: those of this process, where frames have what is for them."""
+        self.behind = Behind()
         self._first = first
         self._buckets = buckets
         self._tuning = tuning
@@ -83,15 +123,33 @@ class Delivery:
         self._clock = 0
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        rows = [(row[0], bytes(row[1])) for row in frame.collect()]
+        if self._buckets is None:
+            self._tell(number, rows)
+            return
+        self.behind.wait()
+        self._buckets.begin(number, rows)
+        self.behind.start(partial(self._apply, self._buckets, number, rows))
+
+    def catch_up(self, last: int) -> None:
+        """Tell the last batch that Spark has noted, if it was cut before all was told."""
+        missed = None if self._buckets is None else self._buckets.missed(last)
+        if self._buckets is not None and missed is not None:
+            self._apply(self._buckets, last, missed)
+
+    def _apply(self, buckets: DriverBuckets, number: int, rows: Sequence[Row]) -> None:
         with collector_paused():
-            rows = [(row[0], bytes(row[1])) for row in frame.collect()]
-            if self._buckets is not None:
-                rows = self._buckets.batch(number, rows)
+            said = buckets.say(rows)
+        self._tell(number, said)
+        buckets.end()
+
+    def _tell(self, number: int, rows: Iterable[Row]) -> None:
+        with collector_paused():
             told = self._deliver(rows, number + self._first)
         if self._tuning is not None and told.claims:
             self._tuning.hear(number, told.claims)
 
-    def _deliver(self, rows: Iterable[tuple[str, bytes]], batch: int) -> BatchReport:
+    def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
         told = gather_batch(batch, rows)
         self._totals |= told.totals
         told.clock = self._clock = max(self._clock, told.clock)

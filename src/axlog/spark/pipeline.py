@@ -257,7 +257,7 @@ def _wait(
         if until is not None and time.monotonic() >= until:
             return
         ended = [query for query in queries if not query.is_active]
-        if len(ended) == len(queries) or any(query.query.exception() for query in ended):
+        if len(ended) == len(queries) or any(query.has_failed for query in ended):
             break
     for query in queries:
         if not query.is_active:

@@ -13,6 +13,7 @@ Not handled: a stream that starts only when a message brings its call, unless me
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +33,8 @@ from axlog.spark.buckets import Buckets, DriverBuckets
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import Message, extractor_of, packed
-from axlog.spark.filling import fill
-from axlog.spark.gathering import BatchReport, Delivery
+from axlog.spark.filling import fill, last_done
+from axlog.spark.gathering import BatchReport, Behind, Delivery
 from axlog.spark.lagging import lagging
 from axlog.spark.ordering import Hold
 from axlog.spark.pausing import collector_paused
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+log = logging.getLogger(__name__)
 _SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
 _NUMBER = Message._fields.index("number")
 
@@ -61,10 +63,11 @@ class Maintained:
         run: str,
         place: str = "",
         sources: Sequence[str] = (),
+        behind: Behind | None = None,
         close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`close` lets go of what the driver had for it, once it has ended."""
-        self._close = close
+        """`behind` is what goes on beside Spark; `close` lets go of what the driver had for it."""
+        self._behind, self._close = behind or Behind(), close
         self.query = query
         self.plan = plan
         self.run = run
@@ -82,6 +85,8 @@ class Maintained:
                 self.query.awaitTermination()
             else:
                 self.query.awaitTermination(max(1, round(seconds)))
+            if not self.query.isActive:
+                self._behind.wait(seconds)
         finally:
             if not self.is_active:
                 self._close()
@@ -93,11 +98,20 @@ class Maintained:
         while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
             sleep(0.02)
         self.query.stop()
+        try:
+            self._behind.wait(patience)
+        except Exception as error:
+            log.warning("the last batch was cut, and comes again with the next start: %s", error)
         self._close()
 
     @property
     def is_active(self) -> bool:
-        return bool(self.query.isActive)
+        return bool(self.query.isActive) or self._behind.is_busy
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended by an error, which `wait` raises."""
+        return self._behind.error is not None or self.query.exception() is not None
 
 
 def maintain(
@@ -185,6 +199,9 @@ def maintain(
     else:
         said = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
     delivery = Delivery(sinks, dead_letters, report, first, tuning, local)
+    done = last_done(place) if on_driver else None
+    if done is not None:
+        delivery.catch_up(done)
     writer = said.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     if clock == "wall":
@@ -199,7 +216,7 @@ def maintain(
     names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
     plan = replace(settled.plan, state=lives)
     close = (lambda: None) if local is None else local.close
-    return Maintained(query, plan, settled.run, place, names, close)
+    return Maintained(query, plan, settled.run, place, names, delivery.behind, close)
 
 
 HOLD = 2.0

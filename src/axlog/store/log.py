@@ -233,6 +233,7 @@ class Log:
                 self.synced = self.next - 1
                 return
             self._files.remove(name)
+            self._files.sync_directory()  # or it may be back beside a later segment
             self.next = firsts.pop()
         self._start_segment(self.next)
 

@@ -3,8 +3,10 @@
 The same messages go through `axlog.spark.maintain` (from a file of JSON lines by axlog's source,
 and from the join's own DataFrames), through the join over `from_xml` (`spark/baseline.py`), and
 through the embedded engine in this process. The join has each stream in a directory of its own, so
-that it parses no message twice, and the same session. Sides take turns, each in a query of its own;
-throughput is by the median batch of the later half of each, when Java has compiled what it will.
+that it parses no message twice, and the same session. axlog is measured with its state on the
+driver, as it chooses by itself here, and with the executors. Sides take turns, each in a query of
+its own; throughput is by the median batch of the later half of each, when Java has compiled what it
+will.
 
 Start is measured in a fresh process with the options for short runs, up to the first change. State
 over a long run is measured apart, with the view that also wants the order to be there first: of it
