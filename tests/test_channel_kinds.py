@@ -50,7 +50,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def brokers() -> Iterator[str]:
     """A mock cluster lives as long as the client that made it."""
     admin = confluent_kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
-    metadata = admin.list_topics(timeout=10)
+    metadata = admin.list_topics(timeout=60)
     (broker,) = metadata.brokers.values()
     yield f"{broker.host}:{broker.port}"
     admin.flush(1)
@@ -102,7 +102,7 @@ def read_all(reader: Subscription, last: int) -> tuple[list[int], int | None]:
     """The numbers of all that comes until everything up to a number was looked at."""
     found, clock, upto = [], None, -1
     while upto < last:
-        delivery = reader.read(timeout=10 if upto < 0 else 1)
+        delivery = reader.read(timeout=60 if upto < 0 else 1)
         found += [entry.sequence for entry in delivery.entries]
         clock = delivery.clock if delivery.clock is not None else clock
         upto = delivery.upto

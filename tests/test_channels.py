@@ -174,7 +174,7 @@ def test_a_full_channel_waits_for_the_slow() -> None:
 
     def work() -> None:
         while len(got) < 50:
-            got.extend(sequences(peer.read(limit=2, timeout=5)))
+            got.extend(sequences(peer.read(limit=2, timeout=60)))
             peer.acknowledge(got[-1])
 
     reader = Thread(target=work)

@@ -323,7 +323,7 @@ def test_maintain_answers_before_the_next_line_comes() -> None:
             answered = json.loads(process.stdout.readline())
             assert answered == {"op": "insert", "row": {"x": str(number)}}
         process.stdin.close()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

@@ -177,7 +177,7 @@ def test_kafka_by_offsets(tmp_path: Path) -> None:
 
     cluster = Consumer({"test.mock.num.brokers": 1, "group.id": "x", "bootstrap.servers": ""})
     # The mock cluster lives in this client; others reach it by its address.
-    brokers = next(iter(cluster.list_topics(timeout=10).brokers.values()))
+    brokers = next(iter(cluster.list_topics(timeout=60).brokers.values()))
     address = f"{brokers.host}:{brokers.port}"
     producer = Producer({"bootstrap.servers": address})
     for number in range(20):

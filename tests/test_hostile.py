@@ -169,7 +169,7 @@ def test_no_address_is_even_opened(tmp_path):
         done.set()
 
     threading.Thread(target=read, daemon=True).start()
-    assert done.wait(30), "the pipe was opened"
+    assert done.wait(60), "the pipe was opened"
 
 
 @pytest.fixture

@@ -597,6 +597,6 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
         if json.loads(line)["messages"] == 300:
             process.send_signal(signal.SIGTERM)
             break
-    _, rest = process.communicate(timeout=30)
+    _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     assert len(read_log(path.parent / "late.jsonl")) > 5

@@ -34,7 +34,7 @@ from axlog.server.running import running
 from axlog.server.webhooks import is_signed
 from axlog.widgets.widget import Widget
 
-HERE = Allowance(hosts=LOOPBACK, seconds=5)
+HERE = Allowance(hosts=LOOPBACK, seconds=60)
 
 
 def eventually(holds: Callable[[], Any], seconds: float = 15) -> Any:
@@ -61,7 +61,7 @@ def server(channels: Channels) -> Iterator[str]:
 
 @pytest.fixture
 def client(server: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server, trust_env=False, timeout=10) as made:
+    with httpx.Client(base_url=server, trust_env=False, timeout=60) as made:
         yield made
 
 
@@ -81,7 +81,7 @@ class Events:
 
     def __init__(self, server: str, path: str, **headers: str) -> None:
         parts = urlsplit(server)
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=10)
+        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=60)
         said = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.socket.sendall(f"GET {path} HTTP/1.0\r\nHost: {parts.netloc}\r\n{said}\r\n".encode())
         self.file = self.socket.makefile("r", encoding="utf-8", newline="\n")
@@ -503,7 +503,7 @@ channels: {rows: {kind: memory}}
             assert process.stdout is not None
             said = process.stdout.readline().split()
             assert said[:3] == ["serving", "2", "channels"]
-            with httpx.Client(base_url=said[-1], trust_env=False, timeout=20) as client:
+            with httpx.Client(base_url=said[-1], trust_env=False, timeout=60) as client:
                 got = client.get("/channels/rows/updates?after=0&wait=15").json()
                 assert "<x>17</x>" in got["entries"][0]["insert"]
                 rows = client.get("/widgets/widget/views/v").json()["rows"]
@@ -515,7 +515,7 @@ channels: {rows: {kind: memory}}
                 answer = client.post("/channels/more/updates", json=update, headers=mine)
                 assert answer.status_code == 200
             process.terminate()
-            assert process.wait(30) in (0, -15)
+            assert process.wait(60) in (0, -15)
         finally:
             process.kill()
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from axlog.spark.classes import archive_options
+from axlog.spark.session import QUICK
 from axlog.workloads import orders
 
 pytestmark = pytest.mark.spark
@@ -129,10 +131,8 @@ def test_a_driver_that_is_shot_goes_on(
 @contextmanager
 def cluster(place: Path) -> Iterator[tuple[str, list[subprocess.Popen[Any]]]]:
     """A standalone master with two workers, from the pip package."""
-    from axlog.spark import prepare_environment
     from axlog.spark.cluster import spark_class
 
-    prepare_environment()
     started: list[subprocess.Popen[Any]] = []
     try:
         master = spark_class("Master", ["--host", "127.0.0.1", "--port", "0"], place / "master.log")
@@ -162,9 +162,11 @@ def _address(log: Path) -> str:
 
 def test_a_worker_that_dies_costs_nothing(tmp_path: Path, expected: Counter[str]) -> None:
     with cluster(tmp_path) as (address, workers):
+        java = " ".join([*QUICK, *archive_options(writes=False)])
         more = (
             f'master: "{address}", spark: {{spark.driver.host: 127.0.0.1,'
-            " spark.sql.shuffle.partitions: '2', spark.executor.memory: 512m}"
+            " spark.sql.shuffle.partitions: '2', spark.executor.memory: 512m,"
+            f' spark.executor.extraJavaOptions: "{java}"}}'
         )
         write_pipeline(tmp_path, more)
         process = run(tmp_path)

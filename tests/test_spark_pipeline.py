@@ -123,7 +123,7 @@ def write_input(place: Path) -> Any:
     for key in (3, 7, 8):
         (place / "d" / f"{key}.xml").write_text(item(key, key))
     cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
-    (broker,) = cluster.list_topics(timeout=10).brokers.values()
+    (broker,) = cluster.list_topics(timeout=60).brokers.values()
     address = f"{broker.host}:{broker.port}"
     producer = Producer({"bootstrap.servers": address})
     for key in (3, 8, 9):

@@ -76,7 +76,7 @@ def test_another_writer_waits_for_the_batch_that_was_cut(tmp_path: Path) -> None
     assert seen == []
     with again.turn("a", 1) as number:
         seen.append(("a", number))
-    thread.join(10)
+    thread.join(60)
     assert seen == [("a", 0), ("b", 1)]
     with again.turn("a", 1) as number:
         assert number is None
@@ -148,7 +148,7 @@ def test_a_reader_waits_for_its_source_and_says_so(tmp_path: Path) -> None:
     assert reader.latestOffset(start, ReadMaxRows(10)) == start
     assert [one.error for one in lagging(str(tmp_path), ["in"])] == ["it is away"]
     there.touch()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while (end := reader.latestOffset(start, ReadMaxRows(10))) == start:
         assert time.monotonic() < until
         time.sleep(0.05)

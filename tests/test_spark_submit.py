@@ -10,6 +10,8 @@ import pytest
 
 from axlog.pipeline import embedded
 from axlog.pipeline.reading import load
+from axlog.spark.classes import archive_options
+from axlog.spark.session import QUICK
 from axlog.workloads import orders
 
 pytestmark = pytest.mark.spark
@@ -69,6 +71,7 @@ def test_a_pipeline_by_spark_submit(tmp_path: Path, repository: Path) -> None:
     environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ran = subprocess.run(
         [submit, "--master", "local[1]", "--conf", "spark.ui.enabled=false",
+         "--driver-java-options", " ".join([*QUICK, *archive_options(writes=False)]),
          "--py-files", wheel, "job.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

@@ -166,7 +166,7 @@ def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
         until = time.monotonic() + 60
         while time.monotonic() < until:
             query = "widget=orders&view=late&truth=true"
-            with urlopen(f"{address}/live/state?{query}", timeout=30) as answer:
+            with urlopen(f"{address}/live/state?{query}", timeout=60) as answer:
                 state = json.load(answer)
             if state["shown"]["counts"]["true"]:
                 break

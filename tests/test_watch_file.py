@@ -75,7 +75,7 @@ def test_iterating_ends_when_stopped(file: Path) -> None:
         reader = Thread(target=read)
         reader.start()
         rewrite(file, "<orders><order><oid>7</oid></order></orders>", 30)
-        reader.join(timeout=10)
+        reader.join(timeout=60)
         assert not reader.is_alive()
     assert "7" in found
 

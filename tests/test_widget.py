@@ -183,7 +183,7 @@ def test_async_iteration_waits_for_a_writer_in_another_thread() -> None:
         writer.join()
         return seen
 
-    seen = asyncio.run(asyncio.wait_for(read(), timeout=30))
+    seen = asyncio.run(asyncio.wait_for(read(), timeout=60))
     assert seen == [str(number) for number in range(50)]
 
 
@@ -501,7 +501,7 @@ def test_a_batch_is_one_step_for_readers() -> None:
     with widget.batch():
         widget.feed("o", "<a>1</a>")
         reader.start()
-        assert started.wait(10)
+        assert started.wait(60)
         for number in range(2, 10):
             widget.feed("o", f"<a>{number}</a>")
     reader.join()

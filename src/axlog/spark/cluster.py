@@ -1,8 +1,9 @@
 """A standalone cluster from the pip package: masters and workers as processes of this machine.
 
 For tests, for trying a cluster out, and for machines where nothing but the package is installed.
-The Java is the one that sessions use; each process leads a group of its own, so that what it starts
-(executors, Python workers) can be stopped with it.
+The Java is the one that sessions use, with the options by which it starts soon (masters and workers
+do little); each process leads a group of its own, so that what it starts (executors, Python
+workers) can be stopped with it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from axlog.spark.classes import archive_options
 from axlog.spark.java import prepare_environment
+from axlog.spark.session import QUICK
 
 
 def spark_class(role: str, options: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
@@ -22,7 +25,9 @@ def spark_class(role: str, options: Sequence[str], log: Path) -> subprocess.Pope
 
     home = Path(pyspark.__file__).parent
     name = f"org.apache.spark.deploy.{role.lower()}.{role}"
+    options_of_java = " ".join([*QUICK, *archive_options(writes=False)])
     environment = {
+        "SPARK_DAEMON_JAVA_OPTS": options_of_java,
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_NO_DAEMONIZE": "1",
