@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +32,10 @@ def bench(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Note the parts that are done in this file, and go on from it (tods)."),
+        typer.Option(
+            help="Note the parts that are done in this file, and go on from it"
+            " (tods, spark, spark-documents)."
+        ),
     ] = None,
     table: Annotated[
         Path | None, typer.Option(help="Write all pairs of view and update, as Markdown (tods).")
@@ -40,7 +45,9 @@ def bench(
     wanted = chosen(names or ())
     typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
     results = []
-    for result in run(wanted, "full" if full else "quick", resume):
+    shows = sys.stderr.isatty() or resume is not None
+    tell = partial(typer.echo, err=True) if shows else None
+    for result in run(wanted, "full" if full else "quick", resume, tell):
         results.append(result)
         typer.echo("\n".join(lines(result)))
     if json is not None:

@@ -61,8 +61,9 @@ class Result:
 class Parts:
     """Parts of a long benchmark that are done, in a file: what is there is not done again."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None = None, tell: Callable[[str], None] | None = None) -> None:
+        """`tell` hears of each part when it begins."""
+        self._path, self._tell = path, tell
         self._done: dict[str, Any] = {}
         if path is not None and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -72,6 +73,8 @@ class Parts:
     def part(self, name: str, work: Callable[[], Any]) -> Any:
         """What a part found, as JSON; worked out and written down unless it is there."""
         if name not in self._done:
+            if self._tell is not None:
+                self._tell(name)
             self._done[name] = work()
             if self._path is not None:
                 with self._path.open("a", encoding="utf-8") as file:

@@ -116,14 +116,24 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: pipelines(100_000, 3),
     ),
     "spark": Benchmark(
-        tiny=lambda: spark_streams(((40, 2),), (2,), None, 1),
+        tiny=lambda: spark_streams(((40, 2),), (2,), None, 1, quick=True),
         quick=spark_streams,
         full=lambda: spark_streams(((1000, 16), (50_000, 8)), state=(50_000, 40)),
+        in_parts={
+            "quick": lambda done: spark_streams(done=done),
+            "full": lambda done: spark_streams(
+                ((1000, 16), (50_000, 8)), state=(50_000, 40), done=done
+            ),
+        },
     ),
     "spark-documents": Benchmark(
-        tiny=lambda: spark_documents(0.001),
+        tiny=lambda: spark_documents(0.001, at_a_time=100, quick=True),
         quick=lambda: spark_documents(0.1),
         full=lambda: spark_documents(0.87),
+        in_parts={
+            "quick": lambda done: spark_documents(0.1, done=done),
+            "full": lambda done: spark_documents(0.87, done=done),
+        },
     ),
     "axlog": Benchmark(
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),
@@ -169,15 +179,21 @@ def chosen(names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def run(names: Iterable[str], size: str, resume: Path | None = None) -> Iterator[Result]:
+def run(
+    names: Iterable[str],
+    size: str,
+    resume: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Result]:
     """Run benchmarks one after the other, in one of the `SIZES`.
 
-    With `resume`, those that can be left write their parts to that file and go on from it.
+    With `resume`, those that can be left write their parts to that file and go on from it. `tell`
+    hears of their parts.
     """
-    done = None if resume is None else Parts(resume)
+    done = Parts(resume, tell)
     for name in chosen(names):
         benchmark = BENCHMARKS[name]
-        if done is not None and size in benchmark.in_parts:
+        if size in benchmark.in_parts:
             yield benchmark.in_parts[size](done)
         else:
             yield getattr(benchmark, size)()

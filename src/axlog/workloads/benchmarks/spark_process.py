@@ -156,9 +156,9 @@ def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"shred": time.perf_counter() - started}
     stored = spark.read.parquet(table)
     found["nodes"] = stored.count()
-    for name, view in VIEWS.items():
+    for name in task["views"]:
         started = time.perf_counter()
-        rows = evaluate(stored, view.xquery, language="xquery").count()
+        rows = evaluate(stored, VIEWS[name].xquery, language="xquery").count()
         found[name] = [time.perf_counter() - started, rows]
     return found
 

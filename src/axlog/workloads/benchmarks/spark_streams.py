@@ -19,19 +19,22 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from axlog.errors import SetupError
 from axlog.widgets.widget import Widget
 from axlog.workloads import orders
-from axlog.workloads.benchmarks.measuring import Plot, Ratio, Result
+from axlog.workloads.benchmarks.measuring import Parts, Plot, Ratio, Result
 from axlog.workloads.benchmarks.spark_process import apart
 
+SETTLED = 10
+"""Seconds after which a start adopts what an earlier one has left (`spark/classes.py`)."""
 RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
 _LONG_AGO = 1_700_000_000
@@ -46,22 +49,29 @@ def spark_streams(
     cores: Sequence[int] = (1, 2),
     state: Size | None = (1000, 10),
     rounds: int = 2,
+    done: Parts | None = None,
+    quick: bool = False,
 ) -> Result:
-    """Both queries over the same input, for each number of cores, and the embedded engine."""
+    """Both queries over the same input, for each number of cores, and the embedded engine.
+
+    What a process of its own measures is a part that can be `done` already. `quick`: with a Java
+    that starts soon, where nothing is worth measuring.
+    """
     result = Result("spark", "the on-time view on Spark and as a stream-stream join (F15)")
     refusal = why_not()
     if refusal is not None:
         result.skipped = refusal
         return result
+    done = Parts() if done is None else done
     result.sizes = {"batches": ", ".join(f"{n} of {size}" for size, n in sizes), "rounds": rounds}
     with ExitStack() as places:
         for size in sizes:
             place = Path(places.enter_context(TemporaryDirectory(prefix="axlog-bench-")))
-            _throughput(result, place, size, cores, rounds)
+            _throughput(result, Input(place, size), cores, rounds, done, quick)
         if state is not None:
             place = Path(places.enter_context(TemporaryDirectory(prefix="axlog-bench-")))
-            _start(result, place / "start", max(cores))
-            _state(result, place / "state", state, max(cores))
+            _start(result, Input(place / "start", (200, 1)), max(cores), done)
+            _state(result, Input(place / "state", state), max(cores), done)
     return result
 
 
@@ -76,16 +86,36 @@ def why_not() -> str | None:
     return None
 
 
-def _throughput(result: Result, place: Path, size: Size, cores: Sequence[int], rounds: int) -> None:
-    batch, _ = size
-    messages = _write(place / "in", size)
-    embedded = _embedded(messages)
+class Input:
+    """Messages on disk, written when somebody first wants them."""
+
+    def __init__(self, place: Path, size: Size) -> None:
+        self._place, self.size = place, size
+
+    @property
+    def place(self) -> Path:
+        if not (self._place / "messages.jsonl").exists():
+            _write(self._place, self.size)
+        return self._place
+
+    def apart(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Do a task over them in a process of its own."""
+        own = {"kind": "streams", "place": str(self.place), "batch": self.size[0]}
+        return apart({**own, **task})
+
+
+def _throughput(
+    result: Result, given: Input, cores: Sequence[int], rounds: int, done: Parts, quick: bool
+) -> None:
+    batch, batches = given.size
+    each = f"spark: {batches} batches of {batch}"
+    embedded: float = done.part(f"{each}, embedded", lambda: _embedded(given.place))
     result.figures[f"batches of {batch}: embedded, one core, messages/s"] = embedded
-    task = {"kind": "streams", "place": str(place / "in"), "batch": batch, "view": "on-time",
-            "sides": SIDES, "rounds": rounds, "quick": False}  # fmt: skip
+    task = {"view": "on-time", "sides": SIDES, "rounds": rounds, "quick": quick}
     for number in cores:
         head = f"batches of {batch}, {number} core{'s' if number > 1 else ''}"
-        runs = apart({**task, "cores": number})
+        part = f"{each}, {number} cores, {rounds} rounds"
+        runs = done.part(part, partial(given.apart, {**task, "cores": number}))
         rates = {side: max(_rate(run, batch) for run in runs[side]) for side in SIDES}
         for side, rate in rates.items():
             result.figures[f"{head}: {side}, messages/s"] = rate
@@ -115,38 +145,46 @@ def _disagreements(head: str, runs: dict[str, list[dict[str, Any]]]) -> list[str
     return [] if len(counts) == 1 else [f"{head}: messages and rows differ: {sorted(counts)}"]
 
 
-def _start(result: Result, place: Path, cores: int) -> None:
-    _write(place, (200, 1))
-    task = {"kind": "streams", "place": str(place), "batch": 200, "view": "on-time",
-            "sides": ["axlog"], "rounds": 1, "quick": True, "cores": cores}  # fmt: skip
-    apart(task)  # leaves an archive of Java's classes, where there is none yet
-    (run,) = apart(task)["axlog"]
-    result.figures["cold start to first change, s (goal < 15)"] = run["first"] or float("nan")
+STARTS = 3
+"""Cold starts, of which the least is told."""
 
 
-def _state(result: Result, place: Path, size: Size, cores: int) -> None:
-    _write(place, size)
-    task = {"kind": "streams", "place": str(place), "batch": size[0], "view": "within",
-            "sides": ["axlog", "join"], "rounds": 1, "quick": False, "cores": cores,
-            "counts": True}  # fmt: skip
-    runs = apart(task)
-    found = {side: [float(n) for n in runs[side][0]["state"]] for side in ("axlog", "join")}
+def _start(result: Result, given: Input, cores: int, done: Parts) -> None:
+    task = {"view": "on-time", "sides": ["axlog"], "rounds": 1, "quick": True, "cores": cores}
+
+    def starts() -> list[float]:
+        given.apart(task)  # leaves an archive of Java's classes, where there is none yet
+        sleep(SETTLED + 2)
+        found = [given.apart(task)["axlog"][0]["first"] for _ in range(STARTS)]
+        return [seconds for seconds in found if seconds is not None]
+
+    found = done.part("spark: cold starts", starts)
+    result.figures["cold start to first change, s (goal < 15)"] = min(found, default=float("nan"))
+
+
+def _state(result: Result, given: Input, cores: int, done: Parts) -> None:
+    task = {"view": "within", "rounds": 1, "quick": False, "cores": cores, "counts": True}
+    messages = given.size[0] * given.size[1]
+    found: dict[str, list[float]] = {}
+    for side in ("axlog", "join"):
+        work = partial(given.apart, {**task, "sides": [side]})
+        run = done.part(f"spark: state over {messages} messages, {side}", work)[side][0]
+        found[side] = [float(n) for n in run["state"]]
     half = len(found["axlog"]) // 2
-    messages = size[0] * size[1]
     for side, unit in (("axlog", "bytes"), ("join", "rows")):
         early, late = max(found[side][:half] or [0.0]), max(found[side][half:] or [0.0])
         result.figures[f"state over {messages} messages: {side}, most {unit}, first half"] = early
         result.figures[f"state over {messages} messages: {side}, most {unit}, second half"] = late
-        points = [((at + 1.0) * size[0], value) for at, value in enumerate(found[side])]
+        points = [((at + 1.0) * given.size[0], value) for at, value in enumerate(found[side])]
         title = f"state of the on-time view: {side}"
         result.plots.append(Plot(title, "messages", unit, {side: points}))
 
 
-def _write(place: Path, size: Size) -> list[tuple[str, str, float]]:
+def _write(place: Path, size: Size) -> None:
     """The messages: in one file for axlog's source, and for Spark's a file a stream and batch."""
     batch, batches = size
     drawn = iter(orders.messages(batch * batches, seed=1, rate=RATE))
-    every: list[tuple[str, str, float]] = []
+    written = 0
     for stream in ("orders", "shipments"):
         (place / stream).mkdir(parents=True)
     with (place / "messages.jsonl").open("w", encoding="utf-8") as lines:
@@ -154,18 +192,19 @@ def _write(place: Path, size: Size) -> list[tuple[str, str, float]]:
             apiece: dict[str, list[str]] = {"orders": [], "shipments": []}
             for message in islice(drawn, batch):
                 stream, xml, at = str(message["stream"]), str(message["insert"]), message["at"]
-                row = {"xml": xml, "time": at, "number": len(every)}
+                row = {"xml": xml, "time": at, "number": written}
                 apiece[stream].append(json.dumps(row) + "\n")
                 lines.write(json.dumps(message) + "\n")
-                every.append((stream, xml, float(str(at))))
+                written += 1
             for stream, rows in apiece.items():
                 path = place / stream / f"{number:05}.json"
                 path.write_text("".join(rows), encoding="utf-8")
                 os.utime(path, (_LONG_AGO + number,) * 2)  # Spark takes the oldest file first
-    return every
 
 
-def _embedded(messages: list[tuple[str, str, float]]) -> float:
+def _embedded(place: Path) -> float:
+    with (place / "messages.jsonl").open(encoding="utf-8") as lines:
+        messages = [(m["stream"], m["insert"], m["at"]) for m in map(json.loads, lines)]
     widget = Widget(orders.DOCUMENT, {"on-time": orders.ON_TIME}, facts=orders.KEYS, keep="needed")
     started = perf_counter()
     for stream, xml, at in messages:
