@@ -42,6 +42,7 @@ def every(tree: Tree, kept: Contents) -> None:
 @pytest.mark.parametrize("room", [contents.MOST, 40])
 def test_kept_contents_are_those_written_anew(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "MOST", room)
+    monkeypatch.setattr(contents, "SHARE", 0)
     monkeypatch.setattr(alike, "FEWEST", 2)
     pattern = parse_query("match //a#x return x.id, x.cont").pattern
     kept_ones = 0
@@ -81,6 +82,22 @@ def test_what_an_update_does_not_touch_is_not_written() -> None:
     )
     assert len(list(view.rows())) == 20
     assert kept.written == written + 1
+
+
+def test_copies_are_put_into_what_is_kept_of_their_places() -> None:
+    tree = load("<r>" + "<a n='1'><b>1</b><a><c/></a></a>" * 10 + "<a/></r>")
+    view = Algebraic(tree, parse_query("match //a#x return x.cont").pattern)
+    assert len(list(view.rows())) == 21
+    kept = view.engine.contents
+    written = kept.written
+    fragment = tuple(read_forest("<d>2<e/></d>"))
+    targets = [node for node in tree.partition("a") if tree._kind[tree._parent[node]] == ELEMENT]
+    inner = [node for node in targets if tree._parent[node] != tree.root]
+    operations = [Insert(Where.LAST, node, fragment) for node in inner]
+    pending.apply(tree, operations, watchers=[Watcher(view)])
+    assert len(list(view.rows())) == 21
+    assert kept.written == written + 10  # what is above the places, not the places
+    every(tree, kept)
 
 
 def test_escapes_namespaces_and_renames() -> None:

@@ -6,7 +6,8 @@ children, so where an update touches a node, only the children that it touches a
 others' texts are kept too. Children of a node that is shown are kept from the start, those of other
 nodes once an update has touched them: pieces are as fine as the updates are.
 
-Copies of one fragment that a statement brought to many places are written once.
+Copies of one fragment that a statement brought to many places are written once, and put into what
+is kept of their places without looking at the other children.
 
 An update ends what is kept of the nodes that it touches (its places and all above them) as soon as
 it is carried out, and what is kept of the nodes that go with the next one, as changes still show
@@ -27,7 +28,8 @@ from axlog.document.writing import is_plain, piece, serialise, start_tag
 from axlog.evaluate.columns import NOTHING, Handles
 
 MOST = 1 << 26
-"""Characters that are kept for one document."""
+SHARE = 2
+"""Characters that are kept for one document, and so many more for each byte of its texts."""
 DEEPEST = 100
 """So many nested pieces are followed; what is deeper is written whole."""
 
@@ -44,7 +46,10 @@ class Contents:
         self._gone: Handles = NOTHING
         self._copies: Sequence[Handles] = ()  # that the last update brought
         self._first: memoryview[int] | None = None  # by handle, the same node of the first copy
-        self.room = MOST
+        self._grown: dict[int, str] = {}  # places of copies, with their texts before
+        self._fragment = ""
+        self.most = MOST + SHARE * len(tree._bytes)
+        self.room = self.most
         self.written = 0  # nodes whose text was put together since the start
 
     def of(self, node: int) -> str:
@@ -56,9 +61,16 @@ class Contents:
             return found
         if self.tree._kind[node] != ELEMENT or not is_plain(self.tree):
             return serialise(self.tree, node)
+        if node in self._grown:
+            return self._keep(node, self._spliced(node))
         first = self._alike(node) if self._copies else node
         text = self.of(first) if first != node else self._in_pieces(node, DEEPEST)
         return self._keep(node, text)
+
+    def _spliced(self, node: int) -> str:
+        """The text of a place of copies: as before, with the fragment at its end."""
+        before, end = self._grown.pop(node), self.tree._tags[self.tree._label[node]][2]
+        return f"{before[: -len(end)]}{self._fragment}{end}"
 
     def _alike(self, node: int) -> int:
         """The same node of the first copy, if the last update brought it as one of many."""
@@ -82,6 +94,8 @@ class Contents:
             if text is None:
                 if kinds[below] != ELEMENT:
                     text = piece(tree, below)
+                elif below in self._grown:
+                    text = self._keep(below, self._spliced(below))
                 elif below in touched and levels:
                     text = self._keep(below, self._in_pieces(below, levels - 1))
                 elif self._copies and (first := self._alike(below)) != below:
@@ -119,19 +133,48 @@ class Contents:
                 self._touched.discard(node)
                 self._is_known[node] = 0
         self._gone, self._copies, self._first = NOTHING, (), None
+        self._grown.clear()
 
-    def follow(self, touched: Handles, gone: Handles, copies: Sequence[Handles] = ()) -> None:
+    def follow(
+        self,
+        touched: Handles,
+        gone: Handles,
+        copies: Sequence[Handles] = (),
+        last: Sequence[Handles] = (),
+    ) -> None:
         """An update was carried out: nodes above it may have other contents, others are gone.
 
-        Some of what came may be copies of fragments, a row of handles for each.
+        Some of what came may be copies of fragments, a row of handles for each; `last` are those
+        that stand last in their places, where the update did nothing else.
         """
         self._version = self.tree.version
         self._gone, self._copies, self._first = gone, copies, None
         if self._kept and not is_plain(self.tree):
             self.forget()
+        if self._kept and len(last) == 1:
+            self._grow(last[0])
         for node in self._known(touched) if self._kept else ():
             self._end(node)
             self._touched.add(node)
+
+    def _grow(self, block: Handles) -> None:
+        """Note what is kept of places that got a copy, and nothing deeper down."""
+        tree, parent, tags = self.tree, self.tree._parent, self.tree._tags
+        first = block[0].tolist()
+        roots = [node for node in first if parent[node] == parent[first[0]]]
+        self._fragment = "".join(piece(tree, root) for root in roots)
+        places = [parent[node] for node in block[:, 0].tolist()]
+        above: set[int] = set()
+        for place in places:
+            at = parent[place]
+            while at != NONE and at not in above:
+                above.add(at)
+                at = parent[at]
+        for place in places:
+            text = "" if place in above else self._kept.get(place, "")
+            # A place that had no child is written as one tag: there is nothing to put it into.
+            if text.endswith(tags[tree._label[place]][2]):
+                self._grown[place] = text
 
     def _known(self, nodes: Handles) -> list[int]:
         """Those of nodes that something is known of."""
@@ -151,5 +194,6 @@ class Contents:
         self._touched.clear()
         self._is_known = bytearray()
         self._gone, self._copies, self._first = NOTHING, (), None
-        self.room = MOST
+        self._grown.clear()
+        self.room = self.most
         self._version = self.tree.version

@@ -66,7 +66,9 @@ class AlgebraicEngine:
         if self.contents:
             with columns_of(self.tree) as columns:
                 touched = tables.touched(columns)
-        self.contents.follow(touched, tables.removed.nodes, tables.added.copies)
+        self.contents.follow(
+            touched, tables.removed.nodes, tables.added.copies, tables.delta.blocks
+        )
 
     def _set_up_snowcaps(self, tables: DeltaTables) -> None:
         if self._version != self.tree.version:
