@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -229,9 +230,47 @@ def test_what_spark_cannot_wire_is_refused_before_it_starts(tmp_path: Path) -> N
         written = {"widgets": {"w": {**widget, **changes.pop("widget")}}, **changes}
         return PipelineModel.model_validate(written).located(tmp_path)
 
-    round_about = model(widget={"streams": {"s": {"view": "w.v"}}})
+    taken_back = {"v": "match /w[not(b)]/row/x/$x return $x"}
+    round_about = model(widget={"streams": {"s": {"view": "w.v"}}, "views": taken_back})
     with pytest.raises(PipelineError, match="feeds itself"):
         on_spark.run(round_about, once=True)
     inside = model(widget={"streams": {"s": {"channel": "c"}}}, channels={"c": {"kind": "memory"}})
     with pytest.raises(PipelineError, match="of one process"):
         on_spark.run(inside, once=True)
+
+
+CYCLE = """
+engine: {engine}
+widgets:
+  graph:
+    document: |
+      <g xmlns:ax="urn:axlog"><e><ax:call stream="edges"/></e><p><ax:call stream="paths"/></p></g>
+    streams:
+      edges: {{source: {{kind: jsonl, path: edges.jsonl}}}}
+      paths: {{view: graph.reach}}
+    views:
+      reach:
+        query: >-
+          match /g[e/edge[x/$x][y/$m] or p/row[x/$x][y/$m]]
+          [e/edge[x/$m][y/$y] or e/self[x/$m][y/$y]] return $x, $y
+        sinks: [{{kind: jsonl, path: "{engine}.jsonl"}}]
+settings: {{hold: 0}}
+"""
+
+
+@pytest.mark.spark
+def test_law_7_a_cycle_comes_to_its_fixpoint(spark: Any, tmp_path: Path) -> None:
+    """Paths are fed back into the document that they are found in, until there are no more."""
+    nodes = "abcde"
+    said = [f"<self><x>{node}</x><y>{node}</y></self>" for node in nodes]
+    said += [f"<edge><x>{x}</x><y>{y}</y></edge>" for x, y in pairwise(nodes)]
+    lines = [json.dumps({"stream": "edges", "insert": xml}) for xml in said]
+    (tmp_path / "edges.jsonl").write_text("\n".join(lines) + "\n")
+    found = {}
+    for engine, run in (("embedded", embedded.run), ("spark", on_spark.run)):
+        (tmp_path / f"{engine}.yaml").write_text(CYCLE.format(engine=engine))
+        run(load(str(tmp_path / f"{engine}.yaml")), once=True)
+        logged = map(json.loads, (tmp_path / f"{engine}.jsonl").read_text().splitlines())
+        found[engine] = sorted((c["op"], c["row"]["x"], c["row"]["y"]) for c in logged)
+    expected = [("insert", x, y) for at, x in enumerate(nodes) for y in nodes[at + 1 :]]
+    assert found == {"embedded": expected, "spark": expected}

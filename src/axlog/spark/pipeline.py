@@ -71,12 +71,14 @@ def run(
     try:
         with _stopped_by_signals(stopping) as stopped:
             # Widgets that feed others end before those begin, where there is an end.
-            for group in pipeline.wiring.groups if once else [list(model.widgets)]:
+            for group in pipeline.rounds():
                 started = [
                     pipeline.start(spark, widget, partial(report, widget), possible)
                     for widget in group
                 ]
                 _wait(started, stopped, seconds, shown.look)
+                if stopped.is_set():
+                    break
     finally:
         pipeline.close()
     return shown.progress
@@ -91,8 +93,8 @@ class SparkPipeline:
         self.model, self._once = model, once
         checkpoint = model.settings.checkpoint
         self._place = None if checkpoint is None else model.directory / checkpoint
-        aside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
-        self.wiring = Wiring(model, aside)
+        self._beside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
+        self.wiring = Wiring(model, self._beside)
         self.definitions = {name: definition_of(model, name, self.wiring) for name in model.widgets}
         self._shapes = {
             (full := model.full_name(widget, view)): ViewShape.of(
@@ -105,7 +107,19 @@ class SparkPipeline:
         self.patience = Patience(once, stopping)
         self._shared = SharedSinks(model, self._shapes, Numbering(numbers), self.patience)
         self.queries: list[Maintained] = []
-        self._sinks: list[WidgetSinks] = []
+        self._sinks: dict[str, WidgetSinks] = {}
+
+    def rounds(self) -> Iterator[list[str]]:
+        """The widgets to run together, one group after the other; a cycle until nothing is new."""
+        if not self._once:
+            yield list(self.model.widgets)
+            return
+        for group in self.wiring.groups:
+            left = self.model.settings.rounds
+            before = -1
+            while before < (before := self.wiring.written(group)) and left != 0:
+                left = None if left is None else left - 1
+                yield group
 
     def start(
         self, spark: Any, widget: str, report: Callable[[BatchReport], None], outlook: int = 0
@@ -113,16 +127,23 @@ class SparkPipeline:
         """Start one widget's query, its first rows delivered."""
         written, settings = self.model.widgets[widget], self.model.settings
         many = written.documents is not None
-        sinks = WidgetSinks(
-            self.model, widget, self._shapes, self._shared, self.wiring, self.patience
-        )
-        self._sinks.append(sinks)
+        first = widget not in self._sinks
+        if first:
+            self._sinks[widget] = WidgetSinks(
+                self.model, widget, self._shapes, self._shared, self.wiring, self.patience
+            )
+        sinks = self._sinks[widget]
+
+        def begin(run: Settled) -> None:
+            if first:  # not where a cycle is gone through again
+                sinks.open(run.run, [] if many else first_rows(run))
+
         query = maintain(
             spark,
             self.definitions[widget],
             self.wiring.sources(widget),
             [sinks],
-            checkpoint=None if self._place is None else str(self._place / widget),
+            checkpoint=str(self._beside / widget),
             once=self._once,
             every=settings.trigger,
             hold=settings.hold,
@@ -136,16 +157,16 @@ class SparkPipeline:
             report=report,
             outlook=outlook,
             first=1,
-            begin=lambda run: sinks.open(run.run, [] if many else first_rows(run)),
+            begin=begin,
         )
-        self.queries.append(query)
+        self.queries = [one for one in self.queries if one.place != query.place] + [query]
         return query
 
     def close(self) -> None:
         """Stop the queries, and close the sinks whatever comes of that."""
         with ExitStack() as stack:
             stack.callback(self._shared.close)
-            for sinks in self._sinks:
+            for sinks in self._sinks.values():
                 stack.callback(sinks.close)
             for query in self.queries:
                 stack.callback(query.stop)

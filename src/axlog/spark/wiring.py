@@ -3,8 +3,11 @@
 A view that feeds a stream (`streams: {NAME: {view: WIDGET.VIEW}}`) writes its changes, as updates,
 to a file that the other widget's query reads like any source: so each side is repeated by itself
 after a crash, and nothing is lost or doubled in between. What has been derived is never late: the
-stream's call is given `late="clock"`. Widgets that feed each other in a cycle are refused; so are
-channels of this process alone, which other processes cannot read.
+stream's call is given `late="clock"`. Widgets may feed each other in a cycle where the embedded
+engine allows it (`pipeline/systems.py`): each batch of a query goes through it once. A run that
+ends starts the queries of a cycle again until nothing new has come to its files, or as often as
+`settings: {rounds: N}` says. Channels of this process alone, which other processes cannot read, are
+refused.
 
 A channel is read by name on the driver, which acknowledges what is in a checkpoint; tasks read
 their parts without a name, with the filter that the driver read them with.
@@ -28,7 +31,7 @@ from axlog.connectors.sources import jsonl
 from axlog.errors import PipelineError
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import OpenSink, SourcePlan, open_channel, source_plans
-from axlog.pipeline.systems import Wire, in_order, wires_of
+from axlog.pipeline.systems import System, Wire
 from axlog.pipeline.upstream import filter_of
 from axlog.views.change import Change
 
@@ -105,21 +108,14 @@ class Wiring:
 
     def __init__(self, model: PipelineModel, place: Path) -> None:
         self._model, self._place = model, place
-        self.wires = wires_of(model)
-        self.groups = in_order(list(model.widgets), self.wires)
-        self._refuse_cycles()
+        system = System(model)  # refuses cycles of which nobody knows that they end
+        self.wires, self.groups, self.cyclic = system.wires, system.groups, system.cyclic
         self._refuse_memory()
 
-    def _refuse_cycles(self) -> None:
-        group_of = {name: at for at, group in enumerate(self.groups) for name in group}
-        for wire in self.wires:
-            if group_of[wire.origin] == group_of[wire.widget]:
-                raise PipelineError(
-                    "AX841",
-                    f"the view {wire.view} feeds itself through {wire.widget}/{wire.stream},"
-                    " which the engine spark does not do",
-                    advice="run it with --engine embedded",
-                )
+    def written(self, group: Sequence[str]) -> int:
+        """Bytes that the cycles of a group of widgets have brought so far."""
+        paths = [self._path(wire) for wire in self.cyclic if wire.widget in group]
+        return sum(path.stat().st_size for path in paths if path.exists())
 
     def _refuse_memory(self) -> None:
         for name, channel in self._model.channels.items():
