@@ -61,9 +61,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # frozen ones take many times as long to make
 class Change:
-    """One row that a view gained, lost or had modified, when, and as the view's how-manieth."""
+    """One row that a view gained, lost or had modified, when, and as the view's how-manieth.
+
+    It is not to be changed: listeners are given the same one.
+    """
 
     op: str  # insert, delete, update, never
     row: Row

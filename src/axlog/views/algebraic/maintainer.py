@@ -239,14 +239,16 @@ class Algebraic(Maintainer):
         earlier, places = self._before, slots.tolist()
         if not earlier.keys() >= set(places):
             with columns_of(self.tree) as columns, rehung(columns, self._tables):
-                earlier = {**self._values(slots), **earlier}
-        for slot in places:
-            self._kept.pop(slot, None)
-        columns_ = self.pattern.columns
-        return [
-            Change("delete", Row(columns_, earlier[slot], count))
-            for slot, count in zip(places, counts.tolist(), strict=True)
-        ]
+                values = self._values(slots)
+            earlier = {**values, **earlier} if earlier else values
+        if len(places) >= len(self._kept):
+            self._kept.clear()
+        else:
+            for slot in places:
+                self._kept.pop(slot, None)
+        shown = (earlier[slot] for slot in places)
+        gone = map(Row, repeat(self.pattern.columns), shown, counts.tolist())
+        return list(map(Change, repeat("delete"), gone))
 
     def _modified(self, earlier: dict[int, int]) -> list[Change]:
         """Rows that stay and whose value or content is another (PIMT, PDMT)."""
