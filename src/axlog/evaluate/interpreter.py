@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.errors import QueryError
 from axlog.language.pattern import (
     AnyNode,
     AnyText,
@@ -82,6 +83,9 @@ class Interpreter:
         self._names: list[str] | None = None
         self._wanted_below: dict[tuple[int, int, int, int], list[Relation]] = {}
         self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
+        self.exploded: dict[Relation, QueryError] | None = None
+        """Where relations are noted whose joins explode, and which then have no rows; None: they
+        raise."""
 
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
         """File a relation under what its test can be true of."""
@@ -224,6 +228,8 @@ class Interpreter:
 
     def rows(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> Bag:
         """The relation's rows at a node: its parts' bags, joined."""
+        if self.exploded and relation in self.exploded:
+            return {}
         bags = [self.part(edge.axis, edge.relation, below, here) for edge in relation.edges]
         if not all(bags):
             return {}
@@ -233,7 +239,14 @@ class Interpreter:
             alternatives.append(found)
             bags.append(distinct(choice.columns, choice.alternatives, found))
         bodies = [self.rows(absence.body, (), below, here) for absence in relation.absences]
-        return self.plans[relation].join(own, bags, Tables(alternatives, bodies), self.most_rows)
+        lookups = Tables(alternatives, bodies)
+        try:
+            return self.plans[relation].join(own, bags, lookups, self.most_rows)
+        except QueryError as error:
+            if self.exploded is None:
+                raise
+            self.exploded[relation] = error
+            return {}
 
     @staticmethod
     def part(axis: Axis, relation: Relation, below: Gathered, here: Bags) -> Bag:

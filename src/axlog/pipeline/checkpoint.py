@@ -19,7 +19,7 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -114,7 +114,7 @@ class Checkpoint:
         rows = self._db.execute(
             "select source, stream, action, content, at, origin, effective from waiting order by id"
         )
-        return [Input(row[0], _update(row[1:6]), row[4], row[6]) for row in rows]
+        return [read_input(row[:6], row[6]) for row in rows]
 
     def batches(self, after: int = 0) -> Iterator[tuple[int, list[Input]]]:
         """The batches that were decided after one, in order."""
@@ -128,7 +128,7 @@ class Checkpoint:
             " where batch = ? order by id",
             (number,),
         )
-        return [Input(row[0], _update(row[1:6]), row[4], 0) for row in rows]
+        return [read_input(row, 0) for row in rows]
 
     def refused(self, number: int) -> list[Refusal]:
         """What was read for a batch and is no update."""
@@ -172,13 +172,13 @@ class Checkpoint:
             self._db.executemany(
                 "insert into inputs (batch, source, stream, action, content, at, origin)"
                 " values (?, ?, ?, ?, ?, ?, ?)",
-                ((batch, *_row(one)) for one in inputs),
+                ((batch, *input_row(one)) for one in inputs),
             )
             self._db.execute("delete from waiting")
             self._db.executemany(
                 "insert into waiting (source, stream, action, content, at, origin, effective)"
                 " values (?, ?, ?, ?, ?, ?, ?)",
-                ((*_row(one), one.effective) for one in waiting),
+                ((*input_row(one), one.effective) for one in waiting),
             )
             self._db.executemany(
                 "insert into sources values (?, ?)"
@@ -278,11 +278,13 @@ def _unusable(directory: Path | None, error: Exception) -> PipelineError:
     return PipelineError("AX855", f"{directory} cannot hold a checkpoint: {error}")
 
 
-def _row(one: Input) -> tuple[Any, ...]:
+def input_row(one: Input) -> tuple[Any, ...]:
+    """An input as plain values; `read_input` reads it back."""
     update = one.update
     return (one.source, update.stream, update.action, update.content, one.at, update.origin)
 
 
-def _update(row: tuple[Any, ...]) -> StreamUpdate:
-    stream, action, content, _, origin = row
-    return StreamUpdate(stream, action, content, None, origin)
+def read_input(row: Sequence[Any], effective: int) -> Input:
+    """The input that `input_row` wrote."""
+    source, stream, action, content, at, origin = row
+    return Input(source, StreamUpdate(stream, action, content, None, origin), at, effective)

@@ -102,7 +102,11 @@ class Runner:
         fitted = None if then is None else fit(then, now)
         self._saved = self._usable_snapshot(fitted)
         parts = {} if self._saved is None else self.checkpoint.saved()
-        self.instances = {name: Instances(model, name, parts.get(name)) for name in model.widgets}
+        system = (self._saved or {}).get("system", {"gone": ()})
+        self.instances = {
+            name: Instances(model, name, parts.get(name), model.own_names(name, system["gone"]))
+            for name in model.widgets
+        }
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
         self.channels = channels = open_channels(model)
         self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
@@ -122,7 +126,10 @@ class Runner:
         ]
         self._refused: list[Refusal] = []
         self.batch = 0
-        self.system.begin(self.instances)
+        if self._saved is None:
+            self.system.begin(self.instances)
+        else:  # what the documents had at once has passed
+            self.system.restore(system)
         self._since = 0  # messages since the last snapshot
         initial = self._all_rows()
         if self._saved is None:
@@ -155,6 +162,15 @@ class Runner:
             for widget, view in fitted.added
             if saved["keep"][widget] == "needed"
         ]
+        let_go = set(saved.get("system", {}).get("gone", ()))
+        wanted = self.model.told_views() - set(saved.get("told", ()))
+        changed += [f"the view {full} was let go of" for full in sorted(let_go & wanted)]
+        fresh = {self.model.full_name(*view) for view in fitted.added}
+        changed += [
+            f"the view {wire.view} is new, and feeds {wire.widget}/{wire.stream}"
+            for wire in self.system.wires
+            if wire.view in fresh
+        ]
         if not changed:
             return saved
         if self.checkpoint.about("dropped") is None:
@@ -169,20 +185,15 @@ class Runner:
         """Take a snapshot of the widgets now and then, so that a restart need not start at 0."""
         self._since += messages
         settings = self.model.settings
-        is_due = self._since >= settings.snapshot and settings.checkpoint is not None
-        wired = any(
-            stream.view is not None
-            for widget in self.model.widgets.values()
-            for stream in widget.streams.values()
-        )  # what passes between widgets is in no snapshot
-        is_due = is_due and not wired
-        if not is_due or not all(one.can_be_saved for one in self.instances.values()):
+        if self._since < settings.snapshot or settings.checkpoint is None:
             return
         self._since = 0
         progress = self.progress
         known = {
             "counted": {name: getattr(progress, name) for name in _COUNTED},
             "keep": {name: self.model.settings_of(name).keep for name in self.model.widgets},
+            "system": self.system.state(self.instances),
+            "told": sorted(self.model.told_views()),
         }
         began = time.monotonic()
         parts = {name: one.saved() for name, one in self.instances.items()}

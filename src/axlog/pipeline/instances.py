@@ -9,7 +9,8 @@ latest time of any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, replace
@@ -22,6 +23,7 @@ from axlog.connectors.kinds import DOCUMENT_COLUMN, ViewShape
 from axlog.connectors.paths import MessagePath
 from axlog.connectors.protocol import Refusal
 from axlog.document.reading import DEFAULT_LIMITS, parse
+from axlog.document.times import microseconds
 from axlog.errors import AxlogError, StreamError
 from axlog.language.query import parse_query
 from axlog.pipeline.checkpoint import Input
@@ -34,14 +36,21 @@ from axlog.widgets.widget import Widget
 
 TIME = "time"
 """The action of an input that no stream brings: time has passed (`settings: {clock: wall}`)."""
+_MANY = "documents"
+"""The part of a snapshot of many documents that is none of theirs."""
 
 
 class Instances:
     """One widget of the file, in one or many documents."""
 
     def __init__(
-        self, model: PipelineModel, name: str, saved: Mapping[str, bytes] | None = None
+        self,
+        model: PipelineModel,
+        name: str,
+        saved: Mapping[str, bytes] | None = None,
+        gone: Iterable[str] = (),
     ) -> None:
+        """`saved` is what it goes on from; `gone` are views that were let go of before."""
         self.model = model.widgets[name]
         self.name = name
         self._settings = model.settings_of(name)
@@ -53,6 +62,8 @@ class Instances:
             view: parse_query(written.query, model.namespaces, written.language)
             for view, written in self.model.views.items()
         }
+        for view in gone:
+            self.queries.pop(view, None)
         many = self.model.documents
         self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
         self._collected: list[Change] = []
@@ -61,8 +72,10 @@ class Instances:
         self.clock = 0
         self.refused = 0
         self.origins: dict[str, str] | None = None  # of messages, by what `why` calls them
-        if self._key is None:
-            self._widgets[""] = self._make("") if saved is None else self._loaded(saved)
+        if saved is not None:
+            self._load(saved)
+        elif self._key is None:
+            self._widgets[""] = self._make("")
 
     # Shapes ---------------------------------------------------------------------------------------
 
@@ -84,7 +97,7 @@ class Instances:
             self._named(Change("insert", row, view=view.name, time=widget.clock), key)
             for key, widget in self._widgets.items()
             for view in widget.views.values()
-            if view.name in self.queries
+            if view.name in self.queries and view.broken is None
             for row in view.rows()
         ]
 
@@ -176,6 +189,7 @@ class Instances:
             self._collected += [
                 self._named(Change("insert", row, view=view.name, time=widget.clock), key)
                 for view in widget.views.values()
+                if view.broken is None
                 for row in view.rows()
             ]
         yield key, self._widgets[key]
@@ -220,21 +234,45 @@ class Instances:
                 view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
             view.listen(partial(self._collect, key))
 
-    @property
-    def can_be_saved(self) -> bool:
-        """Whether a snapshot says all of it: one document, no types."""
-        return self._key is None and self._types is None
+    # Saving ---------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, bytes]:
-        """The widget as parts of bytes."""
+        """All documents as parts of bytes; of many, each part is named with its document's key."""
         limits = asdict(DEFAULT_LIMITS)
         made = {"open": {"source": "", "options": self._options(), "limits": limits}}
-        return snapshot_parts(self._widgets[""], made, {})
+        if self._key is None:
+            return snapshot_parts(self._widgets[""], made, {})
+        ended = [
+            [stream, None if one.at is None else microseconds(one.at), one.origin]
+            for stream, one in self._ended.items()
+        ]
+        parts = {_MANY: json.dumps({"clock": self.clock, "ended": ended}).encode()}
+        for key, widget in self._widgets.items():
+            for name, data in snapshot_parts(widget, made, {}).items():
+                parts[json.dumps([key, name])] = data
+        return parts
 
-    def _loaded(self, parts: Mapping[str, bytes]) -> Widget:
-        widget = load_parts(parts, 0).widget
-        self._watch(widget, "")
-        self.clock = widget.clock
+    def _load(self, parts: Mapping[str, bytes]) -> None:
+        """Go on from what `saved` wrote."""
+        if self._key is None:
+            self._widgets[""] = self._loaded(parts, "")
+            self.clock = self._widgets[""].clock
+            return
+        known = json.loads(parts[_MANY])
+        self.clock = known["clock"]
+        for stream, at, origin in known["ended"]:
+            time = None if at is None else timedelta(microseconds=at)
+            self._ended[stream] = StreamUpdate(stream, "end", "", time, origin)
+        each: dict[str, dict[str, bytes]] = {}
+        for name, data in parts.items():
+            if name != _MANY:
+                key, part = json.loads(name)
+                each.setdefault(key, {})[part] = data
+        self._widgets = {key: self._loaded(mine, key) for key, mine in each.items()}
+
+    def _loaded(self, parts: Mapping[str, bytes], key: str) -> Widget:
+        widget = load_parts(parts, 0, types=self._types).widget
+        self._watch(widget, key)
         return widget
 
     def _tuning(self) -> str | dict[str, float]:

@@ -17,7 +17,7 @@ model is what the file says and knows its directory; nothing is opened. Names th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -303,6 +303,20 @@ class PipelineModel(Options):
         for widget, model in self.widgets.items():
             for view in model.views:
                 yield ViewName(widget, view, self.full_name(widget, view))
+
+    def told_views(self) -> set[str]:
+        """The full names of the views that the file sends somewhere."""
+        return {
+            name.full
+            for name in self.view_names()
+            for view in [self.widgets[name.widget].views[name.view]]
+            if view.sinks or view.channel is not None
+        }
+
+    def own_names(self, widget: str, full: Iterable[str]) -> list[str]:
+        """Those of a widget's views that have one of these full names, by their own."""
+        wanted = set(full)
+        return [v for v in self.widgets[widget].views if self.full_name(widget, v) in wanted]
 
     def settings_of(self, widget: str) -> WidgetSettings:
         """What holds for a widget: its own settings, else the pipeline's."""

@@ -19,7 +19,7 @@ from axlog.pipeline.feeding import Feed, Troubles
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.progress import Progress
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
-from axlog.widgets.measuring import process_samples, widget_samples
+from axlog.widgets.measuring import process_samples, put_aside, widget_samples
 
 _MOST_DOCUMENTS = 20
 """Documents of one widget up to which each has samples of its own."""
@@ -100,6 +100,10 @@ class RunnerReport:
         oldest = max([oldest, *(now - each.since for each in late)])
         sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
         state = State.DEGRADED if late else State.OK
+        broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
+        if broken:
+            state = State.FAILED
+            reasons.append(put_aside(broken[0]))
         return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
 
     def _feeding(self, widget: str) -> set[str]:

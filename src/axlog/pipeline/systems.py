@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from axlog.analysis.profiles import has_not
 from axlog.channels.rows import updates_of
@@ -25,7 +26,7 @@ from axlog.connectors.protocol import Refusal
 from axlog.errors import PipelineError
 from axlog.language.pattern import Branch, Kind, PatternNode, Variable, branches_of
 from axlog.language.query import parse_query
-from axlog.pipeline.checkpoint import Input
+from axlog.pipeline.checkpoint import Input, input_row, read_input
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.instances import Instances
 from axlog.pipeline.model import PipelineModel
@@ -215,6 +216,32 @@ class System:
         at = max(change.time, clock)
         for update in updates_of(replace(change, time=0), wire.stream, is_keyed=not is_cyclic):
             yield Input("", replace(update, origin=f"{wire.view}:{change.sequence}"), at, at)
+
+    # Saving ---------------------------------------------------------------------------------------
+
+    def state(self, instances: Mapping[str, Instances]) -> dict[str, Any]:
+        """What is under way, and what was let go of, for JSON."""
+        carried = {
+            name: [[*input_row(one), one.effective] for one in waiting]
+            for name, waiting in self._carried.items()
+            if waiting
+        }
+        gone = [
+            full
+            for one in instances.values()
+            for v, full in one.full.items()
+            if v not in one.queries
+        ]
+        return {"closed": [str(wire) for wire in self.closed], "carried": carried, "gone": gone}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` said."""
+        closed = set(state.get("closed", ()))
+        self.closed = {wire for wire in self.wires if str(wire) in closed}
+        self._carried = {
+            name: [read_input(row[:6], row[6]) for row in waiting]
+            for name, waiting in state.get("carried", {}).items()
+        }
 
     # Letting go -----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.server.history import History
 from axlog.server.listing import Asked, Listing, Prospect, by_deadline
-from axlog.views.change import Change
+from axlog.views.change import Change, Row
 from axlog.views.view import View
 from axlog.widgets.widget import DeadLetter, Widget
 
@@ -160,8 +160,10 @@ class Observer:
             return None
         never, count = self.history.nevers(asked.widget, asked.view)
         prospect = self._prospect(asked, widget, view)
-        size = len(view)
-        rows = view.rows() if size <= LARGEST else view.some(LARGEST)
+        size = _count(view)
+        rows: Iterable[Row] = ()
+        if view.broken is None:
+            rows = view.rows() if size <= LARGEST else view.some(LARGEST)
         listing = Listing(
             (row.plain() for row in rows), {"true": size, "never": count}, prospect, never
         )

@@ -32,7 +32,7 @@ from axlog.channels.updates import StreamUpdate
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
 from axlog.document.tree import Tree
-from axlog.errors import AxlogError, EndedStreamError, LateError
+from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.spark.definition import Definition
 from axlog.spark.ordering import (
     BINDINGS,
@@ -114,7 +114,8 @@ class Instance:
         """Tell the rows that the document has at once, with the first batch."""
         self.rows = 0
         for name, view in self.widget.views.items():
-            self._heard += [Change("insert", row, view=name) for row in view.rows()]
+            if view.broken is None:
+                self._heard += [Change("insert", row, view=name) for row in view.rows()]
 
     def batch(self, packets: Sequence[Packet]) -> Outcome:
         """Apply what can be applied now; the net changes."""
@@ -257,7 +258,7 @@ class Instance:
         return told
 
     def _count(self) -> int:
-        return sum(len(view) for view in self.widget.views.values())
+        return sum(len(view) for view in self.widget.views.values() if view.broken is None)
 
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket tells a change: what the document brought, all buckets know."""
@@ -280,9 +281,14 @@ class Instance:
             "rows": self.rows,
         }  # fmt: skip
         if self._has_no_nodes():
-            return {**said, "engine": self.widget._streaming.state()}
+            return {**said, "engine": self.widget._streaming.state(), "broken": self._broken()}
         parts = self._parts()
         return None if parts is None else {**said, "parts": parts}
+
+    def _broken(self) -> dict[str, tuple[str, str]]:
+        """The views that were put aside, and why."""
+        found = {name: view.broken for name, view in self.widget.views.items()}
+        return {name: (error.code, error.message) for name, error in found.items() if error}
 
     def _has_no_nodes(self) -> bool:
         """Whether messages have left nothing but rows behind."""
@@ -293,8 +299,8 @@ class Instance:
 
     def _parts(self) -> dict[str, bytes] | None:
         """The document and all that is kept with it."""
-        if self._definition.types or (self.widget.document.forgotten and self._waitings()):
-            return None  # types are in no snapshot, nor what joins know of messages not kept
+        if self.widget.document.forgotten and self._waitings():
+            return None  # what joins know of messages not kept is in no snapshot
         parts = snapshot_parts(self.widget, self._definition.settings(), {})
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
@@ -312,6 +318,8 @@ class Instance:
         else:
             for stream in self._ended:
                 self.widget.end(stream)
+            for name, broken in state.get("broken", {}).items():
+                self.widget.view(name).put_aside(QueryError(*broken))
             self.widget._streaming.restore(_tuples(state["engine"]))
         self._heard.clear()
         self.rows = self._count() if "parts" in state else state["rows"]  # views may have gone
@@ -319,7 +327,7 @@ class Instance:
     def _load(self, written: Mapping[str, bytes]) -> None:
         """Take the document of a snapshot in place of the fresh one; views may have gone since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
-        self.widget = load_parts(parts, 0).widget
+        self.widget = load_parts(parts, 0, types=self._definition.types or None).widget
         for name in set(self.widget.views) - set(self.unit.views):
             self.widget.document.forget(name)
         self._listen()

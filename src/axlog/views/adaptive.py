@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
+from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
 from axlog.views.algebraic.direct import key_of
 from axlog.views.algebraic.engine import AlgebraicEngine
@@ -88,6 +89,10 @@ class Adaptive(Maintainer):
     @property
     def is_behind(self) -> bool:
         return self.kept_by.is_behind
+
+    @property
+    def broken(self) -> QueryError | None:
+        return self.kept_by.broken
 
     def close(self) -> None:
         self.kept_by.close()

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
+from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
 from axlog.views.change import Change, Row
 
@@ -62,9 +63,34 @@ class Maintainer(ABC):
         """Whether something waits for `catch_up`."""
         return False
 
+    @property
+    def broken(self) -> QueryError | None:
+        """Why it answers no more: its rows became more than a view may have. None: it answers."""
+        return None
+
     def told(self) -> tuple[str, ...]:
         """What it did for the last update, in lines for `explain`."""
         return ()
 
     def close(self) -> None:  # noqa: B027  # most share nothing
         """Let go of what is shared with other views."""
+
+
+class PutAside(Maintainer):
+    """In the place of one that answers no more: it says why, and follows nothing."""
+
+    name = "none"
+
+    def __init__(self, tree: Tree, pattern: Pattern, error: QueryError) -> None:
+        super().__init__(tree, pattern)
+        self._error = error
+
+    @property
+    def broken(self) -> QueryError | None:
+        return self._error
+
+    def rows(self) -> Iterable[Row]:
+        raise self._error
+
+    def after(self, delta: Delta) -> list[Change]:
+        return []

@@ -44,6 +44,10 @@ class Reevaluate(Maintainer):
         columns = self.pattern.columns
         return [Row(columns, answer.values, answer.count) for answer in self._answers.values()]
 
+    @property
+    def broken(self) -> QueryError | None:
+        return self._refused
+
     def after(self, delta: Delta) -> list[Change]:
         if self._refused is not None:
             return []

@@ -20,7 +20,7 @@ from axlog.views.change import Change, Row
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
-from axlog.views.maintainer import Maintainer
+from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.netting import net
 from axlog.views.why import Derivation, derivations
 
@@ -74,6 +74,16 @@ class View:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.query.pattern.columns
+
+    @property
+    def broken(self) -> QueryError | None:
+        """Why the view was put aside: its rows became more than it may have. None: it is kept.
+
+        A view that was put aside answers with this error and tells nothing more; the document and
+        the other views go on. Forgetting and watching it again is the way back.
+        """
+        with self._lock:
+            return self.maintainer.broken
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -181,7 +191,8 @@ class View:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __repr__(self) -> str:
-        return f"View({self.name!r}, {len(self)} rows, {self.chosen.name})"
+        said = f"{len(self)} rows" if self.broken is None else f"put aside, {self.broken.code}"
+        return f"View({self.name!r}, {said}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 
@@ -189,6 +200,12 @@ class View:
         """Call a function with every change, in order; the returned function stops it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def put_aside(self, error: QueryError) -> None:
+        """Answer with this error from now on, and follow nothing."""
+        self.maintainer.close()
+        self.maintainer = PutAside(self.maintainer.tree, self.query.pattern, error)
+        self._held, self._is_due, self.owed = [], False, 0
 
     def before(self, delta: Delta) -> None:
         self.maintainer.before(delta)

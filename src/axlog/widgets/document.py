@@ -7,6 +7,7 @@ is done: the document and all views are consistent, later listeners were still t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -28,14 +29,18 @@ from axlog.evaluate.statements import operations_of
 from axlog.evaluate.values import ValueIndex
 from axlog.language.query import Query, parse_query
 from axlog.language.xquery_update import parse_statements
+from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
 from axlog.views.choose import Engines, choice, make
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stored import Shelf
+from axlog.views.maintainer import PutAside
 from axlog.views.netting import net
 from axlog.views.view import View
+
+log = logging.getLogger(__name__)
 
 Told = list[tuple[View, list[Change]]]
 """Each view with the changes that one update made to it."""
@@ -89,6 +94,7 @@ class Document:
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
         self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows)
+        self.engine.told_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
         self._values = ValueIndex(tree)
         self._lock = RLock()
@@ -147,6 +153,15 @@ class Document:
         with self._lock:
             self.settle()  # the other views are set up anew from the document
             self.views.pop(name).maintainer.close()
+
+    def _note_aside(self) -> None:
+        """Put the views aside whose rows exploded, and say so; the others go on."""
+        for view in self.views.values():
+            error = view.maintainer.broken
+            if error is not None and not isinstance(view.maintainer, PutAside):
+                view.put_aside(error)
+                report(log, logging.WARNING, "view put aside", view=view.name, code=error.code,
+                       reason=error.message)  # fmt: skip
 
     def _refuse_if_sealed(self) -> None:
         if self.sealed is not None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from axlog.errors import QueryError
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.saving import size_of_tables
 from axlog.views.view import View
@@ -58,7 +59,9 @@ def _streams(widget: str, of: Widget) -> Iterator[Sample]:
 def _views(widget: str, of: Widget) -> Iterator[Sample]:
     for name, view in of.document.views.items():
         at = {"widget": widget, "view": name}
-        yield gauge("axlog_view_rows", _size(view), "Rows of the view", **at)
+        is_aside = view.broken is not None
+        yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
+        yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
         yield counter("axlog_view_changes_total", view.sequence, "Changes told", **at)
         yield counter("axlog_view_never_total", view.never, "Rows told never to come", **at)
         yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
@@ -129,7 +132,8 @@ def widget_health(name: str, widget: Widget) -> Health:
 
 
 def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
-    reasons: list[str] = []
+    broken = view.broken
+    reasons = [] if broken is None else [put_aside(broken)]
     updates = view.owed
     if updates:
         reasons.append(f"the view is deferred: {updates} updates since it was read")
@@ -138,16 +142,22 @@ def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
         said = f": {box.last_error}" if box.last_error else ""
         reasons.append(f"publisher {box.name} has yet to take {box.waiting} changes{said}")
     is_failing = any(box.last_error for box in late)
+    state = State.DEGRADED if is_failing or updates else State.OK
     return ViewHealth(
         widget,
         view.name,
-        State.DEGRADED if is_failing or updates else State.OK,
+        state if broken is None else State.FAILED,
         view.sequence,
         updates,
         sum(box.waiting for box in late),
         max((box.lag for box in late), default=0.0),
         tuple(reasons),
     )
+
+
+def put_aside(broken: QueryError) -> str:
+    """Why a view answers no more, and what to do."""
+    return f"the view was put aside: {broken.message}; forget it and watch it again"
 
 
 # The process --------------------------------------------------------------------------------------

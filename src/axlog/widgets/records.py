@@ -145,10 +145,15 @@ def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> 
     return {"open": {"source": source, "options": said, "limits": asdict(limits)}}
 
 
-def make_widget(settings: Record, source: Any, kind: type[Widget] = Widget) -> Widget:
-    """A widget as the first record says, over the source, or a tree that was loaded."""
+def make_widget(
+    settings: Record, source: Any, kind: type[Widget] = Widget, types: Any = None
+) -> Widget:
+    """A widget as the first record says, over the source, or a tree that was loaded.
+
+    Types are in no record: whoever has them gives them again.
+    """
     said = settings["open"]
-    return kind(source, limits=Limits(**said["limits"]), **said["options"])
+    return kind(source, limits=Limits(**said["limits"]), types=types, **said["options"])
 
 
 def moment(record: Record) -> Time | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from axlog.document.ids import Id
 from axlog.document.saving import load_tree, save_tree
-from axlog.errors import AxlogError, StoreError, StreamError
+from axlog.errors import AxlogError, QueryError, StoreError, StreamError
 from axlog.store.files import Files
 from axlog.store.log import read_log, segments
 from axlog.store.snapshots import read_snapshot, snapshots
@@ -170,7 +170,8 @@ def snapshot_parts(
     document.settle()
     views = {
         name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
-               "maintainer": v.chosen.name}
+               "maintainer": v.chosen.name,
+               **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in document.views.items()
     }  # fmt: skip
     said = {
@@ -193,19 +194,23 @@ def snapshot_parts(
     return parts
 
 
-def load_parts(parts: Mapping[str, bytes], record: int, kind: type[Widget] = Widget) -> Restored:
-    """The widget that `snapshot_parts` wrote down, as it was after a record."""
+def load_parts(
+    parts: Mapping[str, bytes], record: int, kind: type[Widget] = Widget, types: Any = None
+) -> Restored:
+    """The widget that `snapshot_parts` wrote down, as it was after a record; with its types."""
     try:
         said = decode(parts["widget"], record)
         settings: Record = said["settings"]
         records.check_form(settings, record)
-        widget = records.make_widget(settings, load_tree(parts), kind)
+        widget = records.make_widget(settings, load_tree(parts), kind, types)
         for name, view in said["views"].items():
             made = Widget.watch(
                 widget, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"],
             )  # fmt: skip
             made.sequence = view["sequence"]
+            if "broken" in view and made.broken is None:
+                made.put_aside(QueryError(*view["broken"]))
         if "rows" in parts:
             widget._streaming.restore(_tuples(decode(parts["rows"], record)["state"]))
         widget.document.forgotten = said["forgotten"]

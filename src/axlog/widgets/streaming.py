@@ -35,6 +35,7 @@ from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Deliver, Route, Wants
 from axlog.views.counting.saving import SavedTables, restore_tables, saved_tables
+from axlog.views.maintainer import PutAside
 from axlog.views.view import View
 from axlog.widgets.collecting import Collector
 from axlog.widgets.document import Document, Told
@@ -227,6 +228,7 @@ class Streaming:
             views = tuple(
                 (name, view.sequence, tuple(_counting(view).counts().items()))
                 for name, view in document.views.items()
+                if view.broken is None
             )
             seen = self._collector.seen()
             return document.tree.clock, saved_tables(document.engine), views, seen
@@ -432,7 +434,9 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
 
 
 def needs_no_nodes(view: View) -> bool:
-    """Whether a view can be kept from strings and times alone."""
+    """Whether a view can be kept from strings and times alone; one put aside needs nothing."""
+    if isinstance(view.maintainer, PutAside):
+        return True
     if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)

@@ -124,7 +124,8 @@ class Teller:
             return
         joins = set(told_by_joins)
         tree = self._document.tree
-        wanted = [view for view in self._document.views.values() if view not in joins]
+        views = [view for view in self._document.views.values() if view.broken is None]
+        wanted = [view for view in views if view not in joins]
         if wanted != self._views:
             self._views = wanted
             known = self._followed

@@ -29,6 +29,7 @@ from axlog.language.pattern import Kind, Pattern
 from axlog.views.counting.facts import Facts, facts_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Known, Wants
+from axlog.views.maintainer import PutAside
 from axlog.views.view import View
 from axlog.widgets.document import Document
 from axlog.widgets.exactness import MOST_NODES, not_relevant
@@ -250,9 +251,10 @@ class Tuner:
         return _Snapshot(streaming.epoch, facts, views, before, whole, tree, patterns)
 
     def _asked(self, name: str, view: View) -> _Asked:
-        maintainer = view.maintainer
+        maintainer, nothing = view.maintainer, Relation("q", None)
+        if isinstance(maintainer, PutAside):
+            return _Asked(name, nothing, (), None)  # it wants nothing any more
         if not isinstance(maintainer, Counting):
-            nothing = Relation("q", None)
             return _Asked(name, nothing, (), f"it is kept by {maintainer.name}")
         return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
 

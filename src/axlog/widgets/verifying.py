@@ -91,6 +91,8 @@ class _Keeping(Widget):
 
 
 def _verify(view: View, whole: Restored | None) -> Verified:
+    if view.broken is not None:
+        return Verified(view.name, 0, reason=f"it was put aside: {view.broken.message}")
     rows = list(view.rows())
     if whole is None:
         reason = "messages were not kept, and the log does not go back to the first"

@@ -10,9 +10,9 @@ change; never the document's or the view's size. Loading is one pass.
 A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
 its string value and something below it changed: then its rows cannot be had from deltas.
 
-A program whose joins explode when it comes (`Limits.rows`) is refused alone; the others are kept.
-Where one explodes in an update, what is kept is half moved: the engine answers no more, and lets no
-further update begin.
+A program whose joins explode (`Limits.rows`), when it comes or in an update, is put aside alone:
+the relation that exploded is noted and has no rows from then on, and every program that rests on it
+answers no more. The others share nothing with it that is half moved, and are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from axlog.datalog.compile import Program, Relation, share
-from axlog.datalog.joins import MOST_ROWS, Bag, add_all
+from axlog.datalog.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.errors import QueryError
@@ -48,7 +48,9 @@ class CountingEngine:
         self.tree = tree
         self._most_rows = most_rows
         self._refused: dict[Relation, QueryError] = {}
-        self._broken: QueryError | None = None
+        self._exploded: dict[Relation, QueryError] = {}  # in what goes on now
+        self.told_aside: Callable[[], None] = lambda: None
+        """Called when programs were put aside."""
         self._most = block  # nodes of a block; the answers do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
@@ -115,18 +117,45 @@ class CountingEngine:
     def drop(self, root: Relation) -> None:
         """Let a program go, and what was kept for it alone."""
         self.build()
-        if self._refused.pop(root, None) is not None:
-            return
+        if root in self._refused:
+            return  # who has it in hand still hears why
         self._programs[root] -= 1
         if self._programs[root]:
             return
         del self._programs[root], self._roots[root]
-        used = {relation for kept in self._programs for relation in kept.walk()}
-        self._known = {key: r for key, r in self._known.items() if r in used}
-        self._seeds.keep_only(used)
+        self._keep_used()
+
+    def _keep_used(self) -> None:
+        """Let go of what no program rests on."""
+        every = dict.fromkeys(r for kept in self._programs for r in kept.walk())
+        order = {relation: number for number, relation in enumerate(every)}
+        self._known = {key: r for key, r in self._known.items() if r in order}
+        self._seeds.keep_only(set(order))
         for site in self._sites.values():
-            site.states = [state for state in site.states if state.relation in used]
+            # As an engine without the others would have them: snapshots name tables by place.
+            kept = [state for state in site.states if state.relation in order]
+            site.states = sorted(kept, key=lambda state: order[state.relation])
         self._version += 1
+
+    def refusal(self, root: Relation) -> QueryError | None:
+        """Why a program was put aside; None: it is kept."""
+        self.build()
+        return self._refused.get(root)
+
+    def _put_aside(self) -> None:
+        """Let the programs go that rest on what exploded."""
+        if not self._exploded:
+            return
+        for root in list(self._programs):
+            errors = [self._exploded[r] for r in root.walk() if r in self._exploded]
+            if errors:
+                self._refused[root] = errors[0]
+                del self._programs[root]
+                self._roots.pop(root, None)
+        self._exploded.clear()
+        self._keep_used()
+        self._new_interpreter()  # which looks for them no more
+        self.told_aside()
 
     def leave(self, tops: Iterable[int]) -> None:
         """Subtrees go that nothing will climb from again; what they gave to sites above stays."""
@@ -143,40 +172,24 @@ class CountingEngine:
 
         Whoever goes on to ask for the rows of a root names it: it may have been refused.
         """
-        if self._broken is not None:
-            raise self._broken
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            try:
-                self._evaluate_all()
-            except QueryError:
-                waiting = self._refuse(waiting)
-                self._evaluate_all()
+            self._new_interpreter()
+            self._sites = {}
+            self._evaluate(DOCUMENT_NODE)
+            first, self._first_rows = self._first_rows, {}
+            self._put_aside()
             for each, load in waiting:
-                load(self._first_rows[each])
-            self._first_rows = {}
+                if each in self._programs:
+                    load(first[each])
         if root is not None and root in self._refused:
             raise self._refused[root]
 
-    def _evaluate_all(self) -> None:
+    def _new_interpreter(self) -> None:
         relations = [relation for root in self._programs for relation in root.walk()]
         visited = self._interpreter.visited
         self._interpreter = Interpreter(relations, self._most_rows)
-        self._interpreter.visited = visited
-        self._sites = {}
-        self._evaluate(DOCUMENT_NODE)
-
-    def _refuse(self, waiting: list[tuple[Relation, Load]]) -> list[tuple[Relation, Load]]:
-        """Let the programs go that explode on their own; those that are left."""
-        programs = self._programs
-        for root, _ in waiting:
-            self._programs = {root: 1}
-            try:
-                self._evaluate_all()
-            except QueryError as error:
-                self._refused[root] = error
-        self._programs = {r: n for r, n in programs.items() if r not in self._refused}
-        return [(root, load) for root, load in waiting if root not in self._refused]
+        self._interpreter.visited, self._interpreter.exploded = visited, self._exploded
 
     @property
     def version(self) -> int:
@@ -218,12 +231,16 @@ class CountingEngine:
         return self._answer
 
     def propagate(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
-        """Carry deltas from sites to the document node, the deepest first."""
-        try:
-            return self._propagated(rising)
-        except QueryError as error:
-            self._broken = error  # the update is applied, and others have views to move
-            return {}
+        """Carry deltas from sites to the document node, the deepest first.
+
+        A program that explodes on the way is put aside: the update is applied, and others have
+        views to move.
+        """
+        answers = self._propagated(rising)
+        if self._exploded:
+            self._put_aside()
+            answers = {root: bag for root, bag in answers.items() if root in self._programs}
+        return answers
 
     def _propagated(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
         parent = self.tree._parent
@@ -234,7 +251,7 @@ class CountingEngine:
             self.climbed += 1
             if node == DOCUMENT_NODE:
                 return self._answers(below)
-            here = self._sites[node].update(below)
+            here = self._sites[node].update(below, self._exploded)
             everywhere = dict(below.descendants)
             for relation, bag in here.items():
                 if relation in descending:
@@ -247,7 +264,8 @@ class CountingEngine:
         return {}
 
     def _answers(self, below: Gathered) -> dict[Relation, Bag]:
-        found = {root: state.update(below, {}) for root, state in self._roots.items()}
+        noted = self._exploded
+        found = {root: state.moved(below, {}, noted) for root, state in self._roots.items()}
         return {root: bag for root, bag in found.items() if bag}
 
     # Blocks and sites -----------------------------------------------------------------------------
@@ -328,19 +346,37 @@ class CountingEngine:
     def _set_up(self, node: int, below: Gathered, here: Bags) -> None:
         if node == DOCUMENT_NODE:
             self._sites[node] = Site((), False)
-            self._roots = {r: State(r, self._seeds, (), below, {}) for r in self._programs}
-            self._first_rows = {r: s.all_rows(below, {}) for r, s in self._roots.items()}
+            states = [state for r in self._programs for state in self._state(r, (), below, {})]
+            self._roots = {state.relation: state for state in states}
+            self._first_rows = {r: self._first(s, below) for r, s in self._roots.items()}
         else:
             self._sites[node] = self._make_site(node, below, here)
+
+    def _first(self, state: State, below: Gathered) -> Bag:
+        try:
+            return state.all_rows(below, {})
+        except QueryError as error:
+            self._exploded[state.relation] = error
+            return {}
+
+    def _state(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> list[State]:
+        """What a relation keeps at a site; nothing if it explodes."""
+        if relation in self._exploded:
+            return []
+        try:
+            return [State(relation, self._seeds, own, below, here)]
+        except QueryError as error:
+            self._exploded[relation] = error
+            return []
 
     def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:
         interpreter = self._interpreter
         relations = interpreter.candidates(self.tree, node)
         sensitive = any(interpreter.depends_on_value(relation) for relation in relations)
-        states = []
+        states: list[State] = []
         for relation in relations:
             own = interpreter.own_row(self.tree, node, relation)
-            states.append(State(relation, self._seeds, own, below, here))
+            states += self._state(relation, own, below, here)
         return Site(states, sensitive)
 
     def _rise(self, rising: dict[int, Gathered], parent: int, old: Rising, new: Rising) -> None:

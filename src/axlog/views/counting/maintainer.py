@@ -15,6 +15,7 @@ from axlog.datalog.joins import Bag
 from axlog.datalog.joins import Row as Binding
 from axlog.document.delta import Delta
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
+from axlog.errors import QueryError
 from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
@@ -84,10 +85,16 @@ class Counting(Maintainer):
 
     def after(self, delta: Delta) -> list[Change]:
         moved = self.engine.after(delta).get(self.root, {})
+        if self.broken is not None:  # just now
+            return []
         changes = self.take(moved)
         if self._show.reads:
             changes += self._reread(self._touched.union(self._above(delta)), moved)
         return changes
+
+    @property
+    def broken(self) -> QueryError | None:
+        return self.engine.refusal(self.root)
 
     def close(self) -> None:
         self.engine.drop(self.root)

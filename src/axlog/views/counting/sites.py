@@ -30,6 +30,7 @@ from axlog.datalog.joins import (
     add_all,
     too_many_rows,
 )
+from axlog.errors import QueryError
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
 from axlog.views.counting.tables import NewIndex, Table
@@ -199,6 +200,16 @@ class State:
                 self._turn_absence(result, number, delta)
         return result
 
+    def moved(self, below: Gathered, here: Bags, exploded: dict[Relation, QueryError]) -> Bag:
+        """`update`, for a relation that may explode: it is noted, and half moved."""
+        if exploded and self.relation in exploded:
+            return {}
+        try:
+            return self.update(below, here)
+        except QueryError as error:
+            exploded[self.relation] = error
+            return {}
+
     @property
     def is_identity(self) -> bool:
         """Whether rows of the one edge pass unchanged: nothing kept, tested, added or dropped."""
@@ -314,11 +325,14 @@ class Site:
         self.states = list(states)
         self.is_value_sensitive = is_value_sensitive
 
-    def update(self, below: Gathered) -> Bags:
-        """ΔM of every relation at the site, from the deltas that have risen to it."""
+    def update(self, below: Gathered, exploded: dict[Relation, QueryError]) -> Bags:
+        """ΔM of every relation at the site, from the deltas that have risen to it.
+
+        A relation whose joins explode is noted, and moves no more.
+        """
         here: Bags = {}
         for state in self.states:
-            delta = state.update(below, here)
+            delta = state.moved(below, here, exploded)
             if delta:
                 here[state.relation] = delta
         return here

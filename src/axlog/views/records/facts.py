@@ -9,6 +9,7 @@ from __future__ import annotations
 from axlog.datalog.compile import Relation, compile_pattern
 from axlog.datalog.joins import Bag
 from axlog.document.delta import Delta
+from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
 from axlog.views.counting.engine import CountingEngine
 
@@ -71,6 +72,12 @@ class Facts:
             for fact in self.each:
                 turned.update(fact.move(moved.get(fact.root, {})))
         return turned
+
+    @property
+    def broken(self) -> QueryError | None:
+        """Why some part answers no more."""
+        found = (self._engine.refusal(fact.root) for fact in self.each)
+        return next((error for error in found if error is not None), None)
 
     def close(self) -> None:
         for fact in self.each:

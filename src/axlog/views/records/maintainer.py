@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
+from axlog.errors import QueryError
 from axlog.language.pattern import Kind, Pattern
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
@@ -218,6 +219,10 @@ class Records(Maintainer):
             return set()
         touched = {change.node for change in delta.changed}
         return touched.union(_above(self.tree, delta, self._hung)) if self._read else touched
+
+    @property
+    def broken(self) -> QueryError | None:
+        return self._facts.broken
 
     def close(self) -> None:
         self._facts.close()
