@@ -19,6 +19,11 @@ from axlog.pipeline.embedded import Runner
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.operating import RunnerReport
 from axlog.server.operating import WidgetsReport
+from axlog.spark.bucket import Instance
+from axlog.spark.definition import Definition
+from axlog.spark.ordering import Lane, Packet, lane_of
+from axlog.spark.packets import pack, unpack
+from axlog.spark.plan import Unit
 from axlog.store.files import DiskFiles
 from axlog.views.change import Change
 from axlog.widgets.verifying import verify
@@ -207,3 +212,56 @@ def test_health_and_metrics_say_it(make: Callable[..., Any], tmp_path: Path) -> 
     assert {state for state, _ in states.values()} == {"ok"}
     aside = {s.labels["view"]: s.value for s in report.samples() if s.name == "axlog_view_aside"}
     assert aside == {"bomb": 1, **dict.fromkeys(OTHERS, 0)}
+
+
+def items(updates: list[tuple[str, str, str]]) -> list[Packet]:
+    """Whole messages, one a batch."""
+    return [
+        Packet([[at * 1_000_000, stream, at, action, content, None, lane_of(0, stream), str(at)]],
+               {lane_of(0, stream): Lane(at, at * 1_000_000, None, 1)})
+        for at, (stream, action, content) in enumerate(updates, 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("views", [{**OTHERS, "bomb": BOMB}, {**OTHERS, **NODES, "bomb": BOMB}])
+def test_a_bucket_of_spark_keeps_it_aside(views: dict[str, str]) -> None:
+    """Its state, put into a fresh engine, goes on as the engine itself does."""
+    inserted = [u for u in messages(Random(7), 120) if u[1] == "insert"]
+    updates = [u for u in inserted if u[2].count("<") == 2]  # one tree: it becomes no nodes
+    widget = axlog.Widget(document("no"), views=views, limits=LIMITS)
+    definition = Definition.of(widget)
+    engine = bucket(definition)
+    packets = items(updates)
+    for packet in packets[:-10]:
+        engine.batch([packet])
+    assert engine.widget.view("bomb").broken is not None
+    again = bucket(definition)
+    again.restore(unpack(pack(engine.state())))
+    assert again.widget.view("bomb").broken is not None
+    quiet = axlog.Widget(document("no"), views=views, limits=LIMITS)
+    play(quiet, updates)
+    for packet in packets[-10:]:
+        heard = [told(each.batch([packet]).changes) for each in (engine, again)]
+        assert heard[0] == heard[1]
+    assert rows(engine.widget) == rows(again.widget) == rows(quiet)
+
+
+def bucket(definition: Definition) -> Instance:
+    """The engine that has all the views."""
+    unit = Unit("all", tuple(definition.views), "messages", 1, "for a test")
+    return Instance(definition, unit, 0)
+
+
+def test_types_are_in_the_state_of_a_bucket() -> None:
+    types = "root: a  a -> |b| <= 3 & |s| >= 0  b -> |text()| <= 1  call s root: b"
+    xml = "<a><ax:call xmlns:ax='urn:axlog' stream='s'/></a>"
+    definition = Definition(xml, {"v": ("match /a/b/$x return $x", None)}, types=(types,))
+    engine = bucket(definition)
+    sent = items([("s", "insert", f"<b>{n}</b>") for n in range(5)])
+    for packet in sent[:2]:
+        assert engine.batch([packet]).refused == []
+    again = bucket(definition)
+    again.restore(unpack(pack(engine.state())))
+    refused = [[bool(e.batch([p]).refused) for p in sent[2:]] for e in (engine, again)]
+    assert refused == [[False, True, True]] * 2
+    assert rows(again.widget) == rows(engine.widget)
