@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from axlog import __version__
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, MalformedError
 
 VERBS = (
     "query",
@@ -46,6 +46,9 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except AxlogError as error:
             raise _failure(error.describe()) from None
+        except UnicodeDecodeError as error:
+            what = f"the input is not in UTF-8: byte {error.start + 1} is wrong"
+            raise _failure(MalformedError("AX113", what).describe()) from None
         except BrokenPipeError:
             # The reader has seen enough. Python would complain once more when it closes the pipe.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

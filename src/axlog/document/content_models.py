@@ -61,6 +61,10 @@ class Numbers:
     is_exact: bool = True
 
 
+WIDEST = 300
+"""Children up to which each is compared with each of the others: that is squared."""
+
+
 def formula_of(model: Particle) -> Numbers:
     """What a content model says about the numbers of children.
 
@@ -90,12 +94,11 @@ def either(formulas: Iterable[tuple[Formula, set[str]]]) -> Formula:
 
 def together(formulas: Iterable[Formula]) -> Formula:
     """All of several constraints, without brackets inside each other."""
-    parts: list[Formula] = []
+    found: dict[Formula, None] = {}
     for formula in formulas:
-        for part in formula.parts if isinstance(formula, All) else (formula,):
-            if part not in parts:
-                parts.append(part)
-    return parts[0] if len(parts) == 1 else All(tuple(parts))
+        found.update(dict.fromkeys(formula.parts if isinstance(formula, All) else (formula,)))
+    parts = tuple(found)
+    return parts[0] if len(parts) == 1 else All(parts)
 
 
 def _either(formulas: list[Formula]) -> Formula:
@@ -156,6 +159,8 @@ def _of_sequence(model: Particle) -> Numbers:
 
 
 def _of_choice(model: Particle) -> Numbers:
+    if len(model.symbols) > WIDEST:
+        return Numbers(_box(model), False)
     parts = [(formula_of(part), set(part.symbols)) for part in model.parts]
     formula = either((part.formula, symbols) for part, symbols in parts)
     return Numbers(formula, all(part.is_exact for part, _ in parts))
@@ -186,7 +191,7 @@ def _of_repeated_sequence(model: Particle) -> Numbers | None:
         part.symbol is not None and part.least <= 1 and part.most in (1, None)
         for part in model.parts
     )
-    if not simple or len(set(model.symbols)) < len(model.symbols):
+    if not simple or not len(set(model.symbols)) == len(model.symbols) <= WIDEST:
         return None
     symbols = [part.symbol for part in model.parts if part.symbol is not None]
     always = [s for s, part in zip(symbols, model.parts, strict=True) if part.least == 1]

@@ -35,6 +35,8 @@ from axlog.document.cardinality import (
 from axlog.document.schema import LEAF, Schema, UnorderedDTD
 from axlog.errors import Place, SchemaError
 
+DEEPEST = 100
+"""Levels of brackets and negations in a formula."""
 _NAME = r"(?:Q\{[^{}]*\})?[^\W\d][\w.\-]*"
 _TOKEN = re.compile(
     rf"""\s+ | \#[^\n]*
@@ -74,6 +76,7 @@ class _Parser:
         self.text = text
         self.tokens = list(self._tokens())
         self.at = 0
+        self.depth = 0
 
     # Tokens
 
@@ -182,6 +185,15 @@ class _Parser:
         return False
 
     def item(self) -> Formula:
+        if self.depth >= DEEPEST:
+            raise self._error(self.next.offset, f"it is nested over {DEEPEST} levels")
+        self.depth += 1
+        try:
+            return self._item()
+        finally:
+            self.depth -= 1
+
+    def _item(self) -> Formula:
         if self.skip("!", "not"):
             return Negation(self.item())
         opening = self.next.text

@@ -45,6 +45,8 @@ def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[
             changes = [change for _, heard in told for change in heard]
             if changes:
                 yield number, changes
+    if found is None:
+        raise StoreError("AX875", "nothing in the log is whole", expected="a directory with a log")
 
 
 @dataclass(frozen=True, slots=True)

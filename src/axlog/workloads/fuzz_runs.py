@@ -140,7 +140,7 @@ class State:
             commits = [str(each) for each in said["commits"]]
             found = cls(int(said["seed"]), laws, commits, str(said["version"]))
             found.seconds = float(said["seconds"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise InputError(
                 "AX103", f"{path} says no run of the fuzzer: {error}", advice="leave out --resume"
             ) from None

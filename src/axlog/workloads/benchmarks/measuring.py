@@ -19,6 +19,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
+from axlog.errors import InputError
+
 T = TypeVar("T")
 Side: TypeAlias = Callable[[Sequence[T]], None]
 """Does a chunk of the work."""
@@ -66,9 +68,14 @@ class Parts:
         self._path, self._tell = path, tell
         self._done: dict[str, Any] = {}
         if path is not None and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                one = json.loads(line)
-                self._done[one["part"]] = one["found"]
+            try:
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    one = json.loads(line)
+                    self._done[one["part"]] = one["found"]
+            except (KeyError, RecursionError, TypeError, ValueError) as error:
+                raise InputError(
+                    "AX103", f"{path} says no parts: {error}", advice="leave out --resume"
+                ) from None
 
     def part(self, name: str, work: Callable[[], Any]) -> Any:
         """What a part found, as JSON; worked out and written down unless it is there."""
