@@ -31,6 +31,8 @@ LARGE = 8 << 20
 """Bytes from which a file is worth cutting."""
 
 _BATCH = 65_536
+_SPINE = 10_000
+"""Nodes of a spine that one piece of work has."""
 _SCHEMA = pa.schema(
     [
         ("document", pa.string()),
@@ -46,21 +48,23 @@ _SCHEMA = pa.schema(
 def shred(
     spark: SparkSession,
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | DataFrame,
-    record: str | None = None,
+    record: str | Sequence[str] | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
     large: int = LARGE,
 ) -> DataFrame:
     """The node table of documents: files, directories, patterns of names, or a DataFrame.
 
-    `record` names the element (as it is written) at which files of `large` bytes and more are cut;
-    without it every document is read by one task. A document's key is its path.
+    `record` names the element, or elements, (as written) at which files of `large` bytes and more
+    are cut; without it every document is read by one task. What is in none of them passes through
+    the driver. A document's key is its path.
     """
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
         return source.select("document", "xml").mapInArrow(_shred_texts(limits), NODES)
-    work = [one for path in _paths(source) for one in _work(path, record, limits, large)]
+    records = [record] if isinstance(record, str) else list(record or ())
+    work = [one for path in _paths(source) for one in _work(path, records, limits, large)]
     tasks = spark.createDataFrame([(json.dumps(one),) for one in work], "work string")
     parallel = max(1, min(len(work), 4 * spark.sparkContext.defaultParallelism))
     return tasks.repartition(parallel).mapInArrow(_shred_work(limits), NODES)
@@ -84,18 +88,22 @@ def _paths(source: Any) -> list[Path]:
     return list(found)
 
 
-def _work(path: Path, record: str | None, limits: Limits, large: int) -> Iterator[dict[str, Any]]:
-    """What tasks do with one file: all of it, or a spine and pieces."""
+def _work(
+    path: Path, records: Sequence[str], limits: Limits, large: int
+) -> Iterator[dict[str, Any]]:
+    """What tasks do with one file: all of it, or parts of a spine and pieces."""
     whole = {"document": str(path), "path": str(path.absolute())}
-    if record is None or path.stat().st_size < large:
+    if not records or path.stat().st_size < large:
         yield whole
         return
     data = path.read_bytes()
     if not can_split(data):
         yield whole
         return
-    cut = split(data, record, limits)
-    yield {"document": str(path), "spine": [_plain(row) for row in cut.spine]}
+    cut = split(data, records, limits)
+    for at in range(0, len(cut.spine), _SPINE):
+        part = cut.spine[at : at + _SPINE]
+        yield {"document": str(path), "spine": [_plain(row) for row in part]}
     for piece in cut.pieces:
         yield {**whole, "piece": _packed(piece)}
 

@@ -17,7 +17,7 @@ such a file is not cut (`can_split`), nor is one with a DOCTYPE, which could cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from xml.sax.saxutils import quoteattr
@@ -86,9 +86,9 @@ def _encoding(head: bytes) -> str:
     return named[1].decode().lower().replace("_", "-") if named else "utf-8"
 
 
-def split(data: bytes, record: str, limits: Limits = DEFAULT_LIMITS) -> Split:
-    """Cut a file at an element, named as it is written in the file."""
-    spans = record_spans(data, record)
+def split(data: bytes, records: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> Split:
+    """Cut a file at elements, named as they are written in the file."""
+    spans = record_spans(data, records)
     name = "_"
     while name.encode() in data:  # a name that nothing in the file has, nor could foresee
         name = f"_{token_hex(8)}"
@@ -96,7 +96,7 @@ def split(data: bytes, record: str, limits: Limits = DEFAULT_LIMITS) -> Split:
     encoding = _encoding(data[:1024])
     placed = _places(tree, name)
     if len(placed) != len(spans):
-        raise MalformedError("AX101", f"<{record}> elements and the rest do not fit together")
+        raise MalformedError("AX101", f"{_tags(records)} and the rest do not fit together")
     held = {node for node, _ in placed}
     keys: dict[int, bytes] = {DOCUMENT_NODE: b""}
     own: list[NodeRow] = []
@@ -107,9 +107,13 @@ def split(data: bytes, record: str, limits: Limits = DEFAULT_LIMITS) -> Split:
     return Split(tuple(own), tuple(_pieces(tree, placed, spans, keys, encoding)))
 
 
-def record_spans(data: bytes, record: str) -> list[Span]:
-    """Where the outermost elements of this name start and end."""
-    name = re.escape(record.encode())
+def _tags(records: Sequence[str]) -> str:
+    return ", ".join(f"<{record}>" for record in records)
+
+
+def record_spans(data: bytes, records: Sequence[str]) -> list[Span]:
+    """Where the outermost elements of these names start and end."""
+    name = b"(?:" + b"|".join(re.escape(record.encode()) for record in records) + b")"
     start = re.compile(rb"<" + name + rb"(?=[\s/>])")
     end = re.compile(rb"</" + name + rb"\s*>")
     tag = re.compile(rb"""<[^\s/>]+(?:[^'"<>]|'[^']*'|"[^"]*")*?(/?)>""")
@@ -132,7 +136,7 @@ def record_spans(data: bytes, record: str) -> list[Span]:
             continue
         whole = tag.match(data, position)
         if whole is None:
-            raise MalformedError("AX101", f"a tag of <{record}> at byte {position} does not end")
+            raise MalformedError("AX101", f"a tag at byte {position} does not end")
         if whole[1]:
             if depth == 0:
                 spans.append((position, whole.end()))
@@ -141,7 +145,7 @@ def record_spans(data: bytes, record: str) -> list[Span]:
             opened = position
         depth += 1
     if depth:
-        raise MalformedError("AX101", f"the <{record}> at byte {opened} does not end")
+        raise MalformedError("AX101", f"a record at byte {opened} does not end")
     return spans
 
 

@@ -24,6 +24,8 @@ from axlog.workloads.benchmarks.measuring import Parts, Ratio, Result
 from axlog.workloads.benchmarks.spark_process import apart
 from axlog.workloads.benchmarks.spark_streams import why_not
 
+RECORDS = ("item", "category", "person", "open_auction", "closed_auction")
+"""Elements at which the document is cut: most of it is in one of them."""
 AT_A_TIME = 4
 """Views that one process evaluates."""
 
@@ -31,7 +33,7 @@ AT_A_TIME = 4
 def spark_documents(
     factor: float = 0.1,
     cores: int = 2,
-    record: str = "item",
+    records: Sequence[str] = RECORDS,
     done: Parts | None = None,
     at_a_time: int = AT_A_TIME,
     quick: bool = False,
@@ -54,7 +56,7 @@ def spark_documents(
         runs = []
         for at in range(0, len(names), at_a_time):
             some = names[at : at + at_a_time]
-            work = partial(_by_spark, path, factor, cores, record, some, quick)
+            work = partial(_by_spark, path, factor, cores, records, some, quick)
             runs.append(done.part(f"{each}, {cores} cores, {some[0]} to {some[-1]}", work))
     by_spark = {name: found for run in runs for name, found in run.items()}
     size, parsed = by_lxml["MB"], by_lxml["parse"]
@@ -83,10 +85,10 @@ def _document(path: Path, factor: float) -> Path:
 
 
 def _by_spark(
-    path: Path, factor: float, cores: int, record: str, views: Sequence[str], quick: bool
+    path: Path, factor: float, cores: int, records: Sequence[str], views: Sequence[str], quick: bool
 ) -> dict[str, Any]:
     task = {"kind": "documents", "place": str(path.parent), "path": str(_document(path, factor)),
-            "record": record, "cores": cores, "quick": quick, "views": views}  # fmt: skip
+            "record": records, "cores": cores, "quick": quick, "views": views}  # fmt: skip
     return apart(task)
 
 
