@@ -4,6 +4,7 @@ No request makes an error of the server's own (a status of 500), none is kept th
 peer or a page that lies is an error of ours here.
 """
 
+import asyncio
 import gzip
 import json
 import socket
@@ -11,11 +12,14 @@ import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
 
 from axlog import Widget
 from axlog.channels.entries import Unreadable
@@ -327,3 +331,50 @@ def test_messages_of_brokers_that_are_no_updates(body):
     assert told.sequence == 7
     assert told.error.startswith("AX824")
     assert "message 7 is no update" in told.error
+
+
+# The end of a server ------------------------------------------------------------------------------
+
+
+def test_a_server_that_ends_cuts_requests_off_without_a_trace(caplog):
+    """One that waits is told so (503), a stream ends, an answer of a known length is not whole."""
+    waiting = Event()
+
+    async def slow(request):
+        waiting.set()
+        await asyncio.sleep(60)
+        return PlainTextResponse("late")
+
+    def streamed(**headers):
+        async def ask(request):
+            async def parts():
+                yield b"x"
+                waiting.set()
+                await asyncio.sleep(60)
+
+            return StreamingResponse(parts(), headers=headers)
+
+        return ask
+
+    routes = [
+        Route("/slow", slow),
+        Route("/stream", streamed()),
+        Route("/part", streamed(**{"content-length": "100"})),
+    ]
+    found = {}
+
+    def ask(address, path):
+        try:
+            found[path] = httpx.get(address + path, timeout=60, trust_env=False).status_code
+        except httpx.RemoteProtocolError:
+            found[path] = "cut"
+
+    for route in routes:
+        waiting.clear()
+        with running(Starlette(routes=routes)) as address:
+            thread = Thread(target=ask, args=(address, route.path))
+            thread.start()
+            assert waiting.wait(60)
+        thread.join(60)
+    assert found == {"/slow": 503, "/stream": 200, "/part": "cut"}
+    assert not any(record.exc_info for record in caplog.records)

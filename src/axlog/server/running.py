@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,8 @@ from time import monotonic, sleep
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axlog.errors import ChannelError
 from axlog.server.application import Settings
@@ -52,6 +56,38 @@ class Serving:
         self._server.run(sockets=[self._bound])
 
 
+class CutOff:
+    """An application whose requests the end of the server may cut off.
+
+    uvicorn cancels what is under way a second after it was told to end (an event stream never ends
+    by itself) and would print a trace of each: here a request that has no answer yet gets one that
+    says so (503), and an answer that has begun ends where it is.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        begun: list[Message] = []
+
+        async def sent(message: Message) -> None:
+            begun[:] = begun or [message]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        except asyncio.CancelledError:
+            if scope["type"] != "http":
+                raise
+            if not begun:
+                said = Response("the server is ending\n", 503, {"Retry-After": "1"})
+                await said(scope, receive, send)
+            elif not any(name == b"content-length" for name, _ in begun[0].get("headers", ())):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            # else its length was said: whoever reads it sees that it is not whole
+
+
 class _Server(uvicorn.Server):
     """A server that leaves signals to whoever started it.
 
@@ -66,7 +102,7 @@ class _Server(uvicorn.Server):
 
 def _server(app: Starlette) -> uvicorn.Server:
     config = uvicorn.Config(
-        app,
+        CutOff(app),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,  # event streams never end by themselves
@@ -75,7 +111,13 @@ def _server(app: Starlette) -> uvicorn.Server:
         limit_concurrency=MOST_CONNECTIONS,
         lifespan="on",
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     return _Server(config)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not that requests are cut off at the end: that is how event streams end."""
+    return not str(record.msg).startswith("Cancel %s running task(s)")
 
 
 @contextmanager
