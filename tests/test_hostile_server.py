@@ -361,7 +361,7 @@ def test_a_server_that_ends_cuts_requests_off_without_a_trace(caplog):
         Route("/stream", streamed()),
         Route("/part", streamed(**{"content-length": "100"})),
     ]
-    found = {}
+    found: dict[str, Any] = {}
 
     def ask(address, path):
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from lxml import etree
 from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate
@@ -62,6 +63,8 @@ class Table:
             self._engine = sqlalchemy.create_engine(options.database.reveal())
         except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
             raise PipelineError("AX852", f"the database cannot be opened: {error}") from None
+        if self._engine.dialect.name == "sqlite":
+            sqlalchemy.event.listen(self._engine, "connect", _read_any_text)
         self._table: sqlalchemy.Table | None = None
 
     def _reflected(self) -> sqlalchemy.Table:
@@ -79,6 +82,8 @@ class Table:
                         f"the table {name!r} has no column {column!r}",
                         expected=", ".join(table.c.keys()),
                     )
+            for column in self._options.columns or table.c.keys():
+                _check_name(name, column)
             self._table = table
         return self._table
 
@@ -109,6 +114,22 @@ class Table:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _read_any_text(connection: Any, _: Any) -> None:
+    """SQLite checks no text: one that is not UTF-8 must not hold up the rows beside it."""
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+
+
+def _check_name(table: str, column: str) -> None:
+    try:
+        etree.Element(column)
+    except ValueError:
+        raise PipelineError(
+            "AX852",
+            f"the column {column!r} of {table!r} cannot be an element",
+            advice="say which columns are wanted, or give a view of the database that names it",
+        ) from None
 
 
 class GrowingTable(Table):
