@@ -170,7 +170,7 @@ def test_a_snowcap_is_kept_where_something_dear_stands_beside_the_path_and_only_
     chosen = {}
     for name, query in (("dear", DEAR), ("cheap", CHEAP)):
         tree = load(text)
-        view = Algebraic(tree, parse_query(query).pattern)
+        view = Algebraic(tree, parse_query(query).pattern, options=Options(is_measured=False))
         bidders = list(tree.partition("bidder"))
         for at in range(EVERY + 1):
             inserts = [Insert(Where.LAST, node, fragment) for node in bidders[at : at + 3]]

@@ -210,7 +210,8 @@ class Algebraic(Maintainer):
         unseen = self.unseen if self._is_deferring else None
         kind = self._kind = kind_of(self._tables)
         size = partial(relations_size, self.tree, self.shape)
-        propagation.advice = self.costs.advice(kind, size)
+        if self.options.is_measured:
+            propagation.advice = self.costs.advice(kind, size)
         with columns_of(self.tree) as columns:
             start = self.costs.clock()
             moved = propagation.after(columns, self.relation, kept, unseen)

@@ -19,6 +19,7 @@ class Options:
     snowcaps: str = "cost"  # or leaves, levels
     deletion: str = "index"  # or scan, the paper's way
     may_recompute: bool = True
+    is_measured: bool = True  # what costs more than an evaluation is evaluated
     is_direct: bool = True  # rows known by one node without tables of bindings
 
 

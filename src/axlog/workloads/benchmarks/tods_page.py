@@ -17,9 +17,11 @@ _INTRODUCTION = """\
 
 Made by `axlog bench tods --full --resume PARTS --table FILE`, all sizes in one run; see
 [algebraic.md](algebraic.md) for what is measured and what the two comparisons are. Processor time;
-up to 10 MB the least of three, above that every side once. `ratio` is lxml over ours; `own` is our
-own evaluation of the whole view; `way` says what was done for the view (`nothing`: the labels of
-the update do not meet the view's)."""
+up to 10 MB the least of three, above that every side once; the machine was busy with other work, so
+compare sides, not sizes. `ratio` is lxml over ours; `own` is our own evaluation of the whole view;
+`way` says what was done for the view. `nothing`: the labels of the update do not meet the view's
+(rows may be shown otherwise all the same). `recomputed`: a label that the view needs has no node
+left, so all its rows go."""
 
 
 def page(found: Sequence[Plain]) -> str:

@@ -201,7 +201,7 @@ def snowcaps_chosen(result: Result, size: float, updates: int = 40) -> None:
         lines: dict[str, list[tuple[float, float]]] = {}
         for mode in ("leaves", "levels", "cost"):
             tree = deepcopy(base)
-            view = Algebraic(tree, pattern, options=Options(snowcaps=mode))
+            view = Algebraic(tree, pattern, options=Options(snowcaps=mode, is_measured=False))
             bidders = list(tree.partition("bidder"))
             taken = []
             for at in range(updates):
