@@ -72,7 +72,7 @@ channels:
 sinks:
   log: {{kind: jsonl, path: "{engine}/log.jsonl"}}
 dead_letters: {{kind: jsonl, path: "{engine}/dead.jsonl"}}
-settings: {{batch: 8, checkpoint: "{engine}/state", hold: 0.2, buckets: 1}}
+settings: {{batch: 8, checkpoint: "{engine}/state", hold: 0.2, state: driver}}
 """
 
 
@@ -213,6 +213,7 @@ def test_all_sources_and_sinks_as_the_embedded_engine_has_them(
              shown.values()]  # fmt: skip
     assert lines[0] == lines[1]
     assert heard(peer, "spark") == heard(peer, "embedded") != []
+    assert progress.lives == "on the driver (as asked for)"
     assert progress.refused == 2
     assert progress.messages == 22  # rows that came over the wire are messages too
     assert reports[-1].plain()["possible"] is not None
