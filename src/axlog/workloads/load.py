@@ -192,8 +192,10 @@ class Taker:
             sleep(self.pause)
         for change in changes:
             if change.op in ("insert", "delete"):
-                self.rows[change.row.values_] += 1 if change.op == "insert" else -1
-        self.rows = +self.rows if self.taken % 1000 == 0 else self.rows
+                row = change.row.values_
+                self.rows[row] += 1 if change.op == "insert" else -1
+                if not self.rows[row]:
+                    del self.rows[row]  # it keeps what is there, as a table would
         self.taken += len(changes)
         fed = self._fed(batch)
         if fed is not None:
