@@ -26,7 +26,7 @@ from axlog.workloads.benchmarks.spark_streams import why_not
 
 RECORDS = ("item", "category", "person", "open_auction", "closed_auction")
 """Elements at which the document is cut: most of it is in one of them."""
-AT_A_TIME = 4
+AT_A_TIME = 2
 """Views that one process evaluates."""
 
 
