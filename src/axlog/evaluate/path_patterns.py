@@ -39,7 +39,7 @@ def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | Non
     known = _PATTERNS.get((id(path), holes))
     if known is not None:
         return known[1]
-    if len(_PATTERNS) > 4096:
+    if len(_PATTERNS) > 1024:
         _PATTERNS.clear()
     pattern = _make_pattern(path, written, holes)
     _PATTERNS[id(path), holes] = (path, pattern)

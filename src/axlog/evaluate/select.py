@@ -86,7 +86,7 @@ def selection_of(pattern: Pattern) -> Selection:
     known = _SELECTIONS.get(id(pattern))
     if known is not None:
         return known[1]
-    if len(_SELECTIONS) > 4096:
+    if len(_SELECTIONS) > 1024:
         _SELECTIONS.clear()
     made = Selection(pattern)
     _SELECTIONS[id(pattern)] = (pattern, made)
