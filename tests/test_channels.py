@@ -210,6 +210,30 @@ def test_a_channel_comes_back_with_its_journal(tmp_path: Path) -> None:
     assert Channels(tmp_path)["orders"].subscriptions() == {}
 
 
+def test_what_the_disk_has_no_room_for_is_given_to_nobody(tmp_path: Path) -> None:
+    """Who was refused publishes again, and every reader is given it once, also after a restart."""
+    journal = Journal(tmp_path / "orders.channel")
+    channel = LocalChannel("orders", journal=journal)
+    reader = channel.subscribe("peer")
+    channel.publish(order(1), ("shop", 1))
+    (pages,) = journal._base.execute("pragma page_count").fetchone()
+    journal._base.execute(f"pragma max_page_count = {pages}")  # SQLite's own full disk
+    big = StreamUpdate("orders", "insert", f"<order>{'x' * 100_000}</order>", None)
+    with pytest.raises(ChannelError, match="AX808"):
+        channel.publish(big, ("shop", 2))
+    with pytest.raises(ChannelError, match="AX808"):
+        channel.publish_all([big], ("view", "7"))
+    assert (channel.last, channel.note("view")) == (1, None)
+    assert sequences(reader.read()) == [1]
+    journal._base.execute("pragma max_page_count = 1000000")
+    assert channel.publish(big, ("shop", 2)) == 2
+    again = LocalChannel("orders", journal=Journal(tmp_path / "orders.channel"))
+    assert [len(entry.text) > 1000 for entry in again.subscribe("peer").read().entries] == [
+        False,
+        True,
+    ]
+
+
 def test_an_unread_journal_is_refused_when_it_is_something_else(tmp_path: Path) -> None:
     (tmp_path / "a.channel").write_bytes(b"not a database, only long enough to look at" * 100)
     with pytest.raises(ChannelError, match="AX806"):

@@ -100,18 +100,18 @@ def test_law_7_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> Non
     assert sink.reports[-1].state > 0
 
 
-def test_law_8_what_the_tuner_finds_reaches_the_tasks(spark: Any, tmp_path: Path) -> None:
-    """Once some b has a v no other matters: tasks of later batches do not look at them.
-
-    With state on the driver, where engines stay in one process and look at every sixteenth batch.
-    """
+@WAYS
+def test_law_8_what_the_tuner_finds_reaches_the_tasks(
+    spark: Any, tmp_path: Path, state: str
+) -> None:
+    """Once some b has a v no other matters: tasks of later batches do not look at them."""
     texts = [f"<item><{'kv'[n % 2]}>{n}</{'kv'[n % 2]}></item>" for n in range(6 * TUNE_EVERY)]
     said = [
         Message(0, "ab"[n % 2], "insert", text.encode(), n, n, f"m{n}")
         for n, text in enumerate(texts)
     ]
     sink = Collecting()
-    run(spark, definition_of("some"), said, sink, limit=5, hold=0, buckets=2, state="driver",
+    run(spark, definition_of("some"), said, sink, limit=5, hold=0, buckets=2, state=state,
         checkpoint=str(tmp_path / "checkpoint"))  # fmt: skip
     assert sorted(int(c.row["x"]) for c in sink.changes) == list(range(0, len(said), 2))
     kept = [report.streams["b"] for report in sink.reports if "b" in report.streams]

@@ -133,6 +133,7 @@ CODES: dict[str, str] = {
     "AX805": "the channel has no such subscription or number",
     "AX806": "this is not a channel's journal",
     "AX807": "no channel or server can be set up like this",
+    "AX808": "a channel's journal cannot be written",
     "AX811": "a token is needed, or may not do this",
     "AX812": "a quota is used up",
     "AX813": "the request cannot be understood",

@@ -99,11 +99,9 @@ class LocalChannel:
             wanted_by = self._wanting.who(update)
             self._make_room()
             entry = Entry(self._retained.last + 1, update, wanted_by)
-            self._retained.append(entry)
-            while self._retained.is_over():
-                self._let_go()
-            if self._journal is not None:
+            if self._journal is not None:  # first: what cannot be kept is given to nobody
                 self._journal.append([entry], self._retained.first, producer)
+            self._retain(entry)
             if producer is not None:
                 self._producers[producer[0]] = (producer[1], entry.sequence)
             self._changed.notify_all()
@@ -118,13 +116,11 @@ class LocalChannel:
                 Entry(self._retained.last + at, update, self._wanting.who(update))
                 for at, update in enumerate(updates, 1)
             ]
-            for entry in entries:
-                self._retained.append(entry)
-                while self._retained.is_over():
-                    self._let_go()
-            self._notes[note[0]] = note[1]
             if self._journal is not None:
                 self._journal.append(entries, self._retained.first, note=note)
+            for entry in entries:
+                self._retain(entry)
+            self._notes[note[0]] = note[1]
             self._changed.notify_all()
         self._tell()
 
@@ -137,10 +133,12 @@ class LocalChannel:
                     self._notes[name] = noted
             return self._notes.get(name)
 
-    def _let_go(self) -> None:
-        gone = self._retained.drop_first()
-        if any(each.acknowledged < gone.sequence for each in self._named.values()):
-            self.dropped += 1
+    def _retain(self, entry: Entry) -> None:
+        self._retained.append(entry)
+        while self._retained.is_over():
+            gone = self._retained.drop_first()
+            if any(each.acknowledged < gone.sequence for each in self._named.values()):
+                self.dropped += 1
 
     def _make_room(self) -> None:
         """Wait or refuse, where the oldest entry may not leave yet."""

@@ -97,13 +97,19 @@ class Journal:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._base.execute("begin")
         try:
+            self._base.execute("begin")
             yield self._base
-        except BaseException:
-            self._base.execute("rollback")
-            raise
-        self._base.execute("commit")
+            self._base.execute("commit")
+        except sqlite3.Error as error:  # the disk is full, or gone
+            raise ChannelError(
+                "AX808",
+                f"{str(self.path)!r} cannot be written: {error}",
+                advice="nothing of it was published: make room, and publish again",
+            ) from error
+        finally:
+            if self._base.in_transaction:
+                self._base.rollback()
 
     def note(self, name: str) -> str | None:
         """What was noted last under a name."""

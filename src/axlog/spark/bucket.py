@@ -101,7 +101,7 @@ class Instance:
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
-        self._since, self._again = 0, 0.0
+        self._again = 0.0
         self._claimed: Claim | None = None
         self._heard: list[Change] = []
         self._listen()
@@ -169,12 +169,15 @@ class Instance:
 
     # Tuning ---------------------------------------------------------------------------------------
 
-    def tune(self) -> Claim | None:
-        """What streams are wanted for from now on, if it is time to look; None: as before."""
-        self._since += 1
-        if self.unit.kind != "bindings" or self._since < TUNE_EVERY or monotonic() < self._again:
+    def tune(self, version: int) -> Claim | None:
+        """What streams are wanted for from now on, if it is time to look; None: as before.
+
+        `version` is the state's, not this engine's: of several processes that take turns with a
+        bucket one looks.
+        """
+        is_time = version % TUNE_EVERY == 0 and monotonic() >= self._again
+        if self.unit.kind != "bindings" or not is_time:
             return None
-        self._since = 0
         report = self.widget.tune()
         self._again = monotonic() + 20 * report.seconds  # beside maintenance, not instead of it
         streaming = self.widget._streaming

@@ -113,6 +113,7 @@ class Keeper:
         self._run = run
         self._make = make
         self._due = Due(store) if times else None
+        self.version = 0  # of the instance that had a batch last
 
     def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance]:
         """Apply the packets of a batch (as they travelled) to an instance, and store that."""
@@ -129,6 +130,7 @@ class Keeper:
         self._store.put(f"head {name}", head.packed())
         self._count(before, head)
         self._keep(name, head, instance)
+        self.version = head.version
         return outcome, instance
 
     def due(self, passed: int) -> list[str]:
@@ -262,7 +264,7 @@ def speak(
     else:
         keeper.due(passed)
         outcome, instance = keeper.batch("", [*bodies, tick(passed)] if passed else bodies)
-        said.append(told(outcome, instance, instance.tune() if tunes else None))
+        said.append(told(outcome, instance, instance.tune(keeper.version) if tunes else None))
         if outlook:
             said[-1]["outlook"] = watcher_of(instance, outlook).said()
         ticks = unit.buckets > 1 and instance.may_void
