@@ -17,6 +17,7 @@ Ports of the page are exchanged for free ones, so that two pages can be played a
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -225,6 +226,7 @@ class Play:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=self.room,
+            env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -242,6 +244,7 @@ class Play:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_can_be_interrupted,
         )
         self.beside.append(process)
         assert process.stdout is not None
@@ -258,12 +261,18 @@ class Play:
                 assert code == 0, f"{self.page.name}: {process.args!r} ends with {code}"
             finally:
                 process.kill()
+                process.wait(LONGEST)
                 if process.stdout is not None:
                     process.stdout.close()
 
     def _compare(self, what: str, said: str, shown: str) -> None:
         if not OutputChecker().check_output(shown.rstrip(), said.rstrip(), ELLIPSIS):
             pytest.fail(f"{self._where}: {what}\nprints\n{said}\nnot what is shown\n{shown}")
+
+
+def _can_be_interrupted() -> None:
+    """As in a terminal: what runs in the background of a shell may have been told to ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _is_plain(command: str) -> bool:

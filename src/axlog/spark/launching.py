@@ -11,7 +11,6 @@ nobody answers, or the other end does not want to, it becomes the Python that Sp
 from __future__ import annotations
 
 import _socket as socket
-import marshal
 import os
 import signal
 import sys
@@ -23,7 +22,13 @@ NUMBER = 4
 def main(place: str, python: str, arguments: list[str]) -> None:
     """Be what Spark asked for: by fork, or by itself."""
     directory = os.getcwd()  # noqa: PTH109  # pathlib is slow to import
-    told = marshal.dumps((arguments, dict(os.environ), directory))
+    said = [
+        directory,
+        str(len(arguments)),
+        *arguments,
+        *(f"{k}={v}" for k, v in os.environ.items()),
+    ]
+    told = b"\0".join(map(os.fsencode, said))  # none of them holds a NUL
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.connect(place)

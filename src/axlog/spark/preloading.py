@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import marshal
 import os
 import runpy
 import selectors
@@ -213,7 +212,10 @@ def _asked(line: socket.socket) -> tuple[tuple[list[str], dict[str, str], str], 
         if not more:
             raise EOFError
         told += more
-    return marshal.loads(bytes(told)), list(files)  # from a directory of our own
+    directory, count, *said = map(os.fsdecode, bytes(told).split(b"\0"))
+    arguments, variables = said[: int(count)], said[int(count) :]
+    environment = dict(each.split("=", 1) for each in variables)
+    return (arguments, environment, directory), list(files)
 
 
 def _is_ours(arguments: list[str], environment: dict[str, str]) -> bool:
