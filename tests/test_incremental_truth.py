@@ -9,6 +9,7 @@ import pytest
 
 import axlog
 from axlog import Truth
+from axlog.workloads.laws import LAWS
 from axlog.workloads.truth_law import check_truth
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
@@ -126,3 +127,24 @@ def test_a_node_that_is_there_has_a_say_in_what_may_come(query: str, wanted: Tru
     widget = axlog.Widget(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
     widget.watch(query, "v")
     assert truth(widget) is wanted
+
+
+def test_a_key_uses_up_what_a_row_does_not_show() -> None:
+    """What is waited for comes, but otherwise, and no second one does."""
+    widget = axlog.Widget(
+        f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>",
+        {"v": "match /r[p/a[w]/k/$x][q/d[k/$x]/v/$y] return $y"},
+        facts=["key p/a by k trusted"],
+    )
+    widget.feed("g", "<d><k>1</k><v>6</v></d>")
+    widget.end("g")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("f", "<a><k>1</k></a>")
+    assert truth(widget) is Truth.NEVER
+    assert widget.view("v").possible() == []
+
+
+@pytest.mark.parametrize("seed", [2006520, 2007893])
+def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> None:
+    law = LAWS["7"]
+    law.check(law.make(Random(f"7:{seed}")))

@@ -294,9 +294,12 @@ def is_repeated(
 
 
 def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
-    """Whether the value of some of these nodes is known, so that another may come to have it."""
+    """Whether the value of some of these nodes is known, so that another may come to have it.
+
+    Of one that is not shown nobody can say: it may have been settled by what it was joined with.
+    """
     filled = _filled(known, same)
-    return any(filled.get(each.column) is not None for each in nodes)
+    return any(filled.get(each.column, "") is not None for each in nodes)
 
 
 def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterator[tuple[Key, str]]:

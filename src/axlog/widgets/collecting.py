@@ -47,7 +47,7 @@ class Collector:
 
     def __init__(self, document: Document, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
-        self._drops = drops
+        self._drops, self._keeps = drops, keeps
         self._found_for: tuple[int, list[View], list[str]] | None = None
         self._watched = _Watched()
         self._came: list[Seen] = []  # key values of the message under way
@@ -130,11 +130,13 @@ class Collector:
         places = {stream: tree.parent(node) for stream, node in bringing.items()}
         fed = feeding(engine, places)
         keyed = self._keyed()
+        # Once a stream's messages are forgotten, tables alone know of joins whose streams ended.
+        may_forget = bool(bringing) and not self._keeps
         found: dict[State, int] = {}
         for node, state in joins_of_two(engine):
             feeders = (fed.of(state, 0), fed.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
-            if state in fed.entangled or not (streams or state in old):
+            if state in fed.entangled or not (streams or may_forget or state in old):
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
