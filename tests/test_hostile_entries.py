@@ -370,13 +370,6 @@ _HARMLESS = {
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
-    made = Outside(tmp_path_factory.mktemp("outside"))
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
 def served() -> Iterator[tuple[str, Channels]]:
     channels = Channels()
     channels.make("orders")

@@ -7,7 +7,6 @@ process takes is what Spark takes (law 7).
 
 import json
 import sys
-from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -48,13 +47,6 @@ FRAME = pa.schema(
     [("stream", pa.string()), ("xml", pa.binary()), ("time", pa.float64()),
      ("number", pa.int64()), ("action", pa.string()), ("origin", pa.string())]
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
-    made = Outside(tmp_path_factory.mktemp("outside"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

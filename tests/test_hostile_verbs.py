@@ -102,13 +102,6 @@ JSON_BOMBS = {
 }
 
 
-@pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
-    made = Outside(tmp_path_factory.mktemp("outside"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with what is good."""
