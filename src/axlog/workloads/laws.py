@@ -18,6 +18,7 @@ from typing import Any
 from axlog.workloads.containment_law import check_pair, make_pair
 from axlog.workloads.exact_law import check_batches, check_exact, check_idle
 from axlog.workloads.fallen_law import check_fallen
+from axlog.workloads.feeds_law import check_feed, make_feed_case, smaller_feeds
 from axlog.workloads.filters_law import check_filter, make_filter_case
 from axlog.workloads.finished_law import check_finished, make_finished_case, make_keyed_case
 from axlog.workloads.fuzz_cases import less_of, make_case, make_deaf_case
@@ -69,7 +70,7 @@ LAWS: dict[str, Law] = {
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
     "5": Law("tuning changes nothing", make_tuning_case, check_tuning, 80, less_of),
-    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1800),
+    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1740),
     "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
              smaller_replays),
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
@@ -81,6 +82,8 @@ LAWS: dict[str, Law] = {
                 smaller_rows),
     "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
+    "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
+                 smaller_feeds),
     "containment": Law("containment on all small documents", make_pair, check_pair, 60),
     "truth": Law("truth as data arrives", Drawn.make, lambda case: check_truth(Random(case.seed)),
                  25),

@@ -181,11 +181,12 @@ class AccessLog:
         self.stream = stream_of(origin, "an access log")
         self.path = origin.path(options.path)
         self.options = options
+        self._was_missing = False  # all lines of a log that comes later are new
 
     def read(self, position: Position, limit: int) -> Reading:
         """The lines after a position, through as many rotated files as there are."""
         place = _Place() if position is None else _Place(**position)
-        if position is None and self.options.start == "end":
+        if position is None and self.options.start == "end" and not self._was_missing:
             self._to_end(place)
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
@@ -210,6 +211,13 @@ class AccessLog:
     def _files(self, place: _Place, refused: list[Refusal]) -> Iterator[Path]:
         """The file of the position, wherever it is now, then those that came after it."""
         found = self._known_files()
+        if place.file == 0 and self.path not in found:
+            self._was_missing = True
+            raise ConnectorError(
+                "AX858",
+                f"{self.path}: No such file or directory",
+                advice="check `path`; an empty log that is there is enough",
+            )
         if place.file == 0:
             yield from (path for path in found if path == self.path)
             return

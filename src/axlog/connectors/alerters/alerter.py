@@ -11,6 +11,9 @@ what is new inserted, what changed deleted and inserted. A thing is a tree whose
 
     <item key="5ba1..." id="https://example.org/17">...</item>
 
+Several things may share an id: the second one has `number="2"` and a key of its own, and so on, and
+the duplicate is logged. None is dropped.
+
 A look that brings nothing new publishes nothing.
 """
 
@@ -18,12 +21,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from logging import WARNING, getLogger
 from time import monotonic
 from time import time as wall_clock
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from lxml import etree
 from pydantic import Field
@@ -35,10 +40,14 @@ from axlog.channels.updates import StreamUpdate
 from axlog.connectors.kinds import Options, Origin, Seconds
 from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.reporting import report
+
+_events = getLogger("axlog.connectors")
 
 KEPT = Retention(messages=100_000, size=256 * 1024 * 1024)
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STATE = "state"
+_SHOWN = 5  # ids in one event
 
 
 class AlerterOptions(Options):
@@ -113,13 +122,16 @@ class Alerter:
         return Reading(delivery.updates, delivery.upto, refused, more)
 
     def _look(self) -> list[Refusal]:
-        """Look now, and keep what was seen."""
-        self._next = monotonic() + self.interval
+        """Look now, and keep what was seen; a look that fails is due again at once.
+
+        The runner waits between tries, and knows by the error that the outside is unreachable.
+        """
         noted = self.channel.note(_STATE)
         look = self.watched.look(None if noted is None else json.loads(noted), self._clock())
         state = json.dumps(look.state)
         if look.updates or state != noted:
             self.channel.publish_all(look.updates, (_STATE, state))
+        self._next = monotonic() + self.interval
         return look.refused
 
     def close(self) -> None:
@@ -139,19 +151,38 @@ def stream_of(origin: Origin, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing of a collection: its key as people know it, and its tree without the key."""
+    """One thing of a collection: its id as people know it, and its tree without the key.
+
+    Things that share an id are numbered in the order they stand in, from 1.
+    """
 
     id: str
     tree: etree._Element
+    number: int = 1
+
+    is_named: ClassVar[bool] = True  # its id is a name: two things should not share it
 
     @property
     def key(self) -> str:
-        return digest(self.id)
+        # No XML text holds the character 0: no other id has this key.
+        return digest(self.id if self.number == 1 else f"{self.id}\0{self.number}")
 
     def xml(self) -> str:
         self.tree.set("key", self.key)
         self.tree.set("id", clean(self.id))
+        if self.number > 1:
+            self.tree.set("number", str(self.number))
         return etree.tostring(self.tree, encoding="unicode", with_tail=False)
+
+
+def numbered(things: Iterable[Thing]) -> list[Thing]:
+    """The same things; those that share an id with an earlier one get a number of their own."""
+    seen: Counter[str] = Counter()
+    made = []
+    for thing in things:
+        seen[thing.id] += 1
+        made.append(replace(thing, number=seen[thing.id]))
+    return made
 
 
 class Collection:
@@ -163,10 +194,15 @@ class Collection:
         self.only = only
 
     def compared(
-        self, before: Mapping[str, str], things: Mapping[str, Thing], at: float
+        self, before: Mapping[str, str], things: Iterable[Thing], at: float
     ) -> tuple[list[StreamUpdate], dict[str, str]]:
-        """What to tell, in the order of the things; and the digests for the next look."""
-        written = {thing.key: thing.xml() for thing in things.values()}
+        """What to tell, in the order of the things; and the digests for the next look.
+
+        An id that several things share is logged when it is first seen.
+        """
+        given = numbered(things)
+        self._log_duplicates([each for each in given if each.key not in before])
+        written = {thing.key: thing.xml() for thing in given}
         after = {key: digest(xml) for key, xml in written.items()}
         updates = []
         if self.only == "all":
@@ -178,6 +214,15 @@ class Collection:
         if self.only != "all":  # what left may come back, and is no addition then
             after = {**before, **after}
         return updates, after
+
+    def _log_duplicates(self, new: list[Thing]) -> None:
+        """One event for all new things whose id is taken, with some of the ids."""
+        found = [thing for thing in new if thing.number > 1 and thing.is_named]
+        if found:
+            some = ", ".join(dict.fromkeys(thing.id[:200] for thing in found[:_SHOWN]))
+            report(
+                _events, WARNING, "duplicate ids", stream=self.stream, count=len(found), ids=some
+            )
 
     def _delete(self, key: str, at: float) -> StreamUpdate:
         return StreamUpdate(self.stream, "delete", f'match /{self.name}[@key = "{key}"]', at)

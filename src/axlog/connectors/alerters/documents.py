@@ -14,7 +14,6 @@ whole document, so that nothing is lost.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -83,7 +82,7 @@ class WatchedDocument(Collection):
             if self._is_patch:
                 updates, known = self._patched(state, content, now)
             else:
-                things = {thing.id: thing for thing in self._records(parse(content).root)}
+                things = self._records(parse(content).root)
                 updates, known = self.compared(state["known"] or {}, things, now)
         except AxlogError as error:
             return Look(state=state, refused=[refusal(self.stream, content, where, error)])
@@ -104,15 +103,11 @@ class WatchedDocument(Collection):
 
     def _records(self, root: Element) -> Iterator[Thing]:
         found = root.iterchildren() if self._record is None else root.iter(self._record)
-        seen: Counter[str] = Counter()
         for record in [each for each in found if is_element(each)]:
             tail, record.tail = record.tail, None
             identity = self._by.value(record) if self._by is not None else None
             if identity is None:
                 identity = etree.tostring(record, method="c14n").decode()
-            seen[identity] += 1
-            if seen[identity] > 1:
-                identity = f"{identity}#{seen[identity]}"
             made = etree.Element(RECORD)
             made.append(parse(etree.tostring(record)).root)
             record.tail = tail
@@ -126,6 +121,7 @@ class _Record(Thing):
     """A record that only its content tells apart: the content is no name to show."""
 
     __slots__ = ()
+    is_named = False
 
     def xml(self) -> str:
         self.tree.set("key", self.key)

@@ -5,22 +5,19 @@
     </item>
 
 A poll asks with what the server said last, and publishes nothing if nothing is new. The feed is
-parsed by the hardened parser first (a feed that declares entities or is not well-formed is refused
-as a whole, and the items stay as they were); what passes is given to feedparser, which knows the
-dialects. Items are told apart by their id, else their link. Texts stay texts: markup inside is
-escaped.
+parsed by the hardened parser (a feed that declares entities or is not well-formed is refused as a
+whole, and the items stay as they were); `feed_items.py` knows the dialects. Items are told apart by
+their id, else their link, else their title; items that share one are numbered (`number="2"`), all
+are published, and the duplicate is logged. Texts stay as the feed has them: markup inside is
+escaped, and a text whose encoding was mangled is not repaired, so that its repair is a change.
 
-Not handled: feeds that are not well-formed XML, which feedparser alone would read.
+Not handled: feeds that are not well-formed XML.
 """
 
 from __future__ import annotations
 
-import calendar
-from datetime import UTC, datetime
-from io import BytesIO
 from typing import Any
 
-from lxml import etree
 from pydantic import Field
 
 from axlog.connectors.alerters.alerter import (
@@ -33,11 +30,12 @@ from axlog.connectors.alerters.alerter import (
     refusal,
     stream_of,
 )
+from axlog.connectors.alerters.feed_items import fields_of, identity_of, items_of
 from axlog.connectors.alerters.fetching import AddressOptions, Fetching
 from axlog.connectors.kinds import Origin, SourceKind
 from axlog.document.reading import parse
 from axlog.document.xml import check_forest
-from axlog.errors import AxlogError, ConnectorError, SetupError
+from axlog.errors import AxlogError
 
 ITEM = "item"
 
@@ -48,49 +46,11 @@ class FeedOptions(AlerterOptions, AddressOptions):
     url: str = Field(description="The feed's address, or the path of a file.")
 
 
-def read_feed(content: bytes, where: str) -> dict[str, Thing]:
-    """The items of a feed, by their ids."""
-    try:
-        import feedparser  # type: ignore[import-untyped]  # it has no types
-    except ImportError:
-        raise SetupError(
-            "AX901", "feedparser is not installed", advice="pip install 'axlog[connectors]'"
-        ) from None
+def read_feed(content: bytes, where: str) -> list[Thing]:
+    """The items of a feed in their order."""
     root = parse(content, name=where).root
-    check_forest(root)  # its limits, before the other parser sees it
-    # A stream, never a text: a text that looks like an address would be fetched.
-    found = feedparser.parse(BytesIO(etree.tostring(root)))
-    if not found.version:
-        raise ConnectorError("AX824", f"{where} is not a feed: its root is {root.tag!r}")
-    things: dict[str, Thing] = {}
-    for entry in found.entries:
-        identity = entry.get("id") or entry.get("link") or entry.get("title")
-        if identity:
-            things.setdefault(identity, Thing(identity, element(ITEM, _fields(entry))))
-    return things
-
-
-def _fields(entry: Any) -> dict[str, Any]:
-    return {
-        "title": entry.get("title"),
-        "link": entry.get("link"),
-        "published": _time(entry, "published"),
-        "updated": _time(entry, "updated"),
-        "author": entry.get("author"),
-        "category": [tag.get("term") for tag in entry.get("tags", ())],
-        "summary": entry.get("summary"),
-        "content": [part.get("value") for part in entry.get("content", ())],
-    }
-
-
-def _time(entry: Any, name: str) -> str | None:
-    """A time as ISO has it, or as the feed wrote it where that is no time."""
-    # As a plain dictionary: feedparser's own `get` takes one time for the other, and warns.
-    parsed = dict.get(entry, f"{name}_parsed")
-    if parsed is None:
-        written: str | None = dict.get(entry, name)
-        return written
-    return datetime.fromtimestamp(calendar.timegm(parsed), UTC).isoformat()
+    check_forest(root)
+    return [Thing(identity_of(i), element(ITEM, fields_of(i))) for i in items_of(root, where)]
 
 
 class Feed(Collection):
@@ -110,8 +70,6 @@ class Feed(Collection):
         try:
             things = read_feed(content, where)
         except AxlogError as error:
-            if isinstance(error, SetupError):
-                raise
             return Look(state=state, refused=[refusal(self.stream, content, where, error)])
         updates, items = self.compared(state["items"], things, now)
         return Look(updates, {**state, "items": items})

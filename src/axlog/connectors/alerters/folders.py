@@ -66,7 +66,7 @@ class Folder(Collection):
             thing.key for thing in things.values()
         }
         before = {key: was for key, was in digests.items() if key not in kept}
-        updates, after = self.compared(before, things, now)
+        updates, after = self.compared(before, things.values(), now)
         state = {
             "stamps": {name: stamp for name, (_, stamp) in found.items()},
             "digests": {**{key: was for key, was in digests.items() if key in kept}, **after},

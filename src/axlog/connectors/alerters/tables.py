@@ -166,7 +166,7 @@ class WholeTable(Collection):
         super().__init__(self._table.stream, ROW, options.only)
 
     def look(self, state: Any, now: float) -> Look:
-        things = {thing.id: thing for thing in map(self._table.thing, self._table.rows())}
+        things = map(self._table.thing, self._table.rows())
         updates, after = self.compared(state or {}, things, now)
         return Look(updates, after)
 
