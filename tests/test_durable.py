@@ -13,7 +13,7 @@ import axlog
 from axlog.cli.application import application
 from axlog.errors import AxlogError, StoreError
 from axlog.store.files import DiskFiles
-from axlog.store.log import read_log
+from axlog.store.log_reader import read_log
 from axlog.widgets.durable import open_store
 from axlog.widgets.verifying import history, verify
 from axlog.workloads.torture import MOMENTS, by_killing, on_faulty_disk
@@ -268,7 +268,7 @@ def test_verify_compares_what_rows_show(tmp_path: Path, query: str) -> None:
     """Found by `axlog fuzz --law 7`: outputs are values and contents, not handles of nodes."""
     with axlog.open(tmp_path, DOCUMENT, {"v": query}) as widget:
         feed(widget, "1", "1", "2")
-        (result,) = verify(DiskFiles(tmp_path))
+        (result,) = verify(DiskFiles(tmp_path)).views
         assert result.is_right
         assert result.rows == len(widget.view("v").rows()) > 1
 
@@ -329,7 +329,7 @@ def test_history_and_verification(tmp_path: Path) -> None:
         again = [c.row["x"] for _, changes in history(files) for c in changes]
         assert again == told == ["1", "2", "3"]
         assert [number for number, _ in history(files, until=3)] == [3]
-        assert [result.is_right for result in verify(files)] == [True]
+        assert [result.is_right for result in verify(files).views] == [True]
     shown = CliRunner().invoke(application(), ["replay", str(tmp_path), "--until", "3"])
     assert '"op": "insert", "row": {"x": "1"}' in shown.stdout
     assert CliRunner().invoke(application(), ["verify", str(tmp_path)]).exit_code == 0
@@ -342,7 +342,7 @@ def test_views_of_what_is_not_kept_are_verified_from_the_whole_log(
     with axlog.open(tmp_path, DOCUMENT, VIEWS, keep="needed", retain=retain) as widget:
         feed(widget, "1", "2")
         widget.snapshot()
-        (result,) = verify(DiskFiles(tmp_path))
+        (result,) = verify(DiskFiles(tmp_path)).views
         assert result.is_right == retain
         if retain:
             # A view that is wrong on purpose: the snapshot says it has a row more.
@@ -350,5 +350,5 @@ def test_views_of_what_is_not_kept_are_verified_from_the_whole_log(
             widget.view("v").maintainer._values["9",] = ("9",)  # type: ignore[attr-defined]
             widget.feed("f", "<b/>")
             widget.snapshot()
-            (result,) = verify(DiskFiles(tmp_path))
+            (result,) = verify(DiskFiles(tmp_path)).views
             assert [row["x"] for row in result.extra] == ["9"]

@@ -7,7 +7,8 @@ import pytest
 
 from axlog.errors import StoreError
 from axlog.store.files import DiskFiles
-from axlog.store.log import HEAD_SIZE, Log, read_log, segment_name, segments
+from axlog.store.log import Log
+from axlog.store.log_reader import HEAD_SIZE, Torn, read_log, segment_name, segments
 from axlog.store.snapshots import read_snapshot, remove_snapshots, snapshots, write_snapshot
 from axlog.workloads.faulty_disk import Crashed, FaultyFiles
 
@@ -25,6 +26,11 @@ def written(files, count: int, policy: str = "always") -> list[bytes]:
         log.append([record])
     log.close()
     return expected
+
+
+def kill(log) -> None:
+    """Leave a log as a killed process does."""
+    log._file.close()
 
 
 def test_what_was_appended_is_read(tmp_path: Path) -> None:
@@ -78,11 +84,13 @@ def test_a_torn_end_is_cut(tmp_path: Path, size: int) -> None:
     whole = path.stat().st_size
     log = Log(files)
     log.append([b"torn" * 10])
-    log.close()
+    kill(log)
     cut = min(whole + size, path.stat().st_size - 1)
     path.write_bytes(path.read_bytes()[:cut])
     again = Log(files)
     assert again.next == 3
+    torn = None if cut == whole else Torn(segment_name(1), whole, cut - whole)
+    assert again.torn == torn
     again.append([b"after"])
     again.close()
     assert records(files) == [b"", b"record 1", b"after"]
@@ -120,7 +128,7 @@ def test_bytes_of_a_record_cannot_pass_for_a_frame(tmp_path: Path) -> None:
     log = Log(files)
     log.append([b"kept"])
     log.append([frames])
-    log.close()
+    kill(log)
     path = tmp_path / "a" / segment_name(1)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1  # the last frame is torn
@@ -138,7 +146,7 @@ def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
     (tmp_path / segment_name(2)).unlink()
     with pytest.raises(StoreError) as refused:
         records(files)
-    assert "records 2 to 2 are missing" in str(refused.value)
+    assert f"{segment_name(1)} is damaged at byte" in str(refused.value)
 
 
 @pytest.mark.parametrize("policy", ["always", "batch"])

@@ -169,12 +169,12 @@ def test_a_store_keeps_it_aside(tmp_path: Path) -> None:
                 )
                 if how != "again":
                     store.snapshot()
-        found = {one.view: one for one in verify(DiskFiles(place))}
+        found = {one.view: one for one in verify(DiskFiles(place)).views}
         assert not found["bomb"].is_right
         assert "put aside" in str(found["bomb"].reason)
         with axlog.open(place) as store:
             store.forget("bomb")
-        assert all(one.is_right or keep == "needed" for one in verify(DiskFiles(place)))
+        assert all(one.is_right or keep == "needed" for one in verify(DiskFiles(place)).views)
 
 
 def report_of_widget(tmp_path: Path, updates: list[Any]) -> Any:

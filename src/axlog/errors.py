@@ -168,6 +168,9 @@ CODES: dict[str, str] = {
     "AX875": "the store holds something else",
     "AX876": "the document is kept by a log",
     "AX877": "changes wait for a publisher, and nobody takes them",
+    "AX878": "a file of the store is missing",
+    "AX879": "a forked child cannot write to its parent's store",
+    "AX880": "the directory of the store cannot be used",
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",

@@ -23,13 +23,18 @@ def verify(
 ) -> None:
     """Check a store: its files, then every view against its document.
 
-    Exit code 0 if all is right, 1 if a view is wrong or cannot be recomputed, 2 if a file is
-    damaged.
+    The first line is about the log: its last record, whether it was closed, and the unfinished end
+    that a crash left, if there is one. Exit code 0 if all is right, 1 if a view is wrong or cannot
+    be recomputed, 2 if a file is damaged or missing.
     """
-    results = verified(DiskFiles(store))
-    for result in results:
-        typer.echo(json_text.dumps(_plain(result), ensure_ascii=False))
-    if not all(result.is_right for result in results):
+    result = verified(DiskFiles(store))
+    log: dict[str, object] = {"record": result.record, "closed": result.is_closed}
+    if result.torn is not None:
+        log["torn"] = result.torn.plain()
+    typer.echo(json_text.dumps({"log": log}))
+    for view in result.views:
+        typer.echo(json_text.dumps(_plain(view), ensure_ascii=False))
+    if not result.is_right:
         raise typer.Exit(1)
 
 

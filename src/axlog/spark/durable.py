@@ -24,7 +24,8 @@ from typing import NamedTuple
 from axlog.errors import PipelineError, StoreError
 from axlog.spark.packets import pack, unpack
 from axlog.store.files import Files
-from axlog.store.log import Log, read_log, segments
+from axlog.store.log import Log
+from axlog.store.log_reader import read_log, segments
 
 SMALLEST = 1 << 23
 """Bytes of log that are always let be."""

@@ -10,9 +10,14 @@ A log is a row of segments `log-NUMBER.axlog`; the number is that of the segment
 Integers are big-endian, checksums CRC-32 over the salt and what they cover. The salt is drawn for
 each segment, so that nobody can put bytes into a record that look like a frame of the log.
 
-A crash can tear what was not synced, and only that: when the log is opened, a bad frame and all
-behind it are cut off, unless a good frame behind it says that it had been synced. That is damage,
-and refused with its place.
+The manifest (`store/manifest.py`) says up to where the log is known to be good; of a log that was
+closed that is its end. A bad frame before that place is damage: it is refused with its offset, and
+no byte is changed. A crash can tear what was not synced, and only that: behind the known place a
+bad frame and all that follows are cut off when the log is opened, unless a good frame behind it
+says that it had been synced. What is cut is reported (`Torn`). A log whose last segment is missing
+is refused.
+
+Only the process that opened a log can write to it; a forked child cannot.
 
 Policies: `always`: a record is on disk before `append` returns. `batch`: it has been given to the
 system, and reaches the disk within `INTERVAL`; a killed process loses nothing, a power failure the
@@ -22,189 +27,57 @@ last moments. `off`: the system writes when it likes.
 from __future__ import annotations
 
 import os
-import struct
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
+from logging import WARNING, getLogger
 from threading import Event, Lock, Thread
 from time import perf_counter
 
 from axlog.errors import StoreError
-from axlog.reporting import Durations
+from axlog.reporting import Durations, report
 from axlog.store.files import Appending, Files
+from axlog.store.log_reader import (
+    FRAME,
+    FRAME_SIZE,
+    HEAD,
+    HEAD_SIZE,
+    MARK,
+    SUM,
+    TITLE,
+    VERSION,
+    LogReader,
+    SegmentReader,
+    Torn,
+    checksum,
+    segment_name,
+    segments,
+)
+from axlog.store.manifest import Manifest, write_manifest
 
-VERSION = 1
+_events = getLogger("axlog.store")
+
 POLICIES = ("always", "batch", "off")
 INTERVAL = 0.05
 """Seconds between two syncs of the policy `batch`."""
-
-_TITLE = b"axlog log\n"
-_HEAD = struct.Struct(f">{len(_TITLE)}sH8sQ")
-_MARK = b"AXFR"
-_FRAME = struct.Struct(">4sIIQQ")
-_SUM = struct.Struct(">I")
-_FRAME_SIZE = _FRAME.size + 2 * _SUM.size
-HEAD_SIZE = _HEAD.size + _SUM.size
-_PREFIX, _SUFFIX = "log-", ".axlog"
-
-
-def segment_name(first: int) -> str:
-    """The name of the segment that starts with a record."""
-    return f"{_PREFIX}{first:016d}{_SUFFIX}"
-
-
-def segments(files: Files) -> list[int]:
-    """The first records of the segments that are there, in order."""
-    found = []
-    for name in files.names():
-        if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
-            number = name[len(_PREFIX) : -len(_SUFFIX)]
-            if number.isdecimal():
-                found.append(int(number))
-    return sorted(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Records that were written together; `start` is where the frame stands in its segment."""
-
-    first: int
-    synced: int
-    records: tuple[bytes, ...]
-    start: int
-    end: int
-
-
-class SegmentReader:
-    """The frames of one segment; `end` is where the good ones end, once all were read."""
-
-    def __init__(self, name: str, data: bytes, is_last: bool) -> None:
-        self.name = name
-        self.end = 0
-        self.is_empty = False  # the crash came before its head was whole
-        self._data = data
-        self._is_last = is_last
-        self._salt = b""
-        self.first = self.next = 0
-        self._read_head()
-
-    def _read_head(self) -> None:
-        data = self._data
-        if len(data) >= HEAD_SIZE:
-            title, version, self._salt, self.first = _HEAD.unpack_from(data)
-            (checked,) = _SUM.unpack_from(data, _HEAD.size)
-            if title == _TITLE and checked == zlib.crc32(data[: _HEAD.size]):
-                if version != VERSION:
-                    raise StoreError(
-                        "AX872",
-                        f"{self.name} is of version {version}",
-                        expected=f"version {VERSION}",
-                        advice="open it with the axlog that wrote it",
-                    )
-                self.end = HEAD_SIZE
-                self.next = self.first
-                return
-        if not self._is_last or (len(data) > HEAD_SIZE and data.strip(b"\0")):
-            raise StoreError("AX871", f"{self.name} has no head of a log", advice=_ADVICE)
-        self.is_empty = True
-
-    def frames(self) -> Iterator[Frame]:
-        """The frames in order; a torn end is left out, any other damage is refused."""
-        while not self.is_empty and self.end < len(self._data):
-            frame = self._frame(self.end)
-            if frame is None:
-                self._refuse_unless_torn()
-                return
-            if frame.first != self.next:
-                raise StoreError(
-                    "AX871",
-                    f"{self.name} goes on with record {frame.first} at byte {frame.start}",
-                    expected=f"record {self.next}",
-                    advice=_ADVICE,
-                )
-            self.next += len(frame.records)
-            self.end = frame.end
-            yield frame
-
-    def _frame(self, start: int) -> Frame | None:
-        data = self._data
-        if len(data) < start + _FRAME_SIZE:
-            return None
-        mark, count, size, first, synced = _FRAME.unpack_from(data, start)
-        head = data[start : start + _FRAME.size]
-        (checked,) = _SUM.unpack_from(data, start + _FRAME.size)
-        at = start + _FRAME_SIZE
-        if mark != _MARK or checked != _checksum(self._salt, head) or len(data) < at + size:
-            return None
-        (of_body,) = _SUM.unpack_from(data, start + _FRAME.size + _SUM.size)
-        body = data[at : at + size]
-        if of_body != _checksum(self._salt, body):
-            return None
-        records = _split(body)
-        return Frame(first, synced, records, start, at + size) if len(records) == count else None
-
-    def _refuse_unless_torn(self) -> None:
-        at, was_synced = self._data.find(_MARK, self.end + 1), not self._is_last
-        while at >= 0 and not was_synced:
-            frame = self._frame(at)
-            was_synced = frame is not None and frame.synced >= self.next
-            at = self._data.find(_MARK, at + 1)
-        if was_synced:
-            raise StoreError(
-                "AX871",
-                f"{self.name} is damaged at byte {self.end}, in record {self.next}",
-                advice=_ADVICE,
-            )
-
-
-_ADVICE = "restore the directory from a copy; what is before this place can be read by axlog replay"
-
-
-def _checksum(salt: bytes, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(salt))
-
-
-def _split(body: bytes) -> tuple[bytes, ...]:
-    found, at = [], 0
-    while at < len(body):
-        (size,) = _SUM.unpack_from(body, at)
-        at += _SUM.size
-        found.append(body[at : at + size])
-        at += size
-    return tuple(found)
-
-
-def read_log(files: Files, after: int = 0) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """The frames behind a record, each with the number of its first record; nothing is changed."""
-    firsts = segments(files)
-    for number, first in enumerate(firsts):
-        is_last = number == len(firsts) - 1
-        if not is_last and firsts[number + 1] <= after + 1:
-            continue
-        reader = SegmentReader(segment_name(first), files.read(segment_name(first)), is_last)
-        for frame in reader.frames():
-            if frame.first > after:
-                yield frame.first, frame.records
-        if not is_last and reader.next != firsts[number + 1]:
-            raise StoreError(
-                "AX871",
-                f"records {reader.next} to {firsts[number + 1] - 1} are missing",
-                advice=_ADVICE,
-            )
 
 
 class Log:
     """A log that is written to. One process at a time (the store's lock sees to it)."""
 
+    torn: Torn | None = None
+    """The torn end that was cut off when the log was opened."""
+
     def __init__(self, files: Files, policy: str = "always") -> None:
         self._files = files
+        self._process = os.getpid()
         self.policy = policy
         self._lock = Lock()
         self._broken: Exception | None = None
         self._file: Appending | None = None
         self._salt = b""
-        self._size = 0
+        self._first = self._size = 0  # of the segment that is appended to
+        self._noted = 0  # the segment that the manifest names
         self._last = (0, 0)  # the frame that was appended last: its first record and its place
         self.next = 1  # the number that the next record gets
         self.synced = 0  # the last record that is certain to survive a power failure
@@ -219,32 +92,48 @@ class Log:
 
     def _open_last(self) -> None:
         """Go on behind the last good frame; a torn end is cut off."""
-        firsts = segments(self._files)
-        while firsts:
-            name = segment_name(firsts[-1])
-            reader = SegmentReader(name, self._files.read(name), is_last=True)
+        found = LogReader(self._files)
+        for number in reversed(range(len(found.segments))):
+            reader = found.segment(number)
             for _ in reader.frames():
                 pass
             if not reader.is_empty:
-                self._file = self._files.append_to(name)
-                self._file.cut(reader.end)
-                self._file.sync()
-                self._salt, self._size, self.next = reader._salt, reader.end, reader.next
-                self.synced = self.next - 1
+                self._go_on(reader)
                 return
-            self._files.remove(name)
+            self._files.remove(reader.name)
             self._files.sync_directory()  # or it may be back beside a later segment
-            self.next = firsts.pop()
+            self.next = found.segments[number]
         self._start_segment(self.next)
+        self._note(is_closed=False)
+
+    def _go_on(self, reader: SegmentReader) -> None:
+        """Go on in the segment of a reader; in a new one if this is of an older version."""
+        self.torn = reader.torn
+        self._file = self._files.append_to(reader.name)
+        if self.torn is not None:
+            report(_events, WARNING, "torn end cut", seq=reader.next - 1, **self.torn.plain())
+            self._file.cut(reader.end)
+        self._file.sync()
+        self._salt, self._size, self.next = reader.salt, reader.end, reader.next
+        self._first, self.synced = reader.first, self.next - 1
+        if reader.version != VERSION and self.next > reader.first:
+            self._file.close()
+            self._start_segment(self.next)
+        self._note(is_closed=False)
+
+    def _note(self, is_closed: bool) -> None:
+        """Write the manifest: everything up to here is on disk."""
+        write_manifest(self._files, Manifest(is_closed, self._first, self._size, self.next))
+        self._noted = self._first
 
     def _start_segment(self, first: int) -> None:
-        self._salt = os.urandom(8)
-        head = _HEAD.pack(_TITLE, VERSION, self._salt, first)
-        self._file = self._files.append_to(segment_name(first))
-        self._file.append(head + _SUM.pack(zlib.crc32(head)))
-        self._file.sync()
+        salt = os.urandom(8)
+        head = HEAD.pack(TITLE, VERSION, salt, first)
+        file = self._files.append_to(segment_name(first))
+        file.append(head + SUM.pack(zlib.crc32(head)))
+        file.sync()
         self._files.sync_directory()
-        self._size = HEAD_SIZE
+        self._file, self._salt, self._first, self._size = file, salt, first, HEAD_SIZE
 
     def append(self, records: Sequence[bytes], *, sync: bool = True) -> int:
         """Write records as one frame; the number of the first. Nothing is written on an error.
@@ -254,9 +143,9 @@ class Log:
         """
         with self._lock:
             file = self._usable()
-            body = b"".join(_SUM.pack(len(record)) + record for record in records)
-            head = _FRAME.pack(_MARK, len(records), len(body), self.next, self.synced)
-            sums = _SUM.pack(_checksum(self._salt, head)) + _SUM.pack(_checksum(self._salt, body))
+            body = b"".join(SUM.pack(len(record)) + record for record in records)
+            head = FRAME.pack(MARK, len(records), len(body), self.next, self.synced)
+            sums = SUM.pack(checksum(self._salt, head)) + SUM.pack(checksum(self._salt, body))
             try:
                 file.append(head + sums + body)
             except OSError as error:
@@ -265,8 +154,8 @@ class Log:
             first = self.next
             self._last = first, self._size
             self.next += len(records)
-            self._size += _FRAME_SIZE + len(body)
-            self.written += _FRAME_SIZE + len(body)
+            self._size += FRAME_SIZE + len(body)
+            self.written += FRAME_SIZE + len(body)
             if self.policy == "always" and sync:
                 self._sync()
             return first
@@ -280,7 +169,14 @@ class Log:
                 self._size, self.next = size, first
                 self.synced = min(self.synced, first - 1)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened the log; a forked child did not."""
+        return os.getpid() == self._process
+
     def _usable(self) -> Appending:
+        if not self.is_ours:
+            raise forked()
         if self._broken is not None or self._file is None:
             raise StoreError(
                 "AX873",
@@ -313,6 +209,15 @@ class Log:
         with self._lock:
             self._sync()
 
+    def settle(self) -> None:
+        """Sync, and note in the manifest that everything up to here is on disk."""
+        with self._lock:
+            self._sync()
+            try:
+                self._note(is_closed=False)
+            except OSError as error:
+                raise _unwritten(error) from error
+
     def _sync_now_and_then(self) -> None:
         while not self._closing.wait(INTERVAL):
             with self._lock:
@@ -333,20 +238,36 @@ class Log:
                 self._start_segment(self.next)
             except OSError as error:
                 self._files.remove(segment_name(self.next))
-                self._file = old
                 raise _unwritten(error) from error
             old.close()
             return self.next
 
     def drop_before(self, first: int) -> None:
-        """Remove the segments whose records all come before this one."""
+        """Remove the segments whose records all come before this one.
+
+        The manifest names the segment that is appended to first: without it the log is not whole.
+        """
+        with self._lock:
+            self._usable()
+            if self._noted != self._first:
+                begun = Manifest(False, self._first, HEAD_SIZE, self._first)
+                write_manifest(self._files, begun)
+                self._noted = self._first
         firsts = segments(self._files)
         for number, following in pairwise(firsts):
             if following <= first:
                 self._files.remove(segment_name(number))
 
     def close(self) -> None:
-        """Sync and let go."""
+        """Sync, note in the manifest that the log ends here, and let go.
+
+        In a forked child only let go: the log is the parent's.
+        """
+        if not self.is_ours:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            return
         self._closing.set()
         if self._syncer is not None:
             self._syncer.join()
@@ -355,9 +276,25 @@ class Log:
                 try:
                     if self._broken is None:
                         self._sync()
+                        self._note_end()
                 finally:
                     self._file.close()
                     self._file = None
+
+    def _note_end(self) -> None:
+        try:
+            self._note(is_closed=True)
+        except OSError as error:  # all records are safe; the next start reads as after a crash
+            report(_events, WARNING, "log not marked as closed", seq=self.next - 1, error=error)
+
+
+def forked() -> StoreError:
+    """The error for a child that writes to what its parent has open."""
+    return StoreError(
+        "AX879",
+        "the store was opened by another process: a forked child cannot write to it",
+        advice="send the update to the process that opened the store",
+    )
 
 
 def _unwritten(error: OSError) -> StoreError:

@@ -91,6 +91,8 @@ def read_snapshot(files: Files, record: int) -> dict[str, bytes]:
                 raise _damaged(name, at)
             parts[part] = body
             at = start + named + size
+        if at != len(data):
+            raise _damaged(name, at)
     except struct.error:
         raise _damaged(name, len(data)) from None
     return parts

@@ -4,6 +4,7 @@
 
     log-*.axlog        every update that was accepted, before it is carried out (`store/log.py`)
     snapshot-*.axlog   the document, the engine's rows, the outboxes, up to a record
+    manifest.axlog     up to where the log is known to be good, and whether it was closed
     lock               held while a process has the store open
 
 An update is written to the log, carried out, then told. What the widget refuses is taken out of the
@@ -37,7 +38,8 @@ from axlog.errors import AxlogError, StoreError
 from axlog.language.query import Query
 from axlog.reporting import Durations, report
 from axlog.store.files import DiskFiles, Files
-from axlog.store.log import POLICIES, Log
+from axlog.store.log import POLICIES, Log, forked
+from axlog.store.log_reader import Torn
 from axlog.store.snapshots import remove_snapshots, write_snapshot
 from axlog.views.change import Change
 from axlog.views.view import View
@@ -74,17 +76,19 @@ def open_store(
     if sync not in POLICIES:
         raise StoreError("AX875", f"sync={sync!r}", expected=" or ".join(POLICIES))
     directory = Path(path)
-    directory.mkdir(parents=True, exist_ok=True)
     lock = _lock(directory)
     began = perf_counter()
     try:
         made = start(DiskFiles(directory), source, views or {}, sync, retain, limits, options)
+    except OSError as error:
+        lock.close()
+        raise _unusable(directory, error) from error
     except BaseException:
         lock.close()
         raise
     made._keep_open(directory, lock, compact_after)
     report(_events, INFO, "store opened", widget=made.name, seq=made.record, sync=sync,
-           seconds=round(perf_counter() - began, 3))  # fmt: skip
+           torn=made.torn and made.torn.size, seconds=round(perf_counter() - began, 3))  # fmt: skip
     return made
 
 
@@ -113,10 +117,15 @@ def start(
         found = Restored(_made(settings, tree), settings)
     widget = found.widget
     assert isinstance(widget, DurableWidget)
-    widget._attach(files, Log(files, sync), found, retain)
-    for name, text in texts.items():
-        if name not in widget.document.views:
-            widget.watch(text, name)
+    log = Log(files, sync)
+    try:
+        widget._attach(files, log, found, retain)
+        for name, text in texts.items():
+            if name not in widget.document.views:
+                widget.watch(text, name)
+    except Exception:
+        log.close()
+        raise
     return widget
 
 
@@ -131,7 +140,11 @@ def _text(query: str | Query) -> str:
 
 
 def _lock(directory: Path) -> IO[bytes]:
-    file = (directory / "lock").open("ab")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / "lock").open("ab")
+    except OSError as error:
+        raise _unusable(directory, error) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -142,10 +155,21 @@ def _lock(directory: Path) -> IO[bytes]:
     return file
 
 
+def _unusable(directory: Path, error: OSError) -> StoreError:
+    return StoreError(
+        "AX880",
+        f"{directory} cannot hold a store: {error.strerror or error}",
+        expected="a directory that this user can read and write",
+        advice="name another directory, or change its permissions",
+    )
+
+
 class DurableWidget(Widget):
     """A widget whose accepted updates are in a log. Made by `open_store`."""
 
     _log: Log | None = None
+    torn: Torn | None = None
+    """The unfinished end of the log that was cut off when the store was opened after a crash."""
 
     def _attach(self, files: Files, log: Log, found: Restored, retain: bool) -> None:
         self._files, self._retain = files, retain
@@ -162,13 +186,14 @@ class DurableWidget(Widget):
         self.failed_snapshots = 0
         self.record = found.record  # the number of the last record
         self._snapshot_at = found.snapshot
-        self._log = log
+        self._log, self.torn = log, log.torn
         if log.next == 1:
             log.append([encode(found.settings)])
+            log.settle()  # without this record there is no store
             self.record = 1
         elif log.next != found.record + 1:
             raise StoreError(
-                "AX871", f"the log goes on at record {log.next}", expected=str(found.record + 1)
+                "AX878", f"the log goes on at record {log.next}", expected=str(found.record + 1)
             )
         self.document.sealed = "the document of a durable widget is changed by the widget's methods"
 
@@ -222,6 +247,7 @@ class DurableWidget(Widget):
     def _accept(self, said: Callable[[], Record]) -> list[Change]:
         """Log, carry out, tell; what is refused leaves the log."""
         document = self.document
+        self._refuse_forked()
         self._wait_for_publishers()
         with document._lock:
             log = self._usable()
@@ -268,6 +294,7 @@ class DurableWidget(Widget):
     @contextmanager
     def batch(self) -> Iterator[None]:
         """One frame of the log: all of it survives, or nothing; told at the end, net."""
+        self._refuse_forked()
         self._wait_for_publishers()
         with self.document._lock:
             if self._batch is not None:
@@ -297,6 +324,11 @@ class DurableWidget(Widget):
         self._broken = why
         report(_events, ERROR, "store broken", widget=self.name, seq=self.record, error=why)
 
+    def _refuse_forked(self) -> None:
+        """Before any lock is taken: another thread of the parent may have held it at the fork."""
+        if self._log is not None and not self._log.is_ours:
+            raise forked()
+
     def _usable(self) -> Log:
         if self._broken is not None or self._log is None:
             raise StoreError(
@@ -323,6 +355,7 @@ class DurableWidget(Widget):
 
     def unpublish(self, name: str) -> None:
         """Let a publisher go, and what it has not taken."""
+        self._refuse_forked()
         with self.document._lock:
             box = self.outboxes.get(name)
             if box is None:
@@ -335,6 +368,7 @@ class DurableWidget(Widget):
 
     def outbox(self, view: str, name: str) -> Outbox:
         """The outbox of a publisher, made when it is first asked for."""
+        self._refuse_forked()
         with self.document._lock:
             log = self._usable()
             box = self.outboxes.get(name)
@@ -381,6 +415,7 @@ class DurableWidget(Widget):
 
     def snapshot(self) -> None:
         """Write a snapshot here and now, and drop the log before it; nothing else goes on."""
+        self._refuse_forked()
         with self.document._lock:
             began = perf_counter()
             log = self._usable()
@@ -408,6 +443,7 @@ class DurableWidget(Widget):
 
     def compact(self, wait: bool = True) -> None:
         """Let a process of its own make a snapshot from the log; then drop the log before it."""
+        self._refuse_forked()
         if self._directory is None:
             return self.snapshot()
         self._usable().sync()  # what is synced before need not be while everybody waits
@@ -458,13 +494,20 @@ class DurableWidget(Widget):
     def _drop_old(self, record: int) -> None:
         self._snapshot_at = record
         remove_snapshots(self._files, record)
-        if not self._retain and self._log is not None:
-            self._log.drop_before(record + 1)
+        if self._log is not None:
+            self._log.drop_before(0 if self._retain else record + 1)
 
     # The end --------------------------------------------------------------------------------------
 
     def close(self, flush: float = 5.0) -> None:
-        """Deliver what waits (up to `flush` seconds), sync the log, let the directory go."""
+        """Deliver what waits (up to `flush` seconds), close the log, let the directory go.
+
+        A forked child only lets go: the store is its parent's.
+        """
+        if self._log is not None and not self._log.is_ours:
+            self._log.close()
+            self._log = self._held_lock = None
+            return
         for box in self.outboxes.values():
             box.close(flush)
         with self.document._lock:

@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from logging import WARNING, getLogger
 from typing import Any
 
 from axlog.document.ids import Id
 from axlog.document.saving import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
+from axlog.reporting import report
 from axlog.store.files import Files
-from axlog.store.log import read_log, segments
+from axlog.store.log_reader import LogReader, Torn, missing, segments
 from axlog.store.snapshots import read_snapshot, snapshots
 from axlog.views.change import Change, Row
 from axlog.widgets import records
@@ -26,6 +28,8 @@ from axlog.widgets.document import Told
 from axlog.widgets.outbox import Outbox
 from axlog.widgets.records import Record, decode
 from axlog.widgets.widget import DeadLetter, Widget
+
+_events = getLogger("axlog.store")
 
 
 @dataclass(slots=True)
@@ -37,6 +41,8 @@ class Restored:
     record: int = 0  # the last record carried out
     snapshot: int = 0  # the record of the snapshot it started from
     outboxes: dict[str, Outbox] = field(default_factory=dict)
+    is_closed: bool = False  # whether the log was closed
+    torn: Torn | None = None  # the end of the log that is left out: a crash left it unfinished
 
 
 def restore(
@@ -51,9 +57,12 @@ def restore(
     `views` are what the caller wants: one that is there with another text is refused, and one that
     needs messages which are not kept is filled from the log, if that goes back to the start.
     """
-    found = None if from_start else _from_snapshot(files, kind, until)
-    if found is None and not segments(files):
+    if not segments(files):
+        LogReader(files)  # refuses a store whose log is missing
+        if snapshots(files):
+            raise missing("the log of the store")
         return None
+    found = None if from_start else _from_snapshot(files, kind, until)
     if found is not None and _lacks(found.widget, views) and found.widget.document.forgotten:
         found = None
     last = [state for _, state in deque(replay(files, found, kind, until, views), maxlen=1)]
@@ -81,10 +90,11 @@ def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Resto
     for record in reversed(usable):
         try:
             return load_parts(read_snapshot(files, record), record, kind)
-        except StoreError:
+        except StoreError as error:
             # An older one and a longer log do as well, if they are there.
-            if record == usable[0] and not (segments(files) and segments(files)[0] == 1):
+            if record == usable[0] and segments(files)[0] != 1:
                 raise
+            report(_events, WARNING, "snapshot not used", seq=record, error=error.message)
     return None
 
 
@@ -97,8 +107,9 @@ def replay(
 ) -> Iterator[tuple[int, Restored]]:
     """Carry records out one after the other; the state after each, with nobody told."""
     after = 0 if found is None else found.record
-    for first, batch in read_log(files, after):
-        for number, data in enumerate(batch, first):
+    log = LogReader(files)
+    for frame in log.frames(after):
+        for number, data in enumerate(frame.records, frame.first):
             if until is not None and number > until:
                 return
             record = decode(data, number)
@@ -106,20 +117,33 @@ def replay(
             if found is None:
                 found = _begin(record, number, kind, views or {})
             elif number != found.record + 1:
-                raise StoreError(
-                    "AX871",
-                    f"the log goes on with record {number}",
-                    expected=f"record {found.record + 1}",
-                    advice="an older snapshot or part of the log is missing",
-                )
+                raise _gap(found, number)
             else:
                 repeat(found, record, number)
             yield number, found
+    if found is not None:
+        if log.next != found.record + 1:
+            raise _gap(found, log.next)
+        found.is_closed, found.torn = log.is_closed, log.torn
+
+
+def _gap(found: Restored, number: int) -> StoreError:
+    return StoreError(
+        "AX878",
+        f"the log goes on with record {number}",
+        expected=f"record {found.record + 1}",
+        advice="an older snapshot or part of the log is missing: restore it from a copy",
+    )
 
 
 def _begin(record: Record, number: int, kind: type[Widget], views: Mapping[str, str]) -> Restored:
     if "open" not in record or number != 1:
-        raise StoreError("AX871", f"the log starts with record {number}", expected="record 1")
+        raise StoreError(
+            "AX878",
+            f"the log starts with record {number}",
+            expected="record 1, or a snapshot of the records before",
+            advice="restore the directory from a copy",
+        )
     source = record["open"]["source"]
     found = Restored(records.make_widget(record, source, kind), record, 1)
     if record["open"]["options"].get("keep") == "needed":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from axlog.errors import AxlogError, StoreError
 from axlog.store.files import Files
-from axlog.store.log import read_log, segments
+from axlog.store.log_reader import Torn, read_log, segments
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
 from axlog.views.reevaluate import Reevaluate
@@ -64,14 +64,29 @@ class Verified:
         return self.reason is None and not self.missing and not self.extra
 
 
-def verify(files: Files) -> list[Verified]:
-    """Every view of a store, recomputed from the document and compared."""
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A store whose files were read, and its views recomputed."""
+
+    record: int  # the last one
+    is_closed: bool  # else a process has it open, or has crashed
+    torn: Torn | None  # the unfinished end of the log, which is cut off when the store is opened
+    views: tuple[Verified, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return all(view.is_right for view in self.views)
+
+
+def verify(files: Files) -> Verification:
+    """Every file of a store, read; every view, recomputed from the document and compared."""
     found = restore(files, Widget, {})
     if found is None:
         raise StoreError("AX875", "there is no store here", expected="a directory with a log")
     document = found.widget.document
     whole = found if not document.forgotten else _kept(files)
-    return [_verify(view, whole) for view in document.views.values()]
+    views = tuple([_verify(view, whole) for view in document.views.values()])
+    return Verification(found.record, found.is_closed, found.torn, views)
 
 
 def _kept(files: Files) -> Restored | None:

@@ -10,7 +10,7 @@ the next start finds it.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 PAGE = 512
@@ -37,6 +37,14 @@ class FaultyFiles:
         self._seen: dict[str, _Content] = {}
         self._safe: dict[str, _Content] = {}
         self.operations = 0
+
+    @classmethod
+    def holding(cls, files: Mapping[str, bytes]) -> FaultyFiles:
+        """A directory that has these files, all of them safe."""
+        made = cls(Random(0))
+        for name, data in files.items():
+            made._seen[name] = made._safe[name] = _Content(data)
+        return made
 
     def _ask(self, operation: str) -> str | None:
         """What goes wrong now: None, `crash`, `full`, `fail` or `tear`."""

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from axlog.workloads.containment_law import check_pair, make_pair
+from axlog.workloads.damage_law import check_damage_case, make_damage_case
 from axlog.workloads.exact_law import check_batches, check_exact, check_idle
 from axlog.workloads.fallen_law import check_fallen
 from axlog.workloads.feeds_law import check_feed, make_feed_case, smaller_feeds
@@ -78,7 +79,7 @@ LAWS: dict[str, Law] = {
                    200, less_of),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
                    smaller_mangled),
-    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1900,
+    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1800,
                 smaller_rows),
     "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
@@ -91,6 +92,7 @@ LAWS: dict[str, Law] = {
     "fallen": Law("never of any view is what its definition says", Drawn.make,
                   lambda case: check_fallen(Random(case.seed)), 25),
     "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
+    "damage": Law("damaged stores are whole or refused", make_damage_case, check_damage_case, 100),
 }  # fmt: skip
 """Every law by its name; the shares add up to ten thousand."""
 

@@ -347,7 +347,7 @@ class _Load:
             faults.append(f"{largest} changes waited in an outbox, {bound} may")
         faults += [
             f"verify: {found.view} is wrong"
-            for found in verify(DiskFiles(self._path))
+            for found in verify(DiskFiles(self._path)).views
             if not found.is_right
         ]
         return LoadReport(

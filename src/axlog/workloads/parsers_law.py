@@ -40,7 +40,8 @@ from axlog.errors import AxlogError
 from axlog.evaluate.patches import read_patch
 from axlog.language.query import parse_query
 from axlog.matching.filters import Filter
-from axlog.store.log import Log, read_log, segment_name
+from axlog.store.log import Log
+from axlog.store.log_reader import read_log, segment_name
 from axlog.store.snapshots import read_snapshot, snapshot_name, snapshots, write_snapshot
 from axlog.widgets.document import parse
 from axlog.widgets.durable import start

@@ -164,7 +164,7 @@ class _Run:
         if self._plain.document.forgotten == 0:
             _same("the document", self._durable.xml(), self._plain.xml())
             _same("the ids", _ids(self._durable), _ids(self._plain))
-        for found in verify(self._files):
+        for found in verify(self._files).views:
             if found.missing or found.extra:
                 raise AssertionError(f"verify says of {found.view}: {found}")
 
