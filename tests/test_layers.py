@@ -15,6 +15,7 @@ import pytest
 # Lowest first; names that share a line stand side by side. "axlog" is the public API, __init__.py.
 ORDER = """
 errors
+extras
 reporting
 store
 document

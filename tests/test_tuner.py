@@ -3,6 +3,8 @@
 Law 5 (`test_law_5.py`) compares with untuned widgets on random cases.
 """
 
+from threading import Event
+
 import pytest
 from tests.papers import xml
 
@@ -321,6 +323,38 @@ def test_tuned_by_number_of_messages_beside_feeding() -> None:
     made.tuner.wait()
     assert made.tuner.last is not None
     assert made.tuner.last.installed
+    assert made.streams()["f"].is_unsubscribed
+
+
+def test_a_message_during_a_slow_tuning_is_tuned_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No message comes that would ask again: a tuning that is due may wait, but is not dropped."""
+    from axlog.widgets import tuner
+
+    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    work_out = tuner._work_out
+    has_begun, may_end = Event(), Event()
+
+    def slowly(snapshot: tuner._Snapshot) -> tuner._Found:
+        has_begun.set()
+        may_end.wait()
+        return work_out(snapshot)
+
+    monkeypatch.setattr(tuner, "_work_out", slowly)
+    made.feed("g", "<c>1</c>")
+    has_begun.wait()
+    made.feed("f", "<y/>")  # the tuning that is under way has not seen it
+    may_end.set()
+    made.tuner.wait()
+    assert made.streams()["f"].is_unsubscribed
+
+
+def test_a_message_soon_after_a_slow_tuning_is_tuned_for_too() -> None:
+    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    made.feed("g", "<c>1</c>")
+    made.tuner.wait()
+    made.tuner._pause = 0.2  # as if it had taken a twentieth of this
+    made.feed("f", "<y/>")
+    made.tuner.wait()
     assert made.streams()["f"].is_unsubscribed
 
 

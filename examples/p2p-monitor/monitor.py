@@ -20,8 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
+HANGS = 900
+"""Seconds after which nothing is waited for any more: no measure of anything."""
 HERE = Path(__file__).parent
 LINE = '10.0.0.1 - - [17/May/2026:10:05:03 +0000] "GET /{n} HTTP/1.1" {status} 17\n'
 
@@ -45,7 +48,7 @@ class Peer:
         axlog = "from axlog.cli import main; main()"
         command = [sys.executable, "-c", axlog, "serve", str(self.file), "--port", str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        eventually(self.channels)
+        eventually(self.channels, self)
 
     def kill(self) -> None:
         """As a power cut would: no goodbye."""
@@ -60,16 +63,42 @@ class Peer:
 
     def channels(self) -> Any:
         """What the peer says of its channels; nothing while it is not there."""
+        said = self.get("/channels")
+        return None if said is None else json.loads(said)
+
+    def get(self, path: str) -> str | None:
+        """What the peer answers; nothing while it is not there, or too busy to answer."""
         try:
-            with urlopen(f"http://127.0.0.1:{self.port}/channels", timeout=5) as answer:
-                return json.load(answer) or True
+            with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+                return str(answer.read(), "utf-8")
+        except HTTPError as error:  # /health says 503 where a source cannot be reached
+            return str(error.read(), "utf-8")
         except OSError:
             return None
+
+    def views(self) -> list[str]:
+        """The views that the peer still keeps."""
+        said = self.get("/health")
+        return [] if said is None else [view["view"] for view in json.loads(said)["views"]]
+
+    def read(self) -> int:
+        """How many updates the peer has read from its log."""
+        for line in (self.get("/metrics") or "").splitlines():
+            if line.startswith("axlog_source_updates_total"):
+                return int(float(line.rpartition(" ")[2]))
+        return 0
 
     def subscriptions(self) -> dict[str, Any]:
         said = self.channels()
         found: dict[str, Any] = said["channels"][0]["subscriptions"] if said else {}
         return found
+
+    def filter(self) -> list[str]:
+        """The patterns of the filter that a subscriber has installed here."""
+        for said in self.subscriptions().values():
+            if said["filter"] is not None:
+                return [each["text"] for each in said["filter"]["patterns"]]
+        return []
 
     def told(self, name: str) -> list[dict[str, Any]]:
         """The changes that a sink of this peer has."""
@@ -85,11 +114,15 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def eventually(holds: Callable[[], Any], seconds: float = 60) -> Any:
-    until = time.monotonic() + seconds
+def eventually(holds: Callable[[], Any], *peers: Peer) -> Any:
+    """Wait until something holds, however slow the machine is; an error if a peer has ended."""
+    until = time.monotonic() + HANGS
     while not (found := holds()):
+        for peer in peers:
+            if peer.process is None or peer.process.poll() is not None:
+                raise RuntimeError(f"the peer in {peer.directory} has ended")
         if time.monotonic() > until:
-            raise TimeoutError(f"it did not come to hold in {seconds} seconds: {holds}")
+            raise TimeoutError(f"nothing has happened for {HANGS} seconds")
         time.sleep(0.05)
     return found
 
@@ -105,31 +138,33 @@ def play(directory: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
             peer.start()
         monitor.start()
         b.serve(("1", 200), ("2", 500), ("3", 200))
-        eventually(lambda: len(monitor.told("failures.jsonl")) == 1)
-        installed = eventually(lambda: next(s["filter"] for s in b.subscriptions().values()))
-        seen["filter"] = [each["text"] for each in installed["patterns"]]
+        eventually(lambda: len(monitor.told("failures.jsonl")) == 1, b, monitor)
+        # The alarm is settled for b when it is tuned for the next time: one pattern is left.
+        seen["filter"] = eventually(
+            lambda: b.filter() if len(b.filter()) == 1 else None, b, monitor
+        )
         say(f"the monitor's filter at b: {seen['filter']}")
         b.kill()
         b.serve(("4", 500), ("5", 200), ("6", 500))
         say("b is killed, and calls come in meanwhile")
         b.start()
         b.serve(("7", 500))
-        eventually(lambda: len(monitor.told("failures.jsonl")) >= 4)
+        eventually(lambda: len(monitor.told("failures.jsonl")) >= 4, b, monitor)
         monitor.kill()
         b.serve(("8", 500))
         monitor.start()
-        eventually(lambda: len(monitor.told("failures.jsonl")) >= 5)
+        eventually(lambda: len(monitor.told("failures.jsonl")) >= 5, b, monitor)
         seen["failures"] = [one["row"]["path"] for one in monitor.told("failures.jsonl")]
         say(f"both were killed and came back; failures at b: {seen['failures']}")
         seen["before"] = sorted(a.subscriptions())
         a.serve(("9", 500))
-        eventually(lambda: monitor.told("alarm.jsonl"))
-        eventually(lambda: not a.subscriptions())
+        eventually(lambda: monitor.told("alarm.jsonl"), a, monitor)
+        eventually(lambda: not a.subscriptions(), a, monitor)
         seen["after"] = sorted(a.subscriptions())
-        time.sleep(1)  # a looks at its channel before it looks at its log again
+        eventually(lambda: not a.views(), a)  # a has let go of the view that nobody reads
         last = a.channels()["channels"][0]["last"]
         a.serve(("10", 500), ("11", 500))
-        time.sleep(1)
+        eventually(lambda: a.read() >= 3, a)
         seen["unheard"] = a.channels()["channels"][0]["last"] - last
         say(f"a has failed, and is unsubscribed: {seen['before']} became {seen['after']}")
         seen["b"] = sorted(b.subscriptions())

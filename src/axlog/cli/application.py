@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from axlog import __version__
 from axlog.errors import AxlogError, MalformedError
+from axlog.extras import extra_of, not_installed
 
 VERBS = (
     "query",
@@ -46,6 +47,8 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except AxlogError as error:
             raise _failure(error.describe()) from None
+        except ImportError as error:
+            raise _failure(_lacking(error).describe()) from None
         except UnicodeDecodeError as error:
             what = f"the input is not in UTF-8: byte {error.start + 1} is wrong"
             raise _failure(MalformedError("AX113", what).describe()) from None
@@ -93,5 +96,25 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
         """Exact, maintained answers to queries over living XML documents."""
 
     for verb in verbs if verbs and set(verbs) <= set(VERBS) else VERBS:
-        import_module(f"axlog.cli.{verb}").register(app)
+        try:
+            import_module(f"axlog.cli.{verb}").register(app)
+        except ImportError as error:
+            _register_lacking(app, verb, _lacking(error))
     return app
+
+
+def _register_lacking(app: typer.Typer, verb: str, error: AxlogError) -> None:
+    """Add a verb that cannot run here: whatever it is given, it says what to install."""
+
+    def refuse() -> None:
+        raise error
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(verb, context_settings=anything, help=f"Not installed: {error.advice}")(refuse)
+
+
+def _lacking(error: ImportError) -> AxlogError:
+    """What to install; an import that fails for another reason is raised as it is."""
+    if error.name is None or extra_of(error.name) is None:
+        raise error
+    return not_installed(error.name)

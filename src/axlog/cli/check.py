@@ -18,6 +18,7 @@ from rich.text import Text
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json
 from axlog.errors import SetupError
+from axlog.extras import extra_of, not_installed
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.connectors.kinds import SinkKind, SourceKind
@@ -76,10 +77,10 @@ def check(
 
 
 def missing(error: ImportError) -> SetupError:
-    """What to install for pipelines."""
-    return SetupError(
-        "AX901", f"{error.name} is not installed", advice="pip install 'axlog[pipeline]'"
-    )
+    """What to install; an import that fails for another reason is raised as it is."""
+    if error.name is None or extra_of(error.name) is None:
+        raise error
+    return not_installed(error.name)
 
 
 def _print(checked: Checked, pipeline: str) -> None:

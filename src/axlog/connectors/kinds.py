@@ -181,6 +181,7 @@ class SinkKind(Generic[Given]):
     make: Callable[[Given, Origin], Sink]
     says: str
     is_table: bool = False
+    reserved: tuple[str, ...] = ()  # columns that its tables have beside the view's
 
     role: ClassVar[str] = "sink"
 

@@ -7,7 +7,7 @@ whose shape is wrong has been told already (`reading.py`) and is passed over her
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from axlog.analysis.keys import parse_fact
-from axlog.connectors.kinds import ChannelKind, Secret, SinkKind, SourceKind
+from axlog.connectors.kinds import ChannelKind, Secret, SinkKind, SourceKind, ViewShape
 from axlog.connectors.paths import MessagePath
+from axlog.connectors.sinks.tables import check_columns, reserved
 from axlog.document.reading import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
-from axlog.language.query import parse_query
+from axlog.language.query import Query, parse_query
 from axlog.pipeline import kinds, located
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import StreamModel, ViewModel, WidgetModel
@@ -29,6 +30,10 @@ from axlog.views.choose import choice
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+DEAD_LETTERS = "dead_letters"
+"""The view of messages that could not be taken (`opening.py`): no other has its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +205,9 @@ class _Checks:
             self.general_source(source, (*path, "sources", at))
         for name, stream in streams.items():
             self.stream(mapping(stream), (*path, "streams", name))
+        is_many = "documents" in widget
         for name, view in mapping(widget.get("views")).items():
-            self.view(view, (*path, "views", name))
+            self.view(view, (*path, "views", name), is_many)
         for at, fact in enumerate(widget.get("facts") or []):
             if isinstance(fact, str):
                 self.parsed(partial(parse_fact, fact, self.namespaces), (*path, "facts", at))
@@ -221,11 +227,12 @@ class _Checks:
             given = types_of(model, self.directory)
             self.parsed(lambda: read_types(given, str(root.tag)), path)
 
-    def parsed(self, parse: Callable[[], Any], path: located.Path) -> None:
+    def parsed(self, parse: Callable[[], T], path: located.Path) -> T | None:
         try:
-            parse()
+            return parse()
         except AxlogError as error:
             self.tell_inside(error, path)
+            return None
 
     def document(self, written: Any, path: located.Path) -> Element | None:
         if not isinstance(written, str):
@@ -300,40 +307,68 @@ class _Checks:
 
     # Views ----------------------------------------------------------------------------------------
 
-    def view(self, given: Any, path: located.Path) -> None:
+    def view(self, given: Any, path: located.Path, is_many: bool) -> None:
+        """`is_many`: the widget has many documents, and its rows a column for them."""
+        name = str(path[-1])
         inner = path if isinstance(given, str) else (*path, "query")
         view = _valid(ViewModel, given)
+        shape: ViewShape | None = None
         if view is not None:
-            self.parsed(lambda: self.query(view), inner)
+            query = self.parsed(lambda: self.query(view), inner)
+            shape = None if query is None else ViewShape.of(name, query, is_many)
             self.channel(view.channel, (*path, "channel"))
+        if name == DEAD_LETTERS:
+            self.tell(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
+        if shape is not None and is_many:
+            self.columns(shape, (), inner)
         for at, sink in self.sinks(given):
             where = (*path, "sinks", at)
-            if isinstance(sink, str):
+            kind = (
                 self.named_sink(sink, where)
-            else:
-                self.connector(sink, where, kinds.sink_kind)
+                if isinstance(sink, str)
+                else self.connector(sink, where, kinds.sink_kind)
+            )
+            if isinstance(kind, SinkKind) and kind.is_table and shape is not None:
+                self.columns(shape, kind.reserved, where)
 
-    def query(self, view: ViewModel) -> None:
+    def query(self, view: ViewModel) -> Query:
         query = parse_query(view.query, self.namespaces, view.language)
         choice(query.pattern, view.maintainer)
+        return query
+
+    def columns(self, shape: ViewShape, taken: Sequence[str], path: located.Path) -> None:
+        """Whether the names of a view's columns can be those of a table."""
+        try:
+            check_columns(shape, taken)
+        except PipelineError as error:
+            self.tell(error, path)
 
     def sinks(self, view: Any) -> Iterator[tuple[int, Any]]:
         listed = mapping(view).get("sinks")
         return enumerate(listed if isinstance(listed, list) else [])
 
-    def named_sink(self, name: str, path: located.Path) -> None:
+    def named_sink(self, name: str, path: located.Path) -> SinkKind[Any] | None:
         declared = mapping(self.content.get("sinks"))
         if name not in declared:
             self.tell(self.names_nothing("sink", name, declared), path)
-            return
+            return None
         self.table_users.setdefault(name, []).append(path)
+        return self.sink_kind(name)
+
+    def sink_kind(self, name: str) -> SinkKind[Any] | None:
+        """The kind of a declared sink; None if there is none such, which is told elsewhere."""
+        try:
+            return kinds.sink_kind(
+                str(mapping(mapping(self.content.get("sinks"))[name]).get("kind"))
+            )
+        except PipelineError:
+            return None
 
     def shared_table(self, name: str, users: list[located.Path]) -> None:
         """A table holds the rows of one view; a name with {view} in it makes one for each."""
         sink = mapping(mapping(self.content.get("sinks"))[name])
-        try:
-            kind = kinds.sink_kind(str(sink.get("kind")))
-        except PipelineError:
+        kind = self.sink_kind(name)
+        if kind is None:
             return
         texts = [value for value in sink.values() if isinstance(value, str)]
         if kind.is_table and len(users) > 1 and not any("{view}" in text for text in texts):

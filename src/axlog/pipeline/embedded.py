@@ -293,7 +293,10 @@ class Runner:
                 came += number
                 self._refused += refused
                 if self.once and feed.troubles is not None and feed.troubles.tries >= _TRIES:
-                    raise PipelineError("AX858", f"{feed.plan.name}: {feed.troubles.error}")
+                    raise PipelineError(
+                        "AX858", f"{feed.plan.name}: {feed.troubles.error}",
+                        advice="see that it is there; without --once it is waited for",
+                    )  # fmt: skip
         inputs: list[Input] = []
         for lanes in self._lanes.values():
             inputs += lanes.release(most - len(inputs), now, waits=not self.once)
@@ -360,7 +363,8 @@ class Runner:
         self.system.let_go(self.instances, needed)
         for feed in self.feeds:
             source, stream = feed.source, feed.plan.stream
-            if isinstance(source, ChannelSource) and stream is not None:
+            is_reached = feed.troubles is None  # else it is tried when it is read
+            if is_reached and isinstance(source, ChannelSource) and stream is not None:
                 tell(self.instances[feed.plan.widget], stream, source)
 
     def _commit(self) -> None:
@@ -396,7 +400,10 @@ class Runner:
             while not self._write(sink, batch, changes):
                 troubles = self.sink_troubles[sink.name]
                 if self.once and troubles.tries >= _TRIES:
-                    raise PipelineError("AX859", f"{sink.name}: {troubles.error}")
+                    raise PipelineError(
+                        "AX859", f"{sink.name}: {troubles.error}",
+                        advice="see that it is there; without --once it is waited for",
+                    )  # fmt: skip
                 self._report()
                 if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):
                     raise _Interrupted(

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from logging import INFO, WARNING, getLogger
 
 from axlog.connectors.protocol import Position, Refusal, Source
-from axlog.errors import AxlogError, ConnectorError
+from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import SourcePlan
 from axlog.pipeline.ordering import Lane
 from axlog.reporting import report
 
 _events = getLogger("axlog.pipeline")
+
+FATAL = frozenset({"AX803", "AX811"})
+"""Errors of channels that no waiting mends: messages that are lost, a token that may not."""
 
 _SHORTEST, _LONGEST = 0.2, 30.0
 """Pauses between tries, in seconds."""
@@ -66,7 +69,9 @@ class Feed:
             if self.source is None:
                 self.source = self.plan.open(model)
             reading = self.source.read(self.position, limit)
-        except (ConnectorError, OSError) as error:
+        except (ConnectorError, ChannelError, OSError) as error:
+            if isinstance(error, ChannelError) and error.code in FATAL:
+                raise
             self.troubles = self.troubles or Troubles("", now)
             self.troubles.note(error, now, self.plan.name)
             self.errors += 1

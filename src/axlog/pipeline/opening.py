@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from axlog.channels.protocol import Channel
 from axlog.connectors.channels.streams import ChannelSink, ChannelSource
-from axlog.connectors.kinds import Column, Origin, SinkKind, ViewShape
+from axlog.connectors.kinds import Column, Origin, Secret, SinkKind, ViewShape
 from axlog.connectors.protocol import Refusal, Sink, Source
-from axlog.errors import PipelineError
+from axlog.errors import AxlogError, PipelineError
+from axlog.extras import not_installed
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel, SinkModel, SourceModel
 from axlog.views.change import Change, Row
@@ -23,6 +25,47 @@ DEAD_LETTERS = ViewShape(
     "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
 )
 """Messages that could not be taken, as rows: they go to sinks like those of any view."""
+
+
+Made = TypeVar("Made")
+
+
+class _Kind(Protocol[Made]):
+    """What all kinds have, for `_open`."""
+
+    name: str
+    role: ClassVar[str]
+    options: Any
+
+    @property
+    def make(self) -> Callable[[Any, Origin], Made]: ...
+
+
+def _open(kind: _Kind[Made], name: str, written: Mapping[str, Any], origin: Origin) -> Made:
+    """Make a connector; whatever a library raises meanwhile becomes an error of axlog."""
+    options = kind.options.model_validate(written)
+    try:
+        return kind.make(options, origin)
+    except (AxlogError, OSError):
+        raise  # coded, or something that may be there later
+    except ImportError as error:
+        raise not_installed(error.name or kind.name) from None
+    except Exception as error:
+        raise PipelineError(
+            "AX825",
+            f"the {kind.role} {name!r} cannot be opened:"
+            f" {type(error).__name__}: {_without_secrets(str(error), options)}",
+            advice=f"look at the options of the kind {kind.name!r}: axlog check --reference",
+        ) from None
+
+
+def _without_secrets(text: str, options: Any) -> str:
+    """A text of somebody else, with the secrets among some options taken out."""
+    for given in dict(options).values():
+        for secret in given.values() if isinstance(given, dict) else (given,):
+            if isinstance(secret, Secret):
+                text = text.replace(secret.reveal(), "***")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +87,7 @@ class SourcePlan:
             raise PipelineError("AX852", f"{self.name} has no source")
         kind = kinds.source_kind(self.written.kind)
         origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
-        return kind.make(kind.options.model_validate(self.written.written), origin)
+        return _open(kind, self.name, self.written.written, origin)
 
 
 def open_channels(model: PipelineModel) -> dict[str, Channel]:
@@ -57,7 +100,7 @@ def open_channel(model: PipelineModel, name: str) -> Channel:
     written = model.channels[name]
     kind = kinds.channel_kind(written.kind)
     origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
-    return kind.make(kind.options.model_validate(written.written), origin)
+    return _open(kind, name, written.written, origin)
 
 
 def source_plans(
@@ -111,7 +154,7 @@ class SinkPlan:
                 views=[shapes[view] for view in group],
                 namespaces=model.namespaces,
             )
-            sink = kind.make(kind.options.model_validate(self.written.written), origin)
+            sink = _open(kind, self.name, self.written.written, origin)
             name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
             opened.append(OpenSink(name, sink, frozenset(group)))
         return opened

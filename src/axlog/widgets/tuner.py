@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from axlog.analysis.effort import bounded
@@ -174,6 +174,8 @@ class Tuner:
         self._since, self._then = 0, monotonic()
         self._pause = 0.0
         self._running: Thread | None = None
+        self._is_due = False
+        self._deciding = Lock()  # whether to tune
         self._one = Lock()
 
     # When -----------------------------------------------------------------------------------------
@@ -196,17 +198,37 @@ class Tuner:
             self.begin()
 
     def begin(self) -> None:
-        """Tune in a thread of its own, unless one is at it or the last one took long just now."""
-        if self._running is not None and self._running.is_alive():
-            return
-        if monotonic() - self._then < self._pause:
-            return
-        self._since = 0
-        self._running = Thread(target=self.tune, name="axlog-tuner", daemon=True)
-        self._running.start()
+        """Tune in a thread of its own: at once, or after the tuning that is under way.
+
+        A tuning that is due is never dropped: no message may come that would ask for it again.
+        """
+        with self._deciding:
+            self._since = 0
+            self._is_due = True
+            if self._running is None:
+                self._running = Thread(target=self._work, name="axlog-tuner", daemon=True)
+                self._running.start()
+
+    def _work(self) -> None:
+        """Tune as long as it is due, with pauses as long as the last tuning demands."""
+        try:
+            while self._is_still_due():
+                sleep(max(0.0, self._then + self._pause - monotonic()))
+                self._is_due = False  # what comes from here on may be missed: it asks again
+                self.tune()
+        except BaseException:
+            self._running = None
+            raise
+
+    def _is_still_due(self) -> bool:
+        """Whether to go on; if not, the next `begin` starts a thread again."""
+        with self._deciding:
+            if not self._is_due:
+                self._running = None
+            return self._is_due
 
     def wait(self) -> None:
-        """Until what is being worked out is installed."""
+        """Until everything that is due is worked out and installed."""
         running = self._running
         if running is not None:
             running.join()

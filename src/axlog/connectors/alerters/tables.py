@@ -25,9 +25,11 @@ from axlog.connectors.alerters.alerter import (
     element,
     stream_of,
 )
+from axlog.connectors.databases import open_engine, reason_of
 from axlog.connectors.kinds import Origin, Secret, SourceKind
 from axlog.connectors.protocol import Position, Reading, Source
-from axlog.errors import ConnectorError, PipelineError, SetupError
+from axlog.errors import ConnectorError, PipelineError
+from axlog.extras import import_extra
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -50,19 +52,11 @@ class Table:
     """A table that is read."""
 
     def __init__(self, options: TableOptions, origin: Origin) -> None:
-        try:
-            import sqlalchemy
-        except ImportError:
-            raise SetupError(
-                "AX901", "sqlalchemy is not installed", advice="pip install 'axlog[connectors]'"
-            ) from None
+        sqlalchemy = import_extra("sqlalchemy")
         self.stream = stream_of(origin, "a table")
         self._sql = sqlalchemy
         self._options = options
-        try:
-            self._engine = sqlalchemy.create_engine(options.database.reveal())
-        except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
-            raise PipelineError("AX852", f"the database cannot be opened: {error}") from None
+        self._engine = open_engine(options.database, origin)
         if self._engine.dialect.name == "sqlite":
             sqlalchemy.event.listen(self._engine, "connect", _read_any_text)
         self._table: sqlalchemy.Table | None = None
@@ -101,7 +95,7 @@ class Table:
                 return [dict(row) for row in connection.execute(asked).mappings()]
         except self._sql.exc.SQLAlchemyError as error:
             raise ConnectorError(
-                "AX858", f"the table {self._options.table!r} cannot be read: {error}"
+                "AX858", f"the table {self._options.table!r} cannot be read: {reason_of(error)}"
             ) from None
 
     def thing(self, row: dict[str, Any]) -> Thing:

@@ -22,7 +22,8 @@ from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.reading import Placed, read_body
 from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
-from axlog.errors import ConnectorError, SetupError
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.matching.filters import Filter
 
 _PATIENCE = 30.0
@@ -50,12 +51,7 @@ class KafkaChannel:
         settings: Mapping[str, str] | None = None,
         partition: int = 0,
     ) -> None:
-        try:
-            import confluent_kafka
-        except ImportError:
-            raise SetupError(
-                "AX901", "confluent-kafka is not installed", advice="pip install 'axlog[brokers]'"
-            ) from None
+        confluent_kafka = import_extra("confluent_kafka")
         self.name = topic
         self.partition = partition
         self._kafka = confluent_kafka

@@ -21,7 +21,8 @@ from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.reading import Placed, read_body
 from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
-from axlog.errors import ConnectorError, SetupError
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.matching.filters import Filter
 
 if TYPE_CHECKING:
@@ -147,12 +148,7 @@ def _text(given: bytes | str) -> str:
 
 
 def _make(options: RedisChannelOptions, origin: Origin) -> Channel:
-    try:
-        import redis
-    except ImportError:
-        raise SetupError(
-            "AX901", "redis is not installed", advice="pip install 'axlog[brokers]'"
-        ) from None
+    redis = import_extra("redis")
     client = redis.Redis.from_url(options.url.reveal())
     return RedisChannel(client, options.stream, options.messages)
 

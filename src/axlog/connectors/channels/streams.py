@@ -14,9 +14,11 @@ from axlog.channels.protocol import Channel, Subscription
 from axlog.channels.rows import updates_of
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Position, Reading, Refusal
+from axlog.errors import ChannelError
 from axlog.matching.filters import Filter
 from axlog.views.change import Change
 
+_NO_SUBSCRIPTION = "AX805"
 _MOST_IN_BATCH = 1 << 24  # Redis counts in floating point
 
 
@@ -40,11 +42,16 @@ class ChannelSource:
         after = int(position or 0)
         if self.is_unsubscribed:
             return Reading((), position)
-        if self._subscription is None:
-            self._subscription = self.channel.subscribe(self.name, wanted=self._wanted, after=after)
-        elif after != self._at:
-            self._subscription.seek(after)
-        delivery = self._subscription.read(limit)
+        try:
+            if self._subscription is None:
+                self._subscription = self._subscribed(after)
+            elif after != self._at:
+                self._subscription.seek(after)
+            delivery = self._subscription.read(limit)
+        except ChannelError:
+            # The owner may have come back without the subscription: the next reading subscribes.
+            self._subscription, self._patterns = None, None
+            raise
         self._at = delivery.upto
         updates = [
             StreamUpdate(self.stream, each.update.action, each.update.content, each.update.at,
@@ -70,10 +77,21 @@ class ChannelSource:
         return self._patterns
 
     def unsubscribe(self) -> None:
-        """Want nothing any more: the channel forgets that it was read."""
-        if self._subscription is not None and not self.is_unsubscribed:
-            self._subscription.close(forget=True)
+        """Want nothing any more: the channel forgets that it was read, by an earlier run too."""
+        if self.is_unsubscribed:
+            return
+        try:
+            if self._subscription is None and self.name is not None:
+                self._subscription = self._subscribed(0)
+            if self._subscription is not None:
+                self._subscription.close(forget=True)
+        except ChannelError as error:
+            if error.code != _NO_SUBSCRIPTION:  # it is forgotten already
+                raise
         self.is_unsubscribed = True
+
+    def _subscribed(self, after: int) -> Subscription:
+        return self.channel.subscribe(self.name, wanted=self._wanted, after=after)
 
     def committed(self, position: Position) -> None:
         """A position is in a checkpoint: the channel need not keep what lies before it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axlog.connectors.kinds import Column
-from axlog.errors import SetupError
+from axlog.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 def arrow() -> Any:
     """The package pyarrow, or an error that says how to get it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise SetupError(
-            "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
-        ) from None
-    return pyarrow
+    return import_extra("pyarrow")
 
 
 def schema_of(columns: Iterable[Column], **metadata: str) -> pyarrow.Schema:

@@ -15,8 +15,9 @@ from pydantic import Field
 from axlog.connectors.kinds import Column, Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import schema_of, table_of
 from axlog.connectors.sinks.sql import COPIES, KEY
-from axlog.connectors.sinks.tables import columns_of, difference, key_of, view_of
-from axlog.errors import ConnectorError, SetupError
+from axlog.connectors.sinks.tables import check_columns, columns_of, difference, key_of, view_of
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.views.change import Change
 
 
@@ -32,15 +33,10 @@ class DeltaSink:
     exactly_once = True
 
     def __init__(self, options: DeltaOptions, origin: Origin) -> None:
-        try:
-            import deltalake
-        except ImportError:
-            raise SetupError(
-                "AX901", "deltalake is not installed", advice="pip install deltalake"
-            ) from None
-        self._package: Any = deltalake
+        self._package = import_extra("deltalake")
         self.path = str(origin.path(options.path))
         self.run = origin.run or "run"
+        check_columns(view_of(origin), (KEY, COPIES))
         own = columns_of(view_of(origin))
         self.schema = schema_of((Column(KEY, "text"), *own, Column(COPIES, "time")))
         self._batch = self._last()
@@ -102,4 +98,5 @@ DELTA = SinkKind(
     DeltaSink,
     "A Delta table kept equal to the view, in one commit a batch.",
     is_table=True,
+    reserved=(KEY, COPIES),
 )

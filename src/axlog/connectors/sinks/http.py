@@ -16,7 +16,8 @@ from pydantic import Field
 
 from axlog.connectors.kinds import Options, Origin, Seconds, Secret, SinkKind
 from axlog.connectors.sinks.jsonl import logged
-from axlog.errors import ConnectorError, SetupError
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.views.change import Change
 
 
@@ -35,12 +36,7 @@ class HttpSink:
     exactly_once = False  # the receiver drops what it has, by the key
 
     def __init__(self, options: HttpOptions, origin: Origin) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise SetupError(
-                "AX901", "httpx is not installed", advice="pip install 'axlog[connectors]'"
-            ) from None
+        httpx = import_extra("httpx")
         headers = {}
         if options.token is not None:
             headers["Authorization"] = f"Bearer {options.token.reveal()}"

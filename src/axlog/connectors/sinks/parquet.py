@@ -16,8 +16,9 @@ from pydantic import Field
 from axlog.connectors.kinds import Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import arrow, schema_of, table_of
 from axlog.connectors.sinks.files import settle_file, unwritable
-from axlog.connectors.sinks.tables import Values, columns_of, difference, view_of
+from axlog.connectors.sinks.tables import Values, check_columns, columns_of, difference, view_of
 from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.views.change import Change
 
 
@@ -33,11 +34,10 @@ class ParquetSink:
     exactly_once = True
 
     def __init__(self, options: ParquetOptions, origin: Origin) -> None:
-        import pyarrow.parquet as parquet
-
-        self._parquet = parquet
+        self._parquet = import_extra("pyarrow.parquet")
         self.path = origin.path(options.path)
         self.run = origin.run
+        check_columns(view_of(origin))
         self.columns = columns_of(view_of(origin))
         self.rows: Counter[Values] = Counter()
         self._batch = -1

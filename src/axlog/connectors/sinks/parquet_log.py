@@ -16,6 +16,7 @@ from pydantic import Field
 from axlog.connectors.kinds import Column, Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import schema_of, table_of
 from axlog.connectors.sinks.files import settle_file, unwritable
+from axlog.extras import import_extra
 from axlog.views.change import Change
 
 COLUMNS = (
@@ -41,9 +42,7 @@ class ParquetLogSink:
     exactly_once = True
 
     def __init__(self, options: ParquetLogOptions, origin: Origin) -> None:
-        import pyarrow.parquet as parquet
-
-        self._parquet = parquet
+        self._parquet = import_extra("pyarrow.parquet")
         self.path = origin.path(options.path) / (f"run-{origin.run}" if origin.run else "run")
         try:
             self.path.mkdir(parents=True, exist_ok=True)

@@ -13,12 +13,22 @@ from typing import Any
 
 from pydantic import Field
 
+from axlog.connectors.databases import open_engine, reason_of
 from axlog.connectors.kinds import Options, Origin, Secret, SinkKind
-from axlog.connectors.sinks.tables import Values, columns_of, difference, key_of, view_of
-from axlog.errors import ConnectorError, SetupError
+from axlog.connectors.sinks.tables import (
+    Values,
+    check_columns,
+    columns_of,
+    difference,
+    key_of,
+    reserved,
+    view_of,
+)
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
 from axlog.views.change import Change
 
-KEY, COPIES = "axlog_key", "axlog_copies"
+KEY, COPIES, BATCHES = "axlog_key", "axlog_copies", "axlog_batches"
 _AT_ONCE = 500
 
 
@@ -35,13 +45,16 @@ class SqlSink:
     exactly_once = True
 
     def __init__(self, options: SqlOptions, origin: Origin) -> None:
-        sql = _package()
+        sql = import_extra("sqlalchemy")
         view = view_of(origin)
         self.run = origin.run
         self.name = options.table.replace("{view}", view.name.replace(".", "_"))
         self.columns = [column.name for column in columns_of(view)]
         self._sql = sql
-        self._engine = sql.create_engine(_located(options.url.reveal(), origin))
+        check_columns(view, (KEY, COPIES))
+        if self.name.lower() == BATCHES:
+            raise reserved(f"the table {self.name!r} of the view {view.name!r}", (BATCHES,))
+        self._engine = open_engine(options.url, origin)
         about = sql.MetaData()
         types = {"text": sql.Text, "time": sql.BigInteger, "truth": sql.Boolean}
         self.table = sql.Table(
@@ -52,7 +65,7 @@ class SqlSink:
             sql.Column(COPIES, sql.Integer, nullable=False),
         )
         self.batches = sql.Table(
-            "axlog_batches",
+            BATCHES,
             about,
             sql.Column("sink", sql.String(200), primary_key=True),
             sql.Column("run", sql.String(200), nullable=False),
@@ -136,27 +149,7 @@ class _Told:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, self._sql.exc.SQLAlchemyError):
-            reason = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
-            raise ConnectorError("AX859", f"the database refuses: {reason[:200]}") from None
-
-
-def _package() -> Any:
-    try:
-        import sqlalchemy
-    except ImportError:
-        raise SetupError(
-            "AX901", "sqlalchemy is not installed", advice="pip install 'axlog[connectors]'"
-        ) from None
-    return sqlalchemy
-
-
-def _located(url: str, origin: Origin) -> str:
-    """A file of SQLite is found beside the pipeline file, like all paths."""
-    prefix = "sqlite:///"
-    path = url.removeprefix(prefix)
-    if not url.startswith(prefix) or path.startswith("/") or path in ("", ":memory:"):
-        return url
-    return prefix + str(origin.path(path).absolute())
+            raise ConnectorError("AX859", f"the database refuses: {reason_of(error)}") from None
 
 
 def _chunks(keys: list[str]) -> Iterator[list[str]]:
@@ -171,4 +164,5 @@ SQL = SinkKind(
     SqlSink,
     "A table kept equal to the view, in one transaction a batch.",
     is_table=True,
+    reserved=(KEY, COPIES),
 )

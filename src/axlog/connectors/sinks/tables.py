@@ -33,6 +33,35 @@ def columns_of(view: ViewShape) -> tuple[Column, ...]:
     return view.columns or (HOLDS,)
 
 
+def check_columns(view: ViewShape, taken: Sequence[str] = ()) -> None:
+    """Refuse a view with a column that its table has no room for.
+
+    Databases do not tell names apart by their case: neither do we.
+    """
+    seen = set(taken)
+    for column in columns_of(view):
+        name = column.name.lower()
+        if name in taken:
+            raise reserved(f"the column {column.name!r} of the view {view.name!r}", taken)
+        if name in seen:
+            raise PipelineError(
+                "AX827",
+                f"the view {view.name!r} has two columns {column.name!r}",
+                advice="give one of them another name in the query",
+            )
+        seen.add(name)
+
+
+def reserved(what: str, taken: Sequence[str]) -> PipelineError:
+    """The error for a name that axlog's own columns and tables have."""
+    return PipelineError(
+        "AX827",
+        f"{what} has a name that axlog uses itself",
+        expected=f"any name but {', '.join(taken)}",
+        advice="give it another name in the pipeline file",
+    )
+
+
 def values_of(row: Row) -> Values:
     """A row as its table has it: texts, times as integers, lists as JSON."""
     plain = row.plain().values()

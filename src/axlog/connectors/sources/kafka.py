@@ -19,7 +19,8 @@ from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.connectors.sources.jsonl import read_update
 from axlog.connectors.sources.times import TimeOptions, Timing
 from axlog.document.reading import parse
-from axlog.errors import AxlogError, ConnectorError, PipelineError, SetupError
+from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.extras import import_extra
 
 _SLICE = 0.05
 """Seconds that a look at the broker takes where nothing is new."""
@@ -49,13 +50,8 @@ class KafkaSource:
                 f"XML messages of {options.topic!r} do not say which stream they are for",
                 advice="make it the source of one stream, or write updates with format: jsonl",
             )
-        try:
-            import confluent_kafka
-        except ImportError:
-            raise SetupError(
-                "AX901", "confluent-kafka is not installed", advice="pip install 'axlog[brokers]'"
-            ) from None
-        self._kafka: Any = confluent_kafka
+        confluent_kafka = import_extra("confluent_kafka")
+        self._kafka = confluent_kafka
         self.options = options
         self.stream = origin.stream
         self.timing = Timing(options, origin)
