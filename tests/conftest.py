@@ -8,7 +8,9 @@ the tests that need it are skipped with a line saying so, except where `CI` is s
 """
 
 import os
+import socket
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +90,62 @@ def spark() -> Iterator[Any]:
     started = session("local[2]", "axlog tests", quick=True, settings=settings)
     yield started
     started.stop()
+
+
+# The network --------------------------------------------------------------------------------------
+
+HERE = ("localhost", "ip6-localhost", socket.gethostname(), "", None)
+
+
+def is_here(host: object) -> bool:
+    """Whether a host is this machine."""
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in HERE:
+        return True
+    try:
+        address = ip_address(str(name).partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback or address.is_unspecified
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_leaves_this_machine() -> Iterator[None]:
+    """A test that would send something elsewhere fails; other names have no address.
+
+    Judging an address takes no connection: where a guard is broken, this one must hold. Clients
+    that are not written in Python (librdkafka, libpq, Java) are not seen here.
+    """
+    patched = pytest.MonkeyPatch()
+    inet = (socket.AF_INET, socket.AF_INET6)
+
+    def guarded(name: str) -> None:
+        real = getattr(socket.socket, name)
+
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family in inet and not is_here(address[0]):
+                raise AssertionError(f"a test connects to {address}")
+            return real(self, address)
+
+        patched.setattr(socket.socket, name, connect)
+
+    guarded("connect")
+    guarded("connect_ex")
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            ip_address(str(host.decode() if isinstance(host, bytes) else host).partition("%")[0])
+        except ValueError:
+            number = str(host).replace(".", "").lower()
+            if not is_here(host) and not number.isdigit() and not number.startswith("0x"):
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
+        return look_up(host, *arguments, **named)
+
+    patched.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield
+    patched.undo()
 
 
 # What stands beside a test ------------------------------------------------------------------------

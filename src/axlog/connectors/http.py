@@ -2,9 +2,9 @@
 
 Feeds, documents, webhooks and channels at other peers are all fetched through here:
 
-- an address that resolves into a private, loopback, link-local or otherwise not public range is
-  refused unless `Allowance.hosts` names it; the address that was checked is the one that is
-  connected to, so a name cannot resolve to another one in between (DNS rebinding);
+- an address in a range that is not public (`addresses.py`) is refused unless `Allowance.hosts`
+  names it; the address that was checked is the one that is connected to, so a name cannot resolve
+  to another one in between (DNS rebinding);
 - redirects are counted, and every hop is checked as the first address was;
 - a request has one deadline for all of it, and an answer one size, counted while it is unpacked:
   a few bytes that would become gigabytes are never unpacked further than that, and what is packed
@@ -22,18 +22,16 @@ import socket
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from axlog.connectors.addresses import Address, is_in, is_public, parsed, range_of
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 
 if TYPE_CHECKING:
     import httpx
-
-Address = IPv4Address | IPv6Address
-_NAT64 = ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +66,6 @@ class Answer:
         return 200 <= self.status < 300
 
 
-def embedded(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, if it does."""
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return address.ipv4_mapped
-        if address.sixtofour is not None:
-            return address.sixtofour
-        if address in _NAT64:
-            return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
-
-
-def is_public(address: Address) -> bool:
-    """Whether an address is one that anybody may be sent to.
-
-    >>> is_public(ip_address("93.184.215.14")), is_public(ip_address("::ffff:127.0.0.1"))
-    (True, False)
-    """
-    real = embedded(address)
-    return real.is_global and not real.is_multicast
-
-
 class Guard:
     """Judges addresses by an allowance."""
 
@@ -105,24 +81,23 @@ class Guard:
 
     def may_use(self, host: str, address: Address) -> bool:
         """Whether a host may be connected to at an address it resolved to."""
-        real = embedded(address)
         return (
             is_public(address)
             or host.lower().rstrip(".") in self._names
-            or any(real in network for network in self._networks)
+            or any(is_in(address, network) for network in self._networks)
         )
 
     async def resolve(self, host: str, port: int) -> str:
         """The address to connect to, checked; all that the name resolves to must be allowed."""
         try:
-            found = [ip_address(host.strip("[]"))]
+            found = [parsed(host.strip("[]"))]
         except ValueError:
             found = await self._look_up(host, port)
         for address in found:
             if not self.may_use(host, address):
                 raise ConnectorError(
                     "AX821",
-                    f"{host!r} is at {address}, which is not a public address",
+                    f"{host!r} is at {address}, which is not public: {range_of(address)}",
                     advice="name the host or its network under allow, if it is meant",
                 )
         return str(found[0])
@@ -133,8 +108,7 @@ class Guard:
             infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise ConnectorError("AX822", f"{host!r} has no address: {error}") from None
-        # A scope (`fe80::1%eth0`) is no part of the range an address lies in.
-        return [ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
+        return [parsed(str(info[4][0])) for info in infos]
 
 
 class Client:
