@@ -14,10 +14,10 @@ from axlog.document.updates import Delete, Insert, Where
 from axlog.document.xml import load, read_forest
 from axlog.errors import AxlogError
 from axlog.language.tree_syntax import parse_pattern
-from axlog.views import adaptive
-from axlog.views.adaptive import Adaptive, Costs
+from axlog.views.adaptive import MEASURED, Adaptive, Costs, Prices
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.change import Change
+from axlog.views.algebraic.selection import Selections
+from axlog.views.change import Change, Row
 from axlog.views.choose import LARGE, choice
 from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
@@ -25,7 +25,7 @@ from axlog.views.netting import net
 from axlog.views.reevaluate import Reevaluate
 from axlog.widgets.document import Document, parse
 from axlog.workloads import small_cases
-from axlog.workloads.exact_law import replayed
+from axlog.workloads.exact_law import RESTLESS, replayed
 
 
 def rows(maintainer: Maintainer) -> Counter[Any]:
@@ -66,13 +66,10 @@ def insert(tree: Tree, count: int, *watchers: Any) -> None:
     pending.apply(tree, [Insert(Where.LAST, t, FRAGMENT) for t in targets], watchers=watchers)
 
 
-def test_small_updates_change_over_to_counting_and_large_ones_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(adaptive, "COUNTING", Costs(0.0, 100.0, 1.0))
-    monkeypatch.setattr(adaptive, "ALGEBRAIC", Costs(300.0, 1.0, 1.0))
+def test_small_updates_change_over_to_counting_and_large_ones_back() -> None:
+    prices = Prices(counting=Costs(0.0, 100.0, 1.0), algebraic=Costs(300.0, 1.0, 1.0))
     tree = wide(40)
-    view = Adaptive(tree, parse_pattern(ITEMS))
+    view = Adaptive(tree, parse_pattern(ITEMS), prices=prices)
     tested, plain = Watcher(view), Watcher(Reevaluate(tree, view.pattern))
     names = []
     for size in (40, 1, 1, 1, 1, 1, 40, 40, 40, 1, 40):
@@ -93,7 +90,7 @@ def test_regret_waits_until_the_other_is_worth_its_price() -> None:
     for _ in range(3):
         insert(tree, 1, view)
     assert view.kept_by.name == "algebraic"
-    assert 0 < view.regret < adaptive.COUNTING.node * len(tree)
+    assert 0 < view.regret < MEASURED.counting.node * len(tree)
 
 
 def test_rows_known_by_one_node_leave_the_algebra_nothing_to_regret() -> None:
@@ -105,10 +102,7 @@ def test_rows_known_by_one_node_leave_the_algebra_nothing_to_regret() -> None:
     assert view.regret == 0
 
 
-def test_differential_adaptive_keeps_the_same_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adaptive, "COUNTING", Costs(0.0, 10.0, 0.1))
-    monkeypatch.setattr(adaptive, "ALGEBRAIC", Costs(15.0, 1.0, 0.1))
-    monkeypatch.setattr(adaptive, "DIRECT", Costs(15.0, 1.0, 0.1))
+def test_differential_adaptive_keeps_the_same_view() -> None:
     changeovers = 0
     for seed in range(150):
         random = Random(f"adaptive:{seed}")
@@ -116,7 +110,7 @@ def test_differential_adaptive_keeps_the_same_view(monkeypatch: pytest.MonkeyPat
         if Adaptive.refusal(pattern) is not None:
             continue
         tree = load(small_cases.document(random, random.randint(1, 16)))
-        view = Adaptive(tree, pattern)
+        view = Adaptive(tree, pattern, prices=RESTLESS)
         tested, plain = Watcher(view), Watcher(Reevaluate(tree, pattern))
         for _ in range(6):
             update(random, tree, [tested, plain])
@@ -138,6 +132,79 @@ def test_the_choice_depends_on_the_document() -> None:
     assert choice(join, tree=large).name == "counting"
     document = Document(large)
     assert document.watch(ITEMS).explain().maintainer == "adaptive"
+
+
+# Conditions at the document node ------------------------------------------------------------------
+
+SHOP = "<shop>{}" + "<order><oid>1</oid></order>" * 7000 + "</shop>"
+WITHOUT_STOP = (
+    "//order[not(/shop/stop)]",
+    "//order[count(//stop)=0]",
+    "for $o in //order where empty(/shop/stop) return id($o)",
+    "match //order#o, not(/shop/stop) return o.id",
+    "match not(/shop/stop)",
+)
+
+
+@pytest.mark.parametrize("maintainer", [None, "algebraic", "ivma"])
+def test_rows_come_and_go_with_a_condition_at_the_document_node(maintainer: str | None) -> None:
+    document = parse(SHOP.format("<stop/>"))
+    views = [document.watch(query, maintainer=maintainer) for query in WITHOUT_STOP]
+    sizes = {v.name: 1 if v.query.text.startswith("match not") else 7000 for v in views}
+    assert {view.chosen.name for view in views} == {maintainer or "adaptive"}
+    assert not any(map(len, views))
+    for statement, op in (
+        ("insert node <order><oid>2</oid></order> into /shop", None),
+        ("delete nodes /shop/order[oid = '2']", None),
+        ("delete nodes /shop/stop", "insert"),
+        ("insert node <stop/> as last into /shop", "delete"),
+        ("rename node /shop/stop as 'go'", "insert"),
+        ("rename node /shop/go as 'stop'", "delete"),
+    ):
+        told = Counter((change.view, change.op) for change in document.update(statement))
+        assert told == ({(view, op): size for view, size in sizes.items()} if op else {})
+        assert [len(v) for v in views] == [sizes[v.name] * (op == "insert") for v in views]
+    for view in views:
+        assert any("rows only while" in line for line in view.explain().terms)
+        assert any("hold no more" in line for line in view.explain().terms)
+
+
+@pytest.mark.parametrize("maintainer", ["algebraic", "ivma", "adaptive"])
+def test_an_or_at_the_document_node_is_asked(maintainer: str) -> None:
+    document = parse("<a><b/><c/></a>")
+    view = document.watch("//c[//z or //y]", maintainer=maintainer)
+    assert len(view) == 0
+    assert [change.op for change in document.update("insert node <z/> into /a/b")] == ["insert"]
+    assert document.update("insert node <y/> into /a/b") == []
+    assert document.update("delete nodes //z") == []
+    assert [change.op for change in document.update("delete nodes //y")] == ["delete"]
+
+
+def test_updates_that_meet_no_label_of_a_condition_do_not_ask_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree = load("<shop><order/></shop>")
+    view = Algebraic(tree, parse_pattern("match //order#o, not(/shop/stop) return o.id"))
+    asked: list[Any] = []
+    monkeypatch.setattr(Selections, "holds", lambda self, columns: asked.append(1) or True)
+    orders = [Insert(Where.LAST, tree.root, tuple(read_forest("<order/>")))]
+    pending.apply(tree, orders, watchers=[Watcher(view)])
+    assert (len(view.relation), asked) == (2, [])
+    stop = [Insert(Where.LAST, tree.root, tuple(read_forest("<stop/>")))]
+    pending.apply(tree, stop, watchers=[Watcher(view)])
+    assert asked == [1]
+
+
+def test_a_row_that_moved_and_went_beside_another_that_came_says_nothing() -> None:
+    """Rows are told apart by what they show, and another may show what one showed at first."""
+
+    def change(op: str, value: str, before: str | None = None) -> Change:
+        old = None if before is None else Row(("x",), (before,))
+        return Change(op, Row(("x",), (value,)), old)
+
+    moved, came, went = change("update", "2", "1"), change("insert", "1"), change("delete", "2")
+    assert net([moved, came, went]) == []
+    assert [(c.op, c.row["x"]) for c in net([moved, went])] == [("delete", "1")]
 
 
 # When read ----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The fixture files: document, query, updates and the changes expected, under every maintainer.
 
 A file is added by writing it: see `axlog.workloads.fixtures`. Each is played by re-evaluation, by
-counting with blocks of several sizes, which must not matter, and by the algebra where it can be.
+counting with blocks of several sizes, which must not matter, and by every other maintainer that
+takes its queries.
 """
 
 from dataclasses import replace
@@ -11,19 +12,20 @@ import pytest
 
 from axlog.errors import InputError
 from axlog.language.query import parse_query
-from axlog.views.algebraic.maintainer import Algebraic
+from axlog.views.choose import MAINTAINERS
 from axlog.workloads.fixtures import Fixture, play, read_fixture, write_fixture
 
 PLACE = Path(__file__).parent / "fixtures"
 FILES = sorted(PLACE.glob("*.txt"))
-WAYS = [("reevaluate", 64), ("counting", 1), ("counting", 3), ("counting", 64), ("algebraic", 64)]
+WAYS = [("reevaluate", 64), ("counting", 1), ("counting", 3), ("counting", 64), ("algebraic", 64),
+        ("adaptive", 64), ("ivma", 64)]  # fmt: skip
 
 # What a view must be exact for (issue: the streaming engine), each with a file of its own.
 FEATURES = """
 child descendant wildcard attributes text-tests strings numbers dates values-of-elements variables
 compared-variables or not not-with-join time time-in-not outputs boolean counts collect
 deletion-anywhere insertion-anywhere rename replace-value replace-node content-updates merged-texts
-replaced-twice namespaces refused stream-messages several-views
+replaced-twice absolute-not absolute-or collect-of-the-document namespaces refused stream-messages several-views
 example-12-negation example-13-order-monitor example-15-optimism example-22-content
 example-23-counts-under-deletion example-24-counts example-24-deletion
 """.split()
@@ -43,13 +45,10 @@ def test_fixture(path: Path, maintainer: str, block: int) -> None:
     fixture = read(path)
     assert fixture.title
     assert fixture.steps
-    if maintainer == "algebraic" and any(map(declines, fixture.queries.values())):
+    refusal = MAINTAINERS[maintainer].refusal
+    if any(refusal(parse_query(query).pattern) for query in fixture.queries.values()):
         return
     assert play(fixture, maintainer, block) == fixture
-
-
-def declines(query: str) -> bool:
-    return Algebraic.refusal(parse_query(query).pattern) is not None
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -21,16 +21,18 @@ from axlog.datalog.compile import compile_pattern
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers, holds
-from axlog.language.pattern import Branch, Not, Or, Pattern, PatternNode
+from axlog.language.pattern import AnyNode, Axis, Branch, Not, Or, Pattern, PatternNode
 from axlog.language.verdict import Truth
 
+_DOCUMENT = PatternNode(Axis.SELF, AnyNode())
 LIMIT = 4_000_000
 """Profiles of nodes that are worked out for all rows together."""
 
 
 def without_not(pattern: Pattern) -> Pattern:
     """The pattern with every `not` taken to hold."""
-    return replace(pattern, branches=tuple(_positive(pattern.branches)), where=())
+    branches = tuple(_positive(pattern.branches)) or (_DOCUMENT,)  # `match not(/a)` has no other
+    return replace(pattern, branches=branches, where=())
 
 
 def _positive(branches: Iterable[Branch]) -> Iterator[Branch]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.language.pattern import Pattern
-from axlog.views.adaptive import Adaptive
+from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
@@ -25,6 +25,17 @@ from axlog.views.reevaluate import Reevaluate
 
 LARGE = 20_000
 """Nodes of a document from which it matters how a statement is propagated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What the choice goes by; laws lower it so that small documents are kept as large ones are."""
+
+    large: int = LARGE
+    prices: Prices = MEASURED
+
+
+DEFAULT_THRESHOLDS = Thresholds()
 
 MAINTAINERS: dict[str, type[Maintainer]] = {
     kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate, Ivma)
@@ -39,7 +50,12 @@ class Chosen:
     reason: str
 
 
-def choice(pattern: Pattern, wanted: str | None = None, tree: Tree | None = None) -> Chosen:
+def choice(
+    pattern: Pattern,
+    wanted: str | None = None,
+    tree: Tree | None = None,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> Chosen:
     """The maintainer for a pattern, or an error that says why the wanted one declines.
 
     With the tree that the view is over, its size and streams count too.
@@ -59,7 +75,7 @@ def choice(pattern: Pattern, wanted: str | None = None, tree: Tree | None = None
             )
         return Chosen(wanted, "asked for")
     refusal = Counting.refusal(pattern)
-    is_edited = tree is not None and len(tree) >= LARGE and not tree.calls()
+    is_edited = tree is not None and len(tree) >= thresholds.large and not tree.calls()
     if is_edited and Adaptive.refusal(pattern) is None:
         return Chosen(Adaptive.name, "by the size of each update, as the document is large")
     if refusal is None:
@@ -78,6 +94,7 @@ class Engines:
 
     counting: CountingEngine
     algebraic: AlgebraicEngine
+    prices: Prices = MEASURED
 
 
 def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintainer:
@@ -86,7 +103,9 @@ def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintaine
         return Counting(tree, pattern, engines.counting)
     if name == Records.name:
         return keep_records(tree, pattern, engines.counting)
-    for kind in (Algebraic, Adaptive, Ivma):
+    if name == Adaptive.name:
+        return Adaptive(tree, pattern, engines.algebraic, engines.prices)
+    for kind in (Algebraic, Ivma):
         if name == kind.name:
             return kind(tree, pattern, engines.algebraic)
     return MAINTAINERS[name](tree, pattern)

@@ -6,8 +6,8 @@ itself: the tuples with this node in them, and otherwise nodes that are there at
 runs on the same relations and joins as the algebraic engine, as the paper's did, so what differs
 is the granularity alone.
 
-Nodes that are turned in place (renames, value tests) were no updates of that algorithm: such a list
-goes the algebraic way.
+Nodes that are turned in place (renames, value tests) and conditions at the document node were no
+part of that algorithm: a list that may turn one goes the algebraic way.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from axlog.document.delta import Delta
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
 from axlog.views.algebraic.deltas import Era
 from axlog.views.algebraic.evaluation import Evaluation
+from axlog.views.algebraic.labels import may_turn_guards
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.tables import Integers, Table, together
 from axlog.views.algebraic.terms import Facts, surviving
@@ -32,6 +33,9 @@ class Ivma(Algebraic):
 
     def before(self, delta: Delta) -> None:
         super().before(delta)
+        self._lost: list[Table] = []
+        if not self.holds:
+            return
         going = [node for root in delta.removed for node in self.tree.subtree(root)]
         with columns_of(self.tree) as columns:
             is_out = np.zeros(len(columns.kind), dtype=np.bool_)
@@ -40,7 +44,7 @@ class Ivma(Algebraic):
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         propagation = self._propagation
-        if propagation is None:
+        if propagation is None or may_turn_guards(self.shape, propagation.tables.labels):
             return super().propagate(delta)
         with columns_of(self.tree) as columns:
             turned = propagation.restated(columns)

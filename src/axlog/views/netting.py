@@ -48,7 +48,9 @@ class _Balance:
             return
         moved = _pop(self.moved, change.row)
         if moved is not None and moved.before is not None:
-            change = replace(change, row=moved.before)
+            # Another row may have come that shows what this one showed at first.
+            self._lose(replace(change, row=moved.before))
+            return
         _put(self.lost, change)
 
     def _move(self, change: Change, before: Row) -> None:

@@ -124,14 +124,13 @@ class Collector:
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
 
     def _watch(self, old: dict[State, Waiting]) -> None:
-        document, tree = self._document, self._document.tree
+        document = self._document
         engine = document.engine
-        bringing = {s: n for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
-        places = {stream: tree.parent(node) for stream, node in bringing.items()}
+        places = self._places()
         fed = feeding(engine, places)
         keyed = self._keyed()
         # Once a stream's messages are forgotten, tables alone know of joins whose streams ended.
-        may_forget = bool(bringing) and not self._keeps
+        may_forget = bool(places) and not self._keeps
         found: dict[State, int] = {}
         for node, state in joins_of_two(engine):
             feeders = (fed.of(state, 0), fed.of(state, 1))
@@ -144,6 +143,11 @@ class Collector:
             found[state] = node
         for view in document.views.values():
             self._prospect(view, fed, found)
+
+    def _places(self) -> dict[str, int]:
+        """The streams that may bring something, with the nodes that their calls stand in."""
+        tree = self._document.tree
+        return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
     def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
         document = self._document
@@ -298,6 +302,7 @@ class Collector:
     def after_nodes(self, told: Told, time: int) -> Told:
         """The same after an update that may have ended streams, or brought new ones."""
         tree = self._document.tree
+        self._admit_new_streams()
         for waiting in self.waitings:
             for stream in {s for streams in waiting.open for s in streams}:
                 node = tree._calls.get(stream)
@@ -308,6 +313,18 @@ class Collector:
         told = self.after(told, time)
         self.refresh()
         return told
+
+    def _admit_new_streams(self) -> None:
+        """Let joins wait for the streams that the last message of another one has brought."""
+        known = set() if self._found_for is None else set(self._found_for[2])
+        places = self._places() if self.waitings else {}
+        if not places.keys() - known:
+            return
+        fed = feeding(self._document.engine, places)
+        for waiting in self.waitings:
+            for part in range(2):
+                streams = {feeder.stream for feeder in fed.of(waiting.state, part)}
+                waiting.admit(part, streams - known)
 
     def _report(self, told: Told, time: int) -> Told:
         ended = {waiting: waiting.take_ended() for waiting in self.waitings}

@@ -32,7 +32,7 @@ from axlog.language.xquery_update import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
-from axlog.views.choose import Engines, choice, make
+from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stored import Shelf
@@ -96,6 +96,7 @@ class Document:
         self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows)
         self.engine.told_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
+        self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
         self._values = ValueIndex(tree)
         self._lock = RLock()
         self._held: Told | None = None
@@ -134,9 +135,9 @@ class Document:
             raise QueryError("AX202", f"there is already a view {name!r}")
         self._refuse_if_sealed()
         with self._lock:
-            chosen = choice(asked.pattern, maintainer, self.tree)
+            chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
             self.untune()
-            engines = Engines(self.engine, self.algebra)
+            engines = Engines(self.engine, self.algebra, self.thresholds.prices)
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
             view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
             view.prospects = lambda: self.prospects(view)

@@ -4,9 +4,10 @@
     law 2   maintainers agree, and a batch tells exactly the difference that its updates make
     law 8   an update that no view can notice does no work beyond looking at it
 
-Counting runs as users have it, in a widget: generated matchers, messages put aside, any size of
-blocks, views that come and go; in other cases the algebraic engine, where it takes the pattern.
-Re-evaluation runs beside it on a document of its own.
+Every maintainer takes its turn, as users have it, in a widget: generated matchers, messages put
+aside, any size of blocks, views that come and go. Where axlog chooses (`default`), the document
+counts as a large one, and adaptive views change over every few updates. Re-evaluation runs beside
+it on a document of its own.
 """
 
 from __future__ import annotations
@@ -22,16 +23,21 @@ from axlog.errors import AxlogError
 from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
 from axlog.store.keyvalue import KeyValueStore
+from axlog.views.adaptive import Costs, Prices
 from axlog.views.change import Change, Row
-from axlog.views.choose import MAINTAINERS
+from axlog.views.choose import MAINTAINERS, Thresholds
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stored import Shelf
 from axlog.views.netting import net
+from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from axlog.widgets.widget import Widget
 from axlog.workloads.edits import carry_out
-from axlog.workloads.fuzz_cases import Case, Step
+from axlog.workloads.fuzz_cases import DEFAULT, Case, Step
+
+RESTLESS = Prices(Costs(0.0, 10.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0, 0.1))
+"""Costs at which adaptive views change over every few updates."""
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
 
@@ -52,6 +58,7 @@ class Bench:
         document = self.tested.document
         shelf = None if case.memory is None else Shelf(KeyValueStore(), case.memory)
         document.engine = CountingEngine(document.tree, case.block, shelf)
+        document.thresholds = Thresholds(1, RESTLESS)
         self.plain = Widget(case.document)
         self.patterns: dict[str, Pattern] = {}
         self.heard: dict[str, list[Change]] = {}
@@ -61,10 +68,12 @@ class Bench:
         for number, pattern in enumerate(self.case.patterns):
             name = f"view{number + 1}"
             since, until = self.case.since[number:], self.case.until[number:]
-            if (since[0] if since else 0) == step and Counting.refusal(pattern) is None:
+            begins = (since[0] if since else 0) == step
+            if begins and (kept_by := self._maintainer(pattern)) is not None:
                 self.patterns[name] = pattern
                 query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
-                view = self.tested.watch(query, name, maintainer=self._maintainer(pattern))
+                wanted = None if kept_by == DEFAULT else kept_by
+                view = self.tested.watch(query, name, maintainer=wanted)
                 self.plain.watch(query, name, maintainer="reevaluate")
                 self.heard[name] = []
                 view.listen(self.heard[name].append)
@@ -73,9 +82,16 @@ class Bench:
                 self.tested.document.forget(name)
                 self.plain.document.forget(name)
 
-    def _maintainer(self, pattern: Pattern) -> str:
+    def _maintainer(self, pattern: Pattern) -> str | None:
+        """The wanted maintainer where it takes the pattern, else counting, else none."""
         wanted = self.case.maintainer
-        return wanted if MAINTAINERS[wanted].refusal(pattern) is None else Counting.name
+        if wanted == DEFAULT or MAINTAINERS[wanted].refusal(pattern) is None:
+            return wanted
+        return Counting.name if Counting.refusal(pattern) is None else None
+
+    def counts_changes(self, name: str) -> bool:
+        """Whether the rows of a view's changes have counts: records know only that a row holds."""
+        return self.tested.view(name).chosen.name != Records.name
 
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Carry out a step on both sides: their changes, or None if both refuse it alike."""
@@ -123,7 +139,8 @@ def check_exact(case: Case) -> None:
                 _same(f"the changes of {name} by a refused update", heard, [])
                 continue
             tested, plain = ([c for c in changes if c.view == name] for changes in told)
-            _same(f"the changes of {name}", _changes(tested), _changes(plain))
+            sides = (_changes(side, bench.counts_changes(name)) for side in (tested, plain))
+            _same(f"the changes of {name}", *sides)
             _same(f"what listeners to {name} heard", heard, tested)
             numbers = [_numbers(side) for side in (tested, plain)]
             _same(f"the numbers of the changes of {name}", *numbers)
@@ -229,9 +246,11 @@ def _values(rows: Told) -> Told:
     return values
 
 
-def _changes(changes: list[Change]) -> Told:
+def _changes(changes: list[Change], is_counted: bool) -> Told:
     """Changes to compare; what never comes is said by some maintainers only (law 5 compares it)."""
     told = [change for change in changes if change.op != "never"]
+    if not is_counted:
+        return Counter((c.op, c.row.values_, c.before and c.before.values_, c.time) for c in told)
     return Counter((c.op, _counted(c.row), _counted(c.before), c.time) for c in told)
 
 

@@ -4,6 +4,7 @@
         ==  the datalog program under integers              DESIGN section 2
         ==  the bottom-up interpreter                       evaluate/answers.py
         ==  the columnar selection, where it covers         evaluate/select.py
+        ==  the algebra's whole view, where it covers       views/algebraic/whole.py
 
 Documents are changed by random updates before they are asked, so that handles are used again and
 siblings have components beyond one integer.
@@ -31,6 +32,7 @@ from axlog.evaluate.answers import answers
 from axlog.evaluate.select import covers, select
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.reference import rows
+from axlog.views.algebraic.maintainer import Algebraic
 from axlog.workloads import small_cases
 from axlog.workloads.small_cases import DOWNWARD, Features
 
@@ -74,21 +76,29 @@ def check_rows(case: RowsCase) -> None:
     tree, pattern = _living(case), case.pattern
     defined = rows(tree, pattern)
     if any(output.kind is Kind.ID for output in pattern.outputs):
+        _check_algebra(tree, pattern, {answer.values: answer.count for answer in defined.values()})
         nodes = sorted(key[0] for key in defined if isinstance(key[0], Id))
         if covers(pattern) is not None:
             return
         _same("the nodes selected", [tree.id(node) for node in select(tree, pattern)], nodes)
         return
+    wanted = {answer.values: answer.count for answer in defined.values()}
+    _check_algebra(tree, pattern, wanted)
     program = compile_pattern(pattern)
     if program.refusal is not None:
         return
-    wanted = {answer.values: answer.count for answer in defined.values()}
     found = _shown(pattern, program.root.columns, answers(tree, pattern))
     _same("the interpreter's rows", found, wanted)
     rules, columns = rules_of(program), output_columns(program)
     counted = evaluate(rules, tree, INTEGERS)
     _same("the program's rows", _shown(pattern, columns, counted), wanted)
     _same("the rewritten program's rows", evaluate(folded(magic(rules)), tree, INTEGERS), counted)
+
+
+def _check_algebra(tree: Tree, pattern: Pattern, wanted: Mapping[tuple[object, ...], int]) -> None:
+    if Algebraic.refusal(pattern) is None:
+        found = {row.values_: row.count for row in Algebraic(tree, pattern).rows()}
+        _same("the algebra's rows", found, wanted)
 
 
 def _shown(

@@ -60,6 +60,7 @@ class Features:
     siblings: bool = False
     reverse: bool = False
     connectives: bool = True
+    absolute: bool = True  # `or`, `not` and `collect` at the document node too
     times: bool = True
     values: bool = True
     collects: bool = True
@@ -125,7 +126,7 @@ class _Maker:
 
     def pattern(self) -> Pattern:
         random = self.random
-        branches = tuple(self.branch(top=True) for _ in range(1 if random.random() < 0.9 else 2))
+        branches = self.branches()
         nodes = [node for branch in branches for node in nodes_of(branch)]
         variables = sorted({n.test.name for n in nodes if isinstance(n.test, Variable)})
         named = [node.name for node in nodes if node.name is not None]
@@ -137,6 +138,22 @@ class _Maker:
         if Kind.VARIABLE in self.features.outputs:
             outputs += [Output(Kind.VARIABLE, v) for v in variables if random.random() < 0.5]
         return Pattern(branches, self.constraints(named, variables), tuple(outputs))
+
+    def branches(self) -> tuple[Branch, ...]:
+        """What hangs on the document node: as XPath has it, an absolute path in a predicate does.
+
+        One case in four has a connective there, beside a path or alone.
+        """
+        random, features = self.random, self.features
+        made: list[Branch] = [self.node(top=True)]
+        if random.random() < 0.1:
+            made.append(self.node(top=True))
+        if features.connectives and features.absolute and random.random() < 0.25:
+            self.left = max(self.left, 2)
+            made.insert(random.randrange(2), self.connective(random.random(), top=True))
+            if random.random() < 0.1:
+                made = [branch for branch in made if not isinstance(branch, PatternNode)]
+        return tuple(made)
 
     def constraints(self, named: list[str], variables: list[str]) -> tuple[Constraint, ...]:
         random = self.random
@@ -153,20 +170,20 @@ class _Maker:
         return tuple(found)
 
     def branch(self, top: bool = False) -> Branch:
-        random, features = self.random, self.features
-        if features.connectives and not top and self.left > 1:
-            pick = random.random()
-            if pick < 0.12:
-                return Not(self.conjunction())
-            if pick < 0.24:
-                return Or((self.conjunction(), self.conjunction()))
-            if pick < 0.27 and features.collects:
-                inside = replace(self.node(), name=self.name())
-                return Collect(replace(inside, branches=()))
+        if self.features.connectives and self.left > 1 and (pick := self.random.random()) < 0.27:
+            return self.connective(pick / 0.27, top)
         return self.node(top)
 
-    def conjunction(self) -> tuple[Branch, ...]:
-        return tuple(self.branch() for _ in range(1 if self.random.random() < 0.8 else 2))
+    def connective(self, pick: float, top: bool) -> Branch:
+        """A `not`, an `or`, or seldom a `collect`."""
+        if pick < 0.45:
+            return Not(self.conjunction(top))
+        if pick < 0.9 or not self.features.collects:
+            return Or((self.conjunction(top), self.conjunction(top)))
+        return Collect(replace(self.node(top), name=self.name(), branches=()))
+
+    def conjunction(self, top: bool) -> tuple[Branch, ...]:
+        return tuple(self.branch(top) for _ in range(1 if self.random.random() < 0.8 else 2))
 
     def node(self, top: bool = False) -> PatternNode:
         random = self.random

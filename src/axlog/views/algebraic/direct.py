@@ -59,6 +59,8 @@ def key_of(shape: Shape) -> int | None:
     """The pattern node that rows are known by, if that is one and all edges are near."""
     if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
         return None
+    if shape.key[0].number == ROOT:
+        return None  # one row shows what the whole document has
     if len(shape.nodes[ROOT].below) != 1:
         return None  # what stands beside the first step is asked of the document
     for node in shape.nodes[1:]:

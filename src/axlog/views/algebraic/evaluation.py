@@ -201,19 +201,16 @@ class Evaluation:
         if first is None:
             whole = relation.table()
             columns = {name: whole.columns[own] for name, own in shown.items()}
-            columns[node_column(ROOT)] = np.zeros(len(whole), dtype=np.int64)
-            table = Table(columns, whole.counts)
+            table = _below_document(Table(columns, whole.counts))
         else:
             part, on = self.risen(first), parents[first]
             positions, slots = relation.pairs(names[on], part.columns[on])
             values = {name: relation.values(own, slots) for name, own in shown.items()}
             table = part.taken(positions, values)
             table.counts = table.counts * relation.counts[slots]
+            table = _below_document(table)
         for root in roots:
             if root != first:
-                if parents[root] not in table.columns:
-                    zeros = np.zeros(len(table), dtype=np.int64)
-                    table = Table({**table.columns, parents[root]: zeros}, table.counts)
                 table = joined(table, self.risen(root), parents[root])
         return table
 
@@ -330,6 +327,12 @@ class Evaluation:
         for below in node.below:
             table = joined(table, self._lifted(self._whole(below, term), below), own)
         return table
+
+
+def _below_document(table: Table) -> Table:
+    """With the document node, which kept snowcaps have in no column."""
+    zeros = np.zeros(len(table), dtype=np.int64)
+    return Table({**table.columns, node_column(ROOT): zeros}, table.counts)
 
 
 def _in_every_copy(table: Table, matrix: Handles) -> Table:

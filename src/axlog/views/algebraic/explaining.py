@@ -20,7 +20,8 @@ def term_lines(pattern: Pattern) -> tuple[str, ...]:
     if reason is not None:
         return (f"no terms: {reason}",)
     shape = shape_of(pattern)
-    return tuple(line for sign in (1, -1) for line in _side(shape, sign, None))
+    guards = (f"rows only while {guard} holds at the document node" for guard in shape.guards)
+    return (*guards, *(line for sign in (1, -1) for line in _side(shape, sign, None)))
 
 
 def report_lines(shape: Shape, report: Report) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, TEXT_LABEL, Tree
 from axlog.evaluate.columns import Columns, Handles
-from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
+from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape, wanted_of
 from axlog.views.algebraic.terms import Facts
 
 FEW = 80
@@ -188,6 +188,19 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
     return any(
         node.wanted in changed or (node.reads_below and node.wanted in above)
         for node in shape.nodes[1:]
+    )
+
+
+@lru_cache(maxsize=4096)
+def may_turn_guards(shape: Shape, moved: Moved) -> bool:
+    """Whether the conditions at the document node may hold no more after an update, or again.
+
+    They ask for nodes that come, go or are changed, or for values of nodes above such.
+    """
+    here = moved.removed | moved.added | moved.changed
+    return any(
+        (wanted := wanted_of(step)) in here or (step.comparisons and wanted in moved.above)
+        for step in shape.guarding
     )
 
 

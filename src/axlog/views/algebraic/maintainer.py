@@ -25,11 +25,11 @@ from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.explaining import report_lines
-from axlog.views.algebraic.labels import may_concern
+from axlog.views.algebraic.labels import may_concern, may_turn_guards
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.propagation import Propagation
 from axlog.views.algebraic.relation import Relation
-from axlog.views.algebraic.reports import Options, Report, unconcerned
+from axlog.views.algebraic.reports import Options, Report, guarded, unconcerned
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
@@ -92,6 +92,7 @@ class Algebraic(Maintainer):
         self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
         start = self.costs.clock()
         with columns_of(tree) as columns:
+            self.holds = self.selections.holds(columns)
             rows = everything(columns, self.selections)
         self.costs.evaluated(self.costs.clock() - start, relations_size(tree, self.shape))
         self.relation.add(rows)
@@ -133,7 +134,7 @@ class Algebraic(Maintainer):
         """What of `before` the rows need; the rest reads the values that changes will show."""
         tables = self.engine.before(delta)
         self._propagation = None
-        if self.unseen or may_concern(self.shape, tables.labels):
+        if self.holds and (self.unseen or may_concern(self.shape, tables.labels)):
             self._propagation = Propagation(
                 self.selections, tables, self.options, self.engine.clock
             )
@@ -202,6 +203,9 @@ class Algebraic(Maintainer):
         """Move the rows' counts: slots, what each count was, what it is."""
         propagation, self._propagation = self._propagation, None
         self._tables = self.engine.after(delta)
+        turned = self._turned()
+        if turned is not None:
+            return turned
         if propagation is None:
             self._report, self._kind = None, None  # made when asked for
             self.snowcaps.learn(NO_REPORT, self._tables.labels)
@@ -227,6 +231,27 @@ class Algebraic(Maintainer):
         if not len(moved):
             return NOTHING_MOVED
         return self.relation.add(moved)
+
+    def _turned(self) -> tuple[Integers, Integers, Integers] | None:
+        """All rows go or come with the conditions at the document node, or none is there to move.
+
+        None where these hold before and after the update.
+        """
+        held, labels = self.holds, self._tables.labels
+        come: Table | None = None
+        if may_turn_guards(self.shape, labels):
+            with columns_of(self.tree) as columns:
+                self.holds = self.selections.holds(columns)
+                if self.holds and not held:
+                    come = everything(columns, self.selections)
+        if held and self.holds:
+            return None
+        self.unseen.clear()
+        self._kind, self._report = None, guarded(self._tables, held, self.holds)
+        self.snowcaps.learn(NO_REPORT, labels)
+        if come is not None:
+            return self.relation.add(come)
+        return self.relation.emptied() if held else NOTHING_MOVED
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose nodes' times meet the constraints, as they are now."""

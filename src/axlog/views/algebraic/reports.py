@@ -55,3 +55,13 @@ def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
         if moved:
             report.facts[sign] = facts_of(shape, moved, labels.above, labels.depths)
     return report
+
+
+def guarded(tables: DeltaTables, held: bool, holds: bool) -> Report:
+    """What is said of an update where the conditions at the document node do not always hold."""
+    if holds:
+        reason = "the conditions at the document node hold again"
+    else:
+        reason = f"the conditions at the document node {'hold no more' if held else 'do not hold'}"
+    way = "recomputed" if held is not holds else "nothing"
+    return Report(way, reason, is_evaluated=holds, moved=tables.size)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from axlog.document.tree import Tree
+from axlog.evaluate.bulk import ROOT as DOCUMENT
 from axlog.evaluate.bulk import Bulk
 from axlog.evaluate.columns import Columns, Handles, Mask
 from axlog.evaluate.structural import passing
@@ -65,6 +66,10 @@ class Selections:
         for comparison in node.constants:
             kept = bulk.with_value(kept, comparison)
         return columns.common(nodes, kept)
+
+    def holds(self, columns: Columns) -> bool:
+        """Whether the conditions at the document node hold: without them there are no rows."""
+        return len(self.selected(columns, self.shape.nodes[ROOT], DOCUMENT)) > 0
 
     def values(
         self, node: ShapeNode, nodes: Handles, past: Mapping[tuple[int, int], int] | None = None

@@ -5,7 +5,9 @@
 R_i are the nodes that pass a test; the joins are the edges; σ_i are comparisons with constants, and
 beyond the paper `or` and `not` where nothing outside needs what they bind: both are questions to
 one node, whose answer an update below it may turn. Node 0 is the document node, which every pattern
-hangs on and which never changes; the pattern's nodes are 1 to k in the order of writing.
+hangs on and which no update moves; the pattern's nodes are 1 to k in the order of writing. `or` and
+`not` at node 0 (an absolute path in a predicate: `//order[not(/shop/stop)]`) are no selection of a
+relation: while they do not hold, the view has no rows (`Shape.guards`).
 
 Declined: axes that do not go down, variables that join, constraints between values, `or` that binds
 what is output. Counting keeps those.
@@ -39,6 +41,7 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
     branches_of,
+    nodes_of,
 )
 from axlog.views.algebraic.tables import Column, node_column
 
@@ -51,6 +54,19 @@ ANY_ELEMENT, ANY_ATTRIBUTE, ANYTHING = "*", "@*", "."
 OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 ROOT = 0
 _ROOT_STEP = PatternNode(Axis.SELF, AnyNode())
+
+
+def wanted_of(step: PatternNode) -> str:
+    """The label that the nodes of a step have, or the class of labels."""
+    is_attribute = step.axis is Axis.ATTRIBUTE
+    match step.test:
+        case Name(label=label):
+            return f"@{label}" if is_attribute else label
+        case Wildcard():
+            return ANY_ATTRIBUTE if is_attribute else ANY_ELEMENT
+        case AnyText() | Literal():
+            return TEXT_LABEL
+    return ANYTHING
 
 
 @dataclass(frozen=True)
@@ -82,15 +98,7 @@ class ShapeNode:
     @cached_property
     def wanted(self) -> str:
         """The label that its nodes have, or the class of labels (see `labels`)."""
-        is_attribute = self.step.axis is Axis.ATTRIBUTE
-        match self.step.test:
-            case Name(label=label):
-                return f"@{label}" if is_attribute else label
-            case Wildcard():
-                return ANY_ATTRIBUTE if is_attribute else ANY_ELEMENT
-            case AnyText() | Literal():
-                return TEXT_LABEL
-        return ANYTHING
+        return wanted_of(self.step)
 
     @cached_property
     def is_plain(self) -> bool:
@@ -112,6 +120,16 @@ class Shape:
     key: tuple[Column, ...]
     times: tuple[TimeConstraint, ...]
     anchors: dict[str, int] = field(default_factory=dict)  # name inside a collect to its node
+
+    @cached_property
+    def guards(self) -> tuple[Branch, ...]:
+        """The conditions at the document node: without them there are no rows."""
+        return self.nodes[ROOT].conditions
+
+    @cached_property
+    def guarding(self) -> tuple[PatternNode, ...]:
+        """The pattern nodes inside those conditions."""
+        return tuple(node for branch in self.guards for node in nodes_of(branch))
 
     @cached_property
     def needed(self) -> frozenset[Column]:

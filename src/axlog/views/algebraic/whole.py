@@ -15,7 +15,7 @@ from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import Shape
-from axlog.views.algebraic.tables import Integers, Table, node_column, together
+from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
 from axlog.views.algebraic.terms import Facts, surviving
 
 Rows = Relation | NodeRows
@@ -70,6 +70,8 @@ def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Ro
 def everything(columns: Columns, selections: Selections) -> Table:
     """All rows of a view, with their counts."""
     shape = selections.shape
+    if not selections.holds(columns):
+        return nothing(shape.key)
     table = Evaluation(columns, selections, still(columns)).everything()
     if shape.times:
         now = np.frombuffer(selections.tree._time, dtype=np.int64)

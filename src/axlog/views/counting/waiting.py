@@ -60,6 +60,7 @@ class Waiting:
         self.open = [{f.stream for f in side.feeders} for side in pair.sides]
         self.ended: list[Ended] = []
         self.dropped = 0  # rows that left or were never kept
+        self._is_outgrown = False  # whether a stream came that keys and times do not know of
         self.passes_by = False  # whether generated joins keep none of a part's rows, uncounted
         self._heap: list[tuple[int, int, Row]] = []
         self._deadlines = [side.deadline() for side in pair.sides]
@@ -118,7 +119,8 @@ class Waiting:
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether another look finds the same streams; keys and times are then the same too."""
-        return [{feeder.stream for feeder in each} for each in feeders] == self.open
+        is_same = [{feeder.stream for feeder in each} for each in feeders] == self.open
+        return is_same and not self._is_outgrown
 
     # Rows that come -------------------------------------------------------------------------------
 
@@ -203,6 +205,12 @@ class Waiting:
             count = self.live[part].count(row)
             if count:
                 self._end(part, row, count, "deadline")
+
+    def admit(self, part: int, streams: set[str]) -> None:
+        """Streams have come that feed a part; until the join is looked at again, rows wait."""
+        if streams:
+            self.open[part] |= streams
+            self._is_outgrown = True
 
     def close(self, stream: str) -> None:
         """A stream has ended."""
