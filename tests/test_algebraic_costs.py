@@ -4,7 +4,6 @@ from collections import Counter
 from random import Random
 
 import pytest
-from tests.test_algebraic_laws import Watcher, accepted, update
 
 from axlog.document.pending import apply
 from axlog.document.tree import Tree
@@ -17,6 +16,7 @@ from axlog.views.algebraic.costs import Measured
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.reevaluate import Reevaluate
 from axlog.workloads import small_cases
+from axlog.workloads.algebra_law import Watcher, accepted, update
 
 FRAGMENT = tuple(read_forest("<c>1</c>"))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_algebraic_laws import Watcher, accepted, update
 
 from axlog.document import alike
 from axlog.document.pending import apply
@@ -23,6 +22,7 @@ from axlog.views.algebraic.shape import shape_of
 from axlog.views.algebraic.tables import Table, node_column
 from axlog.views.reevaluate import Reevaluate
 from axlog.workloads import small_cases
+from axlog.workloads.algebra_law import Watcher, accepted, update
 
 _DIRECTLY = direct.moved_directly
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.test_algebraic_laws import Watcher
 
 from axlog.document.delta import Delta
 from axlog.document.pending import apply
@@ -19,6 +18,7 @@ from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.shape import shape_of
 from axlog.views.algebraic.snowcaps import EVERY
 from axlog.views.reevaluate import Reevaluate
+from axlog.workloads.algebra_law import Watcher
 from axlog.workloads.auction import auction
 
 LEVELS = Options(snowcaps="levels", may_recompute=False)

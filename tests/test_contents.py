@@ -3,7 +3,6 @@
 from random import Random
 
 import pytest
-from tests.test_algebraic_laws import Watcher
 
 from axlog.document import alike, pending, writing
 from axlog.document.tree import ELEMENT, Tree
@@ -19,6 +18,7 @@ from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.contents import Contents
 from axlog.views.reevaluate import Reevaluate
 from axlog.workloads import small_cases
+from axlog.workloads.algebra_law import Watcher
 
 ITEMS = '<r><a n="1"><b>x &amp; y</b><c/>t</a><a n="&lt;&quot;2"><b>&gt;</b><!--k--></a></r>'
 

@@ -25,7 +25,8 @@ FEATURES = """
 child descendant wildcard attributes text-tests strings numbers dates values-of-elements variables
 compared-variables or not not-with-join time time-in-not outputs boolean counts collect
 deletion-anywhere insertion-anywhere rename replace-value replace-node content-updates merged-texts
-replaced-twice absolute-not absolute-or collect-of-the-document namespaces refused stream-messages several-views
+replaced-twice namespaces refused stream-messages several-views
+absolute-not absolute-or collect-of-the-document
 example-12-negation example-13-order-monitor example-15-optimism example-22-content
 example-23-counts-under-deletion example-24-counts example-24-deletion
 """.split()

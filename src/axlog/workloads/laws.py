@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from axlog.workloads.algebra_law import check_algebra, make_algebra_case, smaller_algebra
 from axlog.workloads.containment_law import check_pair, make_pair
 from axlog.workloads.damage_law import check_damage_case, make_damage_case
 from axlog.workloads.exact_law import check_batches, check_exact, check_idle
@@ -66,7 +67,7 @@ def _make_collected(random: Random) -> Any:
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
-    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2275,
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2175,
              smaller_documents),
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
@@ -75,6 +76,8 @@ LAWS: dict[str, Law] = {
     "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
              smaller_replays),
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
+    "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
+                   smaller_algebra),
     "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
                    200, less_of),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,

@@ -75,15 +75,14 @@ def check_rows(case: RowsCase) -> None:
     """All ways of evaluating that take the pattern find what the definitions find."""
     tree, pattern = _living(case), case.pattern
     defined = rows(tree, pattern)
+    wanted: dict[tuple[object, ...], int] = {a.values: a.count for a in defined.values()}
+    _check_algebra(tree, pattern, wanted)
     if any(output.kind is Kind.ID for output in pattern.outputs):
-        _check_algebra(tree, pattern, {answer.values: answer.count for answer in defined.values()})
         nodes = sorted(key[0] for key in defined if isinstance(key[0], Id))
         if covers(pattern) is not None:
             return
         _same("the nodes selected", [tree.id(node) for node in select(tree, pattern)], nodes)
         return
-    wanted = {answer.values: answer.count for answer in defined.values()}
-    _check_algebra(tree, pattern, wanted)
     program = compile_pattern(pattern)
     if program.refusal is not None:
         return

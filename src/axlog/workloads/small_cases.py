@@ -121,7 +121,7 @@ class _Maker:
     def __init__(self, random: Random, features: Features) -> None:
         self.random = random
         self.features = features
-        self.left = random.randint(1, features.size)
+        self.left = random.randint(1, features.size + 1)
         self.names = 0
 
     def pattern(self) -> Pattern:
@@ -149,7 +149,7 @@ class _Maker:
         if random.random() < 0.1:
             made.append(self.node(top=True))
         if features.connectives and features.absolute and random.random() < 0.25:
-            self.left = max(self.left, 2)
+            self.left = max(self.left, 3)
             made.insert(random.randrange(2), self.connective(random.random(), top=True))
             if random.random() < 0.1:
                 made = [branch for branch in made if not isinstance(branch, PatternNode)]
@@ -176,6 +176,7 @@ class _Maker:
 
     def connective(self, pick: float, top: bool) -> Branch:
         """A `not`, an `or`, or seldom a `collect`."""
+        self.left -= 1
         if pick < 0.45:
             return Not(self.conjunction(top))
         if pick < 0.9 or not self.features.collects:

@@ -203,8 +203,8 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             continue
         query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
         patterns[name], heard[name] = pattern, []
-        wanted = case.maintainer
-        kept_by = wanted if MAINTAINERS[wanted].refusal(pattern) is None else Counting.name
+        is_taken = MAINTAINERS[case.maintainer].refusal(pattern) is None
+        kept_by = case.maintainer if is_taken else Counting.name
         tested.watch(query, name, maintainer=kept_by).listen(heard[name].append)
         untuned.watch(query, name, maintainer=kept_by)
         plain.watch(query, name, maintainer="reevaluate")
