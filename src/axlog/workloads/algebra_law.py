@@ -39,11 +39,12 @@ from axlog.workloads.exact_law import RESTLESS, replayed
 from axlog.workloads.fuzz_cases import Case, Step, less_of
 from axlog.workloads.small_cases import DOWNWARD
 
-_FEATURES = (
-    DOWNWARD,
-    replace(DOWNWARD, values=False),
-    replace(DOWNWARD, values=False, connectives=False),
+_FEATURES = (  # the simplest first: Hypothesis cuts down to it
     replace(DOWNWARD, values=False, connectives=False, times=False),
+    replace(DOWNWARD, values=False, connectives=False),
+    replace(DOWNWARD, values=False),
+    DOWNWARD,
+    DOWNWARD,
 )
 _SMALL = 24
 """Nodes of a document up to which one statement is put everywhere."""

@@ -6,6 +6,7 @@ from one seed; `fuzzing.py` and the tests run the same cases, by thousands or by
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -45,6 +46,7 @@ from axlog.language.pattern import (
     ValueConstraint,
     Variable,
     Wildcard,
+    branches_of,
     nodes_of,
 )
 
@@ -131,7 +133,7 @@ class _Maker:
         variables = sorted({n.test.name for n in nodes if isinstance(n.test, Variable)})
         named = [node.name for node in nodes if node.name is not None]
         outputs: list[Output] = []
-        for name in named:
+        for name in _outputs(branches):
             kinds = [kind for kind in self.features.outputs if kind is not Kind.VARIABLE]
             if kinds and random.random() < 0.6:
                 outputs.append(Output(random.choice(kinds), name))
@@ -232,6 +234,15 @@ class _Maker:
     def name(self) -> str:
         self.names += 1
         return f"t{self.names}"
+
+
+def _outputs(branches: Iterable[Branch]) -> Iterator[str]:
+    """The names that a row may show: those outside of `or` and `not`."""
+    for branch in branches:
+        if isinstance(branch, PatternNode) and branch.name is not None:
+            yield branch.name
+        if isinstance(branch, PatternNode | Collect):
+            yield from _outputs(branches_of(branch))
 
 
 # Updates ------------------------------------------------------------------------------------------
