@@ -54,12 +54,15 @@ def test_a_forgotten_condition_at_the_document_node_is_seen(
 ) -> None:
     """As it was once: `or` and `not` at the document node taken to hold."""
     monkeypatch.setattr(Selections, "holds", lambda self, columns: True)
-    failures = [f for seed in range(150) if (f := run_case(seed, "algebra")) is not None]
-    assert {failure.case.case.maintainer for failure in failures} == {
-        "algebraic",
-        "ivma",
-        "adaptive",
-    }
+    wrong = set()
+    for seed in range(600):
+        made = make_algebra_case(Random(f"algebra:{seed}"))
+        if made.case.maintainer not in wrong:
+            try:
+                check_algebra(made)
+            except AssertionError:
+                wrong.add(made.case.maintainer)
+    assert wrong == {"algebraic", "ivma", "adaptive"}
 
 
 def test_differential_reduced_lists_give_the_same_view() -> None:
