@@ -35,4 +35,4 @@ monitor.feed("shipments", "<order><oid>17</oid></order>", at=60_000)
 (derivation,) = late.why({"x": "17"})
 for match in derivation.matched:
     if match.pattern.startswith("$x"):
-        print(match.pattern, "came with", match.origin, "at", match.time // 1_000_000, "seconds")
+        print(match.pattern, "came with", match.origin, "at", match.time, "seconds")

@@ -70,7 +70,7 @@ def test_a_filter_runs_at_the_source_and_what_it_drops_moves_time() -> None:
     delivery = reader.read()
     assert sequences(delivery) == [1, 3]
     assert delivery.upto == 4
-    assert delivery.clock == 4_000_000
+    assert delivery.clock == 4
     channel.publish(StreamUpdate("orders", "delete", "match /order"))
     channel.publish(StreamUpdate("orders", "end"))
     assert sequences(reader.read()) == [5, 6]

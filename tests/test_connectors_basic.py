@@ -22,11 +22,12 @@ from axlog.connectors.sinks.jsonl import read_log
 from axlog.connectors.sinks.tables import difference
 from axlog.document.reading import Limits, parse
 from axlog.document.records import split
+from axlog.document.times import microseconds
 from axlog.errors import AxlogError, ConnectorError
 from axlog.pipeline import kinds
 from axlog.views.change import Change, Row
 
-VIEW = ViewShape("late", (Column("x", "text"), Column("t.time", "time")))
+VIEW = ViewShape("late", (Column("x", "text"), Column("t.time", "seconds")))
 COLUMNS = tuple(column.name for column in VIEW.columns)
 
 
@@ -248,12 +249,16 @@ def shown(kind: str, directory: Path) -> Counter[tuple[Any, ...]]:
     changes = [
         Change(
             line["op"],
-            Row(COLUMNS, tuple(line["row"].values())),
-            Row(COLUMNS, tuple(line["before"].values())) if line.get("before") else None,
+            _read(line["row"]),
+            _read(line["before"]) if line.get("before") else None,
         )
         for line in lines
     ]
     return +difference(changes)
+
+
+def _read(row: dict[str, Any]) -> Row:
+    return Row(COLUMNS, (row["x"], microseconds(row["t.time"])))
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -291,7 +296,7 @@ def test_a_table_of_another_run_starts_anew(tmp_path: Path, kind: str) -> None:
     second = sink(kind, tmp_path, run="r2", **OPTIONS[kind])
     second.write(0, [change("insert", "new")])
     second.close()
-    assert shown(kind, tmp_path) == Counter({("new", 1): 1})
+    assert shown(kind, tmp_path) == Counter({("new", 1e-06): 1})
 
 
 class Cut(Exception):

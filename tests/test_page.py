@@ -238,7 +238,7 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         reported.says = ""
         outlook = Outlook(1, [{"row": {"x": None}, "needs": [{"stream": "f", "pattern": "x/$x"}]}])
         refused = [Refusal("f", HOSTILE, "in.jsonl:2", f"AX101: {HOSTILE}")]
-        change = Change("insert", row, view="v", time=5_000_000)
+        change = Change("insert", row, view="v", microseconds=5_000_000)
         reported.take(
             Told("widget", [change], refused, {"f": (3, 1)}, 120, 5_000_000, {"v": outlook})
         )
@@ -251,9 +251,9 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         page.keyboard.press("Escape")
         reported.lagging = [Lagging("in.jsonl", HOSTILE, 3.0, 2)]
         page.wait_for_selector("#errors .lagging")
-        never = Change("never", Row(("x",), ("18",)), view="v", time=6_000_000)
-        gone = Change("delete", row, view="v", time=6_000_000)
-        reported.take(Told("widget", [gone, never], clock=6_000_000))
+        never = Change("never", Row(("x",), ("18",)), view="v", microseconds=6_000_000)
+        gone = Change("delete", row, view="v", microseconds=6_000_000)
+        reported.take(Told("widget", [gone, never], microseconds=6_000_000))
         page.wait_for_selector("#rows .badge.never")
         assert page.query_selector("#rows .badge.true") is None
 

@@ -112,7 +112,7 @@ def test_publish_and_read_in_each_form(client: httpx.Client) -> None:
     got = client.get("/channels/orders/updates?after=0&limit=3").json()
     assert [entry["sequence"] for entry in got["entries"]] == [1, 2, 3]
     assert got["upto"] == 3
-    assert got["clock"] == 3_000_000
+    assert got["clock"] == 3
     last = client.get("/channels/orders/updates?after=3").json()["entries"]
     assert last == [{"sequence": 4, "stream": "orders", "insert": "<order/>", "at": "4"}]
 
@@ -131,7 +131,7 @@ def test_a_reader_waits_for_what_its_filter_lets_pass(
     got = client.get("/channels/orders/updates", params=asked).json()
     thread.join()
     assert [entry["sequence"] for entry in got["entries"]] == [18]
-    assert got["clock"] >= 17_000_000
+    assert got["clock"] >= 17
 
 
 def test_a_producer_that_repeats_itself_publishes_once(client: httpx.Client) -> None:
@@ -219,7 +219,7 @@ def test_events_tell_the_time_of_what_the_filter_drops(server: str, channels: Ch
         channels["orders"].publish(published(9))
         said = events.next()
         assert said["event"] == "clock"
-        assert json.loads(said["data"]) == {"upto": 1, "clock": 9_000_000}
+        assert json.loads(said["data"]) == {"upto": 1, "clock": 9}
 
 
 def test_an_event_stream_says_when_there_is_a_gap(server: str, channels: Channels) -> None:

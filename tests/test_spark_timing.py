@@ -71,7 +71,7 @@ def test_law_7_time_passes_for_all_documents_alike(seed: int) -> None:
             heard.setdefault(key, []).extend(widget.feed(m.stream, m.content, at=at))
             clock = max(clock, at)
         for key, widget in widgets.items():
-            if widget.clock < clock * 1e6:
+            if widget.clock < clock:
                 heard.setdefault(key, []).extend(widget.advance(clock))
         expected = {key: plain(list(net(changes))) for key, changes in heard.items()}
         mine: dict[str, Counter[str]] = {key: Counter() for key in expected}

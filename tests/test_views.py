@@ -48,11 +48,11 @@ def test_a_change_says_view_time_and_number() -> None:
     document.watch(ITEMS, name="items")
     (first,) = document.insert("match /shop#t return t.id", "<item>nib</item>", at=1.5)
     (second,) = document.delete("match /shop/item#t[@k = 1] return t.id", at=2)
-    assert (first.op, first.view, first.time, first.sequence) == ("insert", "items", 1_500_000, 1)
+    assert (first.op, first.view, first.time, first.sequence) == ("insert", "items", 1.5, 1)
     assert (second.op, second.view, second.time, second.sequence) == (
         "delete",
         "items",
-        2_000_000,
+        2,
         2,
     )
     assert first.plain() == {"op": "insert", "row": {"x": "nib", "t.id": "1.3"}}
@@ -284,7 +284,7 @@ def test_why_follows_updates() -> None:
     view = document.watch("match /shop/item/$x return $x")
     document.insert("match /shop#t return t.id", "<item>pen</item>", at=3)
     times = [d.matched[-1].time for d in view.why({"x": "pen"})]
-    assert times == [0, 3_000_000]
+    assert times == [0, 3]
 
 
 def test_explain_is_data_that_prints() -> None:

@@ -27,11 +27,12 @@ from axlog.analysis.generalised import add_need, project
 from axlog.analysis.keys import Key, speaks_of
 from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Row
+from axlog.document.times import EARLIEST
 from axlog.errors import UndecidedError
 from axlog.language.pattern import Comparison, TimeConstraint
 
-NEVER = -1
-"""The deadline of a row that no partner can complete, whenever it comes; times are not negative."""
+NEVER = EARLIEST - 1
+"""The deadline of a row that no partner can complete, whenever it comes: before every time."""
 
 
 @dataclass(frozen=True, slots=True)

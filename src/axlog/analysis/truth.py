@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +25,7 @@ from axlog.analysis.profiles import has_not
 from axlog.analysis.scenarios import Scenarios, is_limited
 from axlog.analysis.typed_scenarios import may_hold_calls, typed_scenarios
 from axlog.document.ids import Id
+from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree
 from axlog.document.writing import serialise
 from axlog.errors import QueryError, UndecidedError
@@ -40,21 +43,31 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A row that may still come: what is known of it, what it needs, until when at the latest."""
+    """A row that may still come: what is known of it, what it needs, until when at the latest.
+
+    `View.possible` shows times as the document returns them; here and in `Outlook.possible` they
+    are microseconds.
+    """
 
     row: Mapping[str, Any]  # None: not known yet
     needs: tuple[Wanted, ...]
-    deadline: int | None  # on the document's clock, in microseconds; None: no limit
+    deadline: Shown | None  # the latest clock at which it can come; None: no limit
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         said: dict[str, Any] = {
-            "row": {k: str(v) if isinstance(v, Id) else v for k, v in self.row.items()},
+            "row": {column: _plain(value) for column, value in self.row.items()},
             "needs": [{"stream": w.stream, "pattern": w.pattern} for w in self.needs],
         }
         if self.deadline is not None:
-            said["deadline"] = self.deadline
+            said["deadline"] = plain(self.deadline)
         return said
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Id):
+        return str(value)
+    return plain(value) if isinstance(value, datetime | Fraction) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +229,7 @@ class Outlook:
 
     def possible(self) -> list[Possible]:
         """The scenarios that no other dominates, in the order of their rows."""
-        found: dict[tuple[Any, ...], Possible] = {}
+        found: dict[tuple[Any, ...], tuple[dict[str, Any], tuple[Wanted, ...], int | None]] = {}
         for values, need in self._open:
             if not need.brought and self._negation is None:
                 continue  # it is there
@@ -230,10 +243,11 @@ class Outlook:
             until = deadline(need.times, need.unknown_times)
             key = (tuple(row.values()), needs)
             known = found.get(key)
-            if known is not None and (known.deadline is None or until is not None):
-                until = None if known.deadline is None else max(known.deadline, until or 0)
-            found[key] = Possible(row, needs, until)
-        return sorted(found.values(), key=lambda one: [_sorting(v) for v in one.row.values()])
+            if known is not None and until is not None:
+                until = None if known[2] is None else max(known[2], until)
+            found[key] = (row, needs, until)
+        listed = [Possible(*one) for one in found.values()]
+        return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row (P2's satisfiability of it)."""

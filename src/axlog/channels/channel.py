@@ -336,9 +336,10 @@ class LocalSubscription:
             while True:
                 delivery = self._look(limit)
                 if clock is not None:  # the time of what was dropped before
-                    clock = max(clock, delivery.clock if delivery.clock is not None else clock)
-                    delivery = replace(delivery, clock=clock)
-                clock = delivery.clock
+                    known = delivery.microseconds
+                    clock = max(clock, clock if known is None else known)
+                    delivery = replace(delivery, microseconds=clock)
+                clock = delivery.microseconds
                 if delivery.entries or delivery.is_closed:
                     return delivery
                 if self.seen < channel._retained.last:

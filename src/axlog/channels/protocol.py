@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from axlog.channels.entries import Entry, Unreadable
 from axlog.channels.updates import StreamUpdate
+from axlog.document.times import Shown, shown
 from axlog.matching.filters import Filter
 
 
@@ -24,9 +25,14 @@ class Delivery:
 
     entries: Sequence[Entry]
     upto: int  # everything up to this number has been looked at
-    clock: int | None = None  # the latest time of all that was looked at, dropped or not
+    microseconds: int | None = None  # the latest time of all that was looked at, dropped or not
     is_closed: bool = False  # nothing will come any more
     unreadable: Sequence[Unreadable] = ()  # messages among them that are no updates
+
+    @property
+    def clock(self) -> Shown | None:
+        """The latest time of all that was looked at, in seconds."""
+        return None if self.microseconds is None else shown(self.microseconds)
 
     @property
     def updates(self) -> list[StreamUpdate]:

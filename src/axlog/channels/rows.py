@@ -61,7 +61,7 @@ def updates_of(change: Change, stream: str, *, is_keyed: bool = True) -> list[St
 
     A key is a value like any other: where rows go round in a cycle, they have none.
     """
-    at = seconds(change.time) if change.time else None
+    at = seconds(change.microseconds) if change.microseconds else None
     found = []
     lost = change.before if change.op == "update" else change.row if change.op == "delete" else None
     if lost is not None:

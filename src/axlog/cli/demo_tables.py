@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.columns import Columns
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
+
+from axlog.document.times import Time, microseconds, shown
 
 if TYPE_CHECKING:  # comes with the extra `server`
     from axlog.server.observing import Observed
@@ -114,7 +116,7 @@ def _changes(changes: list[dict[str, Any]]) -> Table:
     table.expand, table.columns[2].ratio = True, 1  # the table does not jump
     for change in changes[:_CHANGES]:
         said = ", ".join(
-            f"{k} {'?' if v is None else _moment(v) if isinstance(v, int) else v}"
+            f"{k} {'?' if v is None else v if isinstance(v, str) else _moment(v)}"
             for k, v in change["row"].items()
         )
         op = Text(change["op"], style=_STYLES.get(change["op"], ""))
@@ -122,10 +124,11 @@ def _changes(changes: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _moment(time: int | None) -> str:
+def _moment(time: Time | None) -> str:
     if not time:
         return ""
-    return datetime.fromtimestamp(time / 1e6, UTC).strftime("%a %d %b %H:%M")
+    found = shown(microseconds(time), "dates")
+    return found.strftime("%a %d %b %H:%M") if isinstance(found, datetime) else str(found)
 
 
 def summary(observed: Observed) -> str:

@@ -23,6 +23,7 @@ from axlog.cli import options
 from axlog.cli.checking import Check
 from axlog.cli.output import source_of, writer
 from axlog.cli.statements import arriving
+from axlog.document.times import checked_times
 from axlog.errors import AxlogError, MalformedError
 from axlog.views.change import Change
 from axlog.widgets.widget import Widget
@@ -60,6 +61,7 @@ def maintain(
     limit_depth: options.LimitDepth = options.DEPTH,
     limit_size: options.LimitSize = options.SIZE,
     limit_text: options.LimitText = options.TEXT,
+    times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
     """The changes of a view while updates arrive: {"op": ..., "row": {...}}, one a line."""
@@ -72,6 +74,7 @@ def maintain(
         limits=options.limits_of(limit_depth, limit_size, limit_text),
         keep_whitespace=keep_whitespace,
         namespaces=options.namespaces_of(namespace),
+        times=checked_times(times),
     )
     view = widget.watch(text, "view", language=language, maintainer=maintainer)
     out = writer(json)

@@ -41,6 +41,9 @@ Facts = Annotated[
     list[str] | None,
     typer.Option("--fact", metavar="FACT", help="`key PATH by PATH trusted`; repeatable."),
 ]
+TimesShown = Annotated[
+    str, typer.Option("--times", help="How times are written: seconds (since 1970) or dates.")
+]
 Json = Annotated[
     bool | None,
     typer.Option(

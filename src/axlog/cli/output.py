@@ -78,9 +78,15 @@ class Tables:
             self._console.print(line, soft_wrap=True)
 
 
-def in_words(row: Row) -> str:
-    """A row on one line: x=17 t.id=1.2."""
-    return " ".join(f"{column}={shown(value)}" for column, value in row.plain().items()) or "true"
+def in_words(row: Row | Mapping[str, Any]) -> str:
+    """A row, or what JSON has of it, on one line: x=17 t.id=1.2."""
+    said = row.plain() if isinstance(row, Row) else row
+    return " ".join(f"{column}={shown(value)}" for column, value in said.items()) or "true"
+
+
+def in_time(time: float | str) -> str:
+    """A time as JSON has it, for people: 12.5 s, or a date."""
+    return time if isinstance(time, str) else f"{time} s"
 
 
 def shown(value: Any) -> str:

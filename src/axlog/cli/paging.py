@@ -45,7 +45,7 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
                 told.refused,
                 told.streams,
                 told.state,
-                told.clock,
+                told.microseconds,
                 outlooks,
                 told.batch,
             )

@@ -8,6 +8,7 @@ import typer
 
 from axlog.cli import options
 from axlog.cli.output import source_of, writer
+from axlog.document.times import checked_times
 from axlog.widgets.document import parse
 
 
@@ -28,6 +29,7 @@ def query(
     limit_depth: options.LimitDepth = options.DEPTH,
     limit_size: options.LimitSize = options.SIZE,
     limit_text: options.LimitText = options.TEXT,
+    times: options.TimesShown = "seconds",
     json: options.Json = None,
     xml: Annotated[
         bool, typer.Option("--xml", help="Write each row as the XQuery's constructor builds it.")
@@ -39,6 +41,7 @@ def query(
         limits=options.limits_of(limit_depth, limit_size, limit_text),
         keep_whitespace=keep_whitespace,
         namespaces=options.namespaces_of(namespace),
+        times=checked_times(times),
     )
     view = parsed.watch(text, language=language, maintainer=maintainer)
     if xml:

@@ -11,9 +11,9 @@ import typer
 
 from axlog.channels.updates import read_line
 from axlog.cli import options
-from axlog.cli.output import Lines, in_words, is_json, source_of
+from axlog.cli.output import Lines, in_time, in_words, is_json, source_of
+from axlog.document.times import checked_times
 from axlog.errors import UndecidedError
-from axlog.views.change import Row
 from axlog.views.view import View
 from axlog.widgets.widget import Widget
 
@@ -44,20 +44,20 @@ def truth(
     fact: options.Facts = None,
     namespace: options.Namespaces = None,
     language: options.Language = None,
+    times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
     """TRUE, POSSIBLE or NEVER, and the rows that may still come: one JSON object."""
-    _, view = watched(document, text, after, namespace, language, types, fact)
+    _, view = watched(document, text, after, namespace, language, types, fact, times)
     said = {"truth": view.truth.value, **_possible(view)}
     if is_json(json):
         Lines().thing(said)
         return
     typer.echo(said["truth"])
     for one in said["possible"] or ():
-        row = Row(tuple(one["row"]), tuple(one["row"].values()), 1)
         needs = ", ".join(f"{need['pattern']} from {need['stream']}" for need in one["needs"])
-        until = f", until {one['deadline'] / 1e6:g} s" if "deadline" in one else ""
-        typer.echo(f"? {in_words(row)}  needs {needs}{until}")
+        until = f", until {in_time(one['deadline'])}" if "deadline" in one else ""
+        typer.echo(f"? {in_words(one['row'])}  needs {needs}{until}")
     if "reason" in said:
         typer.echo(said["reason"])
 
@@ -70,6 +70,7 @@ def watched(
     language: str | None,
     types: list[Path] | None = None,
     facts: list[str] | None = None,
+    times: str = "seconds",
 ) -> tuple[Widget, View]:
     """A widget after some updates, and the view of a query over it."""
     widget = Widget(
@@ -77,6 +78,7 @@ def watched(
         namespaces=options.namespaces_of(namespace),
         types=types or None,
         facts=facts or (),
+        times=checked_times(times),
     )
     view = widget.watch(text, language=language)
     take_updates(widget, after)

@@ -13,6 +13,7 @@ import typer
 from axlog.cli import options
 from axlog.cli.output import Lines, in_words, is_json
 from axlog.cli.truth import After, watched
+from axlog.document.times import plain
 from axlog.views.change import Row
 from axlog.views.why import Derivation
 
@@ -34,13 +35,14 @@ def why(
     after: After = None,
     namespace: options.Namespaces = None,
     language: options.Language = None,
+    times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
     """Why rows are there: for each derivation, the nodes that the query matched.
 
     One line a derivation: {"row": {...}, "matched": [{"pattern": ..., "path": ..., "id": ...}]}.
     """
-    _, view = watched(document, text, after, namespace, language)
+    _, view = watched(document, text, after, namespace, language, times=times)
     wanted = _wanted(row, view.columns)
     found = [each for each in view.rows() if wanted.items() <= _texts(each).items()]
     for each in found:
@@ -73,7 +75,7 @@ def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
     matched = []
     for match in derivation.matched:
         said: dict[str, object] = {"pattern": match.pattern, "path": match.path}
-        said |= {"id": str(match.id), "time": match.time}
+        said |= {"id": str(match.id), "time": plain(match.time)}
         if match.origin is not None:
             said["from"] = match.origin
         matched.append(said)

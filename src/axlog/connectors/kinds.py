@@ -22,6 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from axlog.channels.protocol import Channel
 from axlog.connectors.protocol import Sink, Source
+from axlog.document.times import Times
 from axlog.errors import SetupError
 from axlog.language.pattern import Kind
 from axlog.language.query import Query
@@ -106,7 +107,7 @@ class Column:
     """One output of a view, as a sink that keeps tables needs to know it."""
 
     name: str
-    type: str  # text, or time (integer microseconds)
+    type: str  # text, integer, truth, or a time: seconds or date
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,13 @@ class ViewShape:
     columns: tuple[Column, ...]
 
     @classmethod
-    def of(cls, name: str, query: Query, document_column: bool = False) -> ViewShape:
+    def of(
+        cls, name: str, query: Query, document_column: bool = False, times: Times = "seconds"
+    ) -> ViewShape:
         """The shape of a query's rows; with a first column for the document where asked for."""
         outputs = query.pattern.outputs
         columns = [
-            Column(column, _type_of(output.kind))
+            Column(column, _type_of(output.kind, times))
             for column, output in zip(query.pattern.columns, outputs, strict=True)
         ]
         return cls(name, (*((DOCUMENT_COLUMN,) if document_column else ()), *columns))
@@ -131,8 +134,10 @@ DOCUMENT_COLUMN = Column("document", "text")
 """The first column of views over many documents: the key of the row's document."""
 
 
-def _type_of(kind: Kind) -> str:
-    return "time" if kind is Kind.TIME else "text"
+def _type_of(kind: Kind, times: Times) -> str:
+    if kind is not Kind.TIME:
+        return "text"
+    return "date" if times == "dates" else "seconds"
 
 
 @dataclass(frozen=True, slots=True)

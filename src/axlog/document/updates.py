@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from axlog.document.reading import Element
-from axlog.document.tree import CALL_LABEL, NONE, Call, NodeKind, Tree
+from axlog.document.tree import CALL_LABEL, DOCUMENT_NODE, NONE, Call, NodeKind, Tree
 from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
 
 
@@ -125,7 +125,7 @@ def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
         "AX404",
         f"a message of {call.stream!r} has time {in_seconds(time)}, before the clock"
         f" at {in_seconds(tree.clock)}",
-        advice='send messages in time order, or declare late="clock" on the call',
+        advice=_advice(tree, 'send messages in time order, or declare late="clock" on the call'),
     )
 
 
@@ -137,9 +137,16 @@ def checked_time(tree: Tree, time: int) -> int:
         raise LateError(
             "AX404",
             f"time {in_seconds(time)} lies before the document's clock at {in_seconds(tree.clock)}",
-            advice="times never go back within a document",
+            advice=_advice(tree, "times never go back within a document"),
         )
     return time
+
+
+def _advice(tree: Tree, usual: str) -> str:
+    """What to do about a late time; in a document without updates only its start is in the way."""
+    if tree.clock > tree.time(DOCUMENT_NODE):
+        return usual
+    return 'let the document start earlier: at=, or times="dates" for any date'
 
 
 def in_seconds(time: int) -> str:

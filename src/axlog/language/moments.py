@@ -12,17 +12,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 
+from axlog.document.times import SECOND, UNITS
 from axlog.errors import Place, QueryError
-
-SECOND = 1_000_000
-UNITS = {
-    "us": 1,
-    "ms": 1_000,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3_600 * SECOND,
-    "d": 86_400 * SECOND,
-}
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

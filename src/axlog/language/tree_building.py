@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 
 from lark import Token, Transformer_NonRecursive
 
+from axlog.document.times import SECOND, UNITS
 from axlog.errors import Place, QueryError, QuerySyntaxError, UnsupportedError
-from axlog.language.moments import SECOND, UNITS, exact_number, microseconds_of_date
+from axlog.language.moments import exact_number, microseconds_of_date
 from axlog.language.pattern import (
     AnyNode,
     AnyText,

@@ -23,7 +23,7 @@ from axlog.connectors.kinds import DOCUMENT_COLUMN, ViewShape
 from axlog.connectors.paths import MessagePath
 from axlog.connectors.protocol import Refusal
 from axlog.document.reading import DEFAULT_LIMITS, parse
-from axlog.document.times import microseconds
+from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
 from axlog.language.query import parse_query
 from axlog.pipeline.checkpoint import Input
@@ -54,6 +54,7 @@ class Instances:
         self.model = model.widgets[name]
         self.name = name
         self._settings = model.settings_of(name)
+        self._times = model.settings.times
         self._namespaces = model.namespaces
         self._types = types_of(self.model, model.directory) or None
         self._root = document_of(self.model, model.directory)
@@ -69,7 +70,7 @@ class Instances:
         self._collected: list[Change] = []
         self._widgets: dict[str, Widget] = {}
         self._ended: dict[str, StreamUpdate] = {}
-        self.clock = 0
+        self.clock = start_of(None, self._times)
         self.refused = 0
         self.origins: dict[str, str] | None = None  # of messages, by what `why` calls them
         if saved is not None:
@@ -82,7 +83,7 @@ class Instances:
     def shapes(self) -> list[ViewShape]:
         """The views as sinks know them."""
         return [
-            ViewShape.of(self.full[view], query, self._key is not None)
+            ViewShape.of(self.full[view], query, self._key is not None, self._times)
             for view, query in self.queries.items()
         ]
 
@@ -94,7 +95,9 @@ class Instances:
     def rows(self) -> list[Change]:
         """The present rows of all views, as insertions."""
         return [
-            self._named(Change("insert", row, view=view.name, time=widget.clock), key)
+            self._named(
+                Change("insert", row, view=view.name, microseconds=widget.document.tree.clock), key
+            )
             for key, widget in self._widgets.items()
             for view in widget.views.values()
             if view.name in self.queries and view.broken is None
@@ -141,7 +144,7 @@ class Instances:
                 update = _timed(one)
                 try:
                     if update.action == TIME:
-                        self.clock = max(self.clock, one.at or 0)
+                        self.clock = max(self.clock, self.clock if one.at is None else one.at)
                         self._pass_time(batches, entered)
                         continue
                     for key, widget in self._meant(update):
@@ -187,7 +190,10 @@ class Instances:
         if key not in self._widgets:
             self._widgets[key] = widget = self._make(key)
             self._collected += [
-                self._named(Change("insert", row, view=view.name, time=widget.clock), key)
+                self._named(
+                    Change("insert", row, view=view.name, microseconds=widget.document.tree.clock),
+                    key,
+                )
                 for view in widget.views.values()
                 if view.broken is None
                 for row in view.rows()
@@ -197,7 +203,7 @@ class Instances:
     def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
         """Tell every document the latest time; what that makes impossible is told."""
         for key, widget in self._widgets.items():
-            if widget.clock < self.clock:
+            if widget.document.tree.clock < self.clock:
                 if key not in entered:
                     entered.add(key)
                     batches.enter_context(widget.batch())
@@ -215,6 +221,7 @@ class Instances:
             "tune": self._tuning(),
             "collect": self._settings.collect,
             "never": "joins",  # what all engines tell
+            "times": self._times,
         }
 
     def _make(self, key: str) -> Widget:
@@ -256,7 +263,7 @@ class Instances:
         """Go on from what `saved` wrote."""
         if self._key is None:
             self._widgets[""] = self._loaded(parts, "")
-            self.clock = self._widgets[""].clock
+            self.clock = self._widgets[""].document.tree.clock
             return
         known = json.loads(parts[_MANY])
         self.clock = known["clock"]
@@ -296,7 +303,8 @@ class Instances:
 
 
 def _keyed(row: Row, key: str) -> Row:
-    return Row((DOCUMENT_COLUMN.name, *row.columns), (key, *row.values_), row.count)
+    columns = (DOCUMENT_COLUMN.name, *row.columns)
+    return type(row)(columns, (key, *row.values_), row.count)
 
 
 def _timed(one: Input) -> StreamUpdate:

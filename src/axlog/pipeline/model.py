@@ -189,6 +189,11 @@ class Settings(WidgetSettings):
         default="messages",
         description="Whose time it is: that of messages alone, or the machine's, `hold` behind it.",
     )
+    times: Literal["seconds", "dates"] = Field(
+        default="seconds",
+        description="How times are written in rows, changes and tables: numbers of seconds since"
+        " 1970, or dates. Dates may be before 1970.",
+    )
     checkpoint: str | None = Field(
         default=None, description="Directory of the run's state; without it a restart starts anew."
     )

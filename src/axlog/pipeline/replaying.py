@@ -23,6 +23,7 @@ from typing import Any
 from axlog.analysis.profiles import has_not
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Position, Reading, Source
+from axlog.document.times import plain
 from axlog.errors import AxlogError, PipelineError
 from axlog.language.query import parse_query
 from axlog.pipeline.documents import calls_of, document_of
@@ -68,7 +69,7 @@ class Replay:
             return {"reason": error.message}
         return {
             "derivations": [
-                [{"pattern": m.pattern, "path": m.path, "time": m.time, "origin": m.origin}
+                [{"pattern": m.pattern, "path": m.path, "time": plain(m.time), "origin": m.origin}
                  for m in one.matched]
                 for one in found[:5]
             ]

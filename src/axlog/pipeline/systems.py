@@ -212,9 +212,11 @@ class System:
                 f"the view {wire.view} took back {change.row.plain()} on a cycle that only adds",
                 advice="say settings: {rounds: N} to go through the cycle at most N times a batch",
             )
-        clock = max((widget.clock for widget in target.widgets.values()), default=target.clock)
-        at = max(change.time, clock)
-        for update in updates_of(replace(change, time=0), wire.stream, is_keyed=not is_cyclic):
+        clocks = (widget.document.tree.clock for widget in target.widgets.values())
+        at = max(change.microseconds, max(clocks, default=target.clock))
+        for update in updates_of(
+            replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
+        ):
             yield Input("", replace(update, origin=f"{wire.view}:{change.sequence}"), at, at)
 
     # Saving ---------------------------------------------------------------------------------------

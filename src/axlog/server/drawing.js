@@ -35,19 +35,26 @@ function many(number) {
   return number === null || number === undefined ? "?" : number.toLocaleString("en");
 }
 
-function moment(us) {
-  if (us === null || us === undefined) return "";
-  const seconds = us / 1e6;
+function secondsOf(time) {
+  // A time is a number of seconds, an ISO text, or a text of microseconds (`12us`).
+  if (typeof time === "number") return time;
+  return time.endsWith("us") ? parseInt(time, 10) / 1e6 : Date.parse(time) / 1000;
+}
+
+function moment(time) {
+  if (time === null || time === undefined) return "";
+  if (typeof time === "string" && !time.endsWith("us")) return time.replace("T", " ").slice(0, 19);
+  const seconds = secondsOf(time);
   if (seconds > 1e8) return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
   const day = Math.floor(seconds / 86400);
   const clock = new Date((seconds - day * 86400) * 1000).toISOString().slice(11, 19);
   return day ? `day ${day}, ${clock}` : clock;
 }
 
-function span(us) {
-  const minutes = Math.round(Math.abs(us) / 6e7);
-  const parts = minutes >= 2880 ? [Math.round(minutes / 1440), "d"] : minutes >= 120 ? [Math.round(minutes / 60), "h"] : minutes >= 2 ? [minutes, "min"] : [Math.round(Math.abs(us) / 1e6), "s"];
-  return us < 0 ? `${parts.join(" ")} ago` : `in ${parts.join(" ")}`;
+function span(seconds) {
+  const minutes = Math.round(Math.abs(seconds) / 60);
+  const parts = minutes >= 2880 ? [Math.round(minutes / 1440), "d"] : minutes >= 120 ? [Math.round(minutes / 60), "h"] : minutes >= 2 ? [minutes, "min"] : [Math.round(Math.abs(seconds)), "s"];
+  return seconds < 0 ? `${parts.join(" ")} ago` : `in ${parts.join(" ")}`;
 }
 
 function short(text) {

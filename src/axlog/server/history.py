@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from axlog.connectors.protocol import Refusal
+from axlog.document.times import plain
 from axlog.views.change import Change
 
 CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
@@ -43,7 +44,7 @@ class History:
     def hear(self, widget: str, change: Change, view: str | None = None) -> None:
         """Take a change; the view's name in its widget may be another than the change's."""
         name = view or change.view or ""
-        said = {"widget": widget, "view": name, "time": change.time, **change.plain()}
+        said = {"widget": widget, "view": name, "time": plain(change.time), **change.plain()}
         with self._lock:
             self._count += 1
             self._changes.append({"number": self._count, **said})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from axlog.document.times import microseconds
 from axlog.server.history import is_found
 
 TRUTHS = ("possible", "true", "never")
@@ -47,7 +48,8 @@ def by_deadline(one: Mapping[str, Any]) -> tuple[Any, ...]:
     """What orders possible rows: of which nothing is known last, else by deadline and values."""
     row, deadline = one["row"].values(), one.get("deadline")
     is_open = all(value is None for value in row)
-    return (is_open, deadline is None, deadline or 0, [(v is None, str(v)) for v in row])
+    until = 0 if deadline is None else microseconds(deadline)
+    return (is_open, deadline is None, until, [(v is None, str(v)) for v in row])
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from axlog.connectors.protocol import Refusal
+from axlog.document.times import plain
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.server.history import History
@@ -124,7 +125,7 @@ class Observer:
         self._take_letters(name, widget.dead_letters)
         return {
             "name": name,
-            "clock": widget.clock,
+            "clock": plain(widget.clock),
             "nodes": len(widget.document.tree),
             "state": rows,
             "unit": "rows in joins",
@@ -141,7 +142,8 @@ class Observer:
         return {
             "name": status.stream, "state": stream_state(status), "messages": status.messages,
             "kept": status.kept, "dropped": status.dropped, "refused": status.refused,
-            "wanted": list(status.wanted), "last": status.last,
+            "wanted": list(status.wanted),
+            "last": None if status.last is None else plain(status.last),
             "rate": self.history.rate(f"{widget}/{status.stream}", status.messages),
         }  # fmt: skip
 
@@ -233,7 +235,7 @@ def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
         return {"reason": error.message}
     return {
         "derivations": [
-            [{"pattern": m.pattern, "path": m.path, "time": m.time, "origin": m.origin}
+            [{"pattern": m.pattern, "path": m.path, "time": plain(m.time), "origin": m.origin}
              for m in derivation.matched]
             for derivation in found[:5]
         ]

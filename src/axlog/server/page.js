@@ -106,14 +106,14 @@ function showRows(here, shown) {
   const key = (line) => line.truth + JSON.stringify(line.row);
   const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : undefined;
   const timed = shown.lines.some((line) => line.deadline !== undefined);
-  const minute = timed ? Math.floor(here.clock / 6e7) : 0;
+  const minute = timed ? Math.floor(secondsOf(here.clock) / 60) : 0;
   const changed = draw("rows", [here.name, shown.view, shown.lines, shown.columns, minute], () => {
     const last = timed ? [element("th", { scope: "col" }, "until")] : [];
     const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...shown.columns.map((c) => element("th", { scope: "col" }, c)), ...last);
     const body = shown.lines.map((line) => {
       const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What of this row?" },
         element("td", {}, badge(line.truth)), ...shown.columns.map((c) => element("td", {}, cell(line.row[c]))),
-        ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(line.deadline - here.clock)})`)] : []));
+        ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)] : []));
       if (seen.size && !seen.has(key(line))) made.className = "new";
       made.onclick = () => why(here.name, shown.view, line);
       return made;
@@ -132,7 +132,7 @@ function showRows(here, shown) {
 
 function cell(value) {
   if (value === null || value === undefined) return "?";
-  return typeof value === "number" && Math.abs(value) > 1e6 ? moment(value) : String(value);
+  return typeof value === "number" && value ? moment(value) : String(value);
 }
 
 function words(row) {

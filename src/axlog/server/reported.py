@@ -17,6 +17,7 @@ from lxml import etree
 
 from axlog.connectors.kinds import ViewShape
 from axlog.connectors.protocol import Refusal
+from axlog.document.times import plain, shown
 from axlog.errors import QueryError
 from axlog.language.query import parse_query
 from axlog.pipeline.documents import document_of
@@ -51,7 +52,7 @@ class Told:
     refused: Iterable[Refusal] = ()
     streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
     state: int = 0
-    clock: int = 0
+    microseconds: int = 0  # its clock
     outlooks: Mapping[str, Outlook] = field(default_factory=dict)
     batch: int = (
         1  # of the run; the first one that is told goes on from a checkpoint if it is later
@@ -84,7 +85,7 @@ class _Widget:
     views: dict[str, _View]
     streams: dict[str, list[int]]  # messages, kept, refused
     state: int = 0
-    clock: int = 0
+    microseconds: int = 0  # its clock
     first: int | None = None  # the first batch that was told
     wanted: dict[str, list[str]] = field(default_factory=dict)  # by stream
 
@@ -125,7 +126,7 @@ class Reported:
         """Take a batch."""
         with self._lock:
             widget = self._widgets[told.widget]
-            for change in sorted(told.changes, key=lambda change: change.time):
+            for change in sorted(told.changes, key=lambda change: change.microseconds):
                 name = _short(told.widget, change)
                 self.history.hear(told.widget, change, name)
                 widget.views[name].take(change)
@@ -137,7 +138,8 @@ class Reported:
                 widget.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
                 self.history.refuse(refused)
             widget.first = told.batch if widget.first is None else widget.first
-            widget.state, widget.clock = told.state, max(widget.clock, told.clock)
+            widget.state = told.state
+            widget.microseconds = max(widget.microseconds, told.microseconds)
             for name, outlook in told.outlooks.items():
                 widget.views[name].outlook = outlook
             self.history.measure(told.widget, told.state)
@@ -167,7 +169,7 @@ class Reported:
     def _widget(self, name: str, widget: _Widget) -> dict[str, Any]:
         return {
             "name": name,
-            "clock": widget.clock,
+            "clock": plain(shown(widget.microseconds, self._model.settings.times)),
             "nodes": None,
             "state": widget.state,
             "unit": "bytes in the state store",

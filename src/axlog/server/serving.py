@@ -29,6 +29,7 @@ from axlog.channels.protocol import Delivery
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.publishers.feeds import FORMATS, RENDER, About, Item
 from axlog.document.reading import encoding_of
+from axlog.document.times import plain, shown
 from axlog.document.xml import check_forest
 from axlog.errors import AxlogError, ChannelError
 from axlog.language.query import parse_query
@@ -45,7 +46,7 @@ LARGE = 64 * 1024  # characters of a message that is checked beside the loop
 NEWEST = 50  # entries that a feed has
 MOST_PATTERNS = 1000  # of a filter that comes in a request
 AT_ONCE = 500  # entries in one piece of an event stream
-_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+_LAST = datetime(9999, 12, 31, tzinfo=UTC)
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
 _AFTER = ("after", "the number of the last update seen; without it, from now on")
 _FILTER = ("filter", "what Filter.to_json writes; installed at the source")
@@ -258,7 +259,7 @@ class Serving:
         while True:
             ticket = pulse.ticket()
             delivery = subscription.read(limit)
-            times = [time for time in (clock, delivery.clock) if time is not None]
+            times = [time for time in (clock, delivery.microseconds) if time is not None]
             clock = max(times, default=None)
             left = until - loop.time()
             if delivery.entries or delivery.is_closed or left <= 0:
@@ -362,7 +363,7 @@ async def _followed(subscription: LocalSubscription, pulse: Pulse) -> AsyncItera
                 yield pulse.events(delivery.entries)
                 continue
             if delivery.clock is not None:
-                said = json.dumps({"upto": delivery.upto, "clock": delivery.clock})
+                said = json.dumps({"upto": delivery.upto, "clock": plain(delivery.clock)})
                 yield f"id: {delivery.upto}\nevent: clock\ndata: {said}\n\n".encode()
             if delivery.is_closed:
                 yield b"event: end\ndata: {}\n\n"
@@ -386,15 +387,17 @@ async def _check(update: StreamUpdate) -> None:
 def _delivered(delivery: Delivery) -> Response:
     """A delivery as JSON, put together from the texts that the entries have."""
     entries = ", ".join(entry.text for entry in delivery.entries)
-    rest = {"upto": delivery.upto, "clock": delivery.clock, "closed": delivery.is_closed}
+    clock = None if delivery.clock is None else plain(delivery.clock)
+    rest = {"upto": delivery.upto, "clock": clock, "closed": delivery.is_closed}
     return Response(
         f'{{"entries": [{entries}], {json.dumps(rest)[1:]}', media_type="application/json"
     )
 
 
-def _moment(microseconds: int) -> str:
+def _moment(time: int) -> str:
     """A time as feeds write it; one that has no date stands at the end of all dates."""
-    return datetime.fromtimestamp(min(max(microseconds / 1_000_000, 0), _LAST), UTC).isoformat()
+    found = shown(time, "dates")
+    return (found if isinstance(found, datetime) else _LAST).isoformat()
 
 
 def _after(request: Request, last: str | None) -> int | None:

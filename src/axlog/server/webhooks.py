@@ -27,6 +27,7 @@ from axlog.channels.channel import LocalChannel, LocalSubscription
 from axlog.channels.naming import Channels
 from axlog.channels.protocol import Delivery
 from axlog.connectors.http import Client
+from axlog.document.times import plain
 from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.matching.filters import Filter
 from axlog.server.answers import wrong
@@ -255,7 +256,8 @@ class Webhooks:
     ) -> tuple[bytes, dict[str, str]]:
         channel = subscription.channel.name
         entries = ", ".join(entry.text for entry in delivery.entries)
-        rest = json.dumps({"channel": channel, "upto": delivery.upto, "clock": delivery.clock})
+        clock = None if delivery.clock is None else plain(delivery.clock)
+        rest = json.dumps({"channel": channel, "upto": delivery.upto, "clock": clock})
         body = f'{rest[:-1]}, "entries": [{entries}]}}'.encode()
         topic = f"{self.hub_address.rpartition('/')[0]}/channels/{channel}"
         return body, {

@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 from axlog.channels.updates import StreamUpdate
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
+from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.spark.definition import Definition
@@ -47,7 +48,7 @@ from axlog.spark.ordering import (
     Packet,
 )
 from axlog.spark.plan import Unit, may_delete
-from axlog.views.change import Change
+from axlog.views.change import Change, timed_change
 from axlog.views.counting.waiting import Waiting
 from axlog.views.netting import net
 from axlog.widgets.restoring import load_parts, snapshot_parts
@@ -95,7 +96,7 @@ class Instance:
         self.document = document
         self._definition = definition
         self.widget = _widget(definition, unit)
-        self.order = Order(*_streams(self.widget), hold)
+        self.order = Order(*_streams(self.widget), hold, start=definition.start)
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
@@ -376,6 +377,13 @@ def _streams(widget: Widget) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
 
 
+def _json(value: Any) -> Any:
+    """A value for JSON: an id as its text, a tuple as a list, a time as microseconds."""
+    if isinstance(value, tuple):
+        return [_json(one) for one in value]
+    return str(value) if isinstance(value, Id) else value
+
+
 def _tuples(plain: Any) -> Any:
     """JSON's lists as the tuples that they were."""
     return tuple(_tuples(one) for one in plain) if isinstance(plain, list) else plain
@@ -399,10 +407,10 @@ def _refused(item: Item, error: AxlogError) -> Refused:
 
 
 def plain_change(change: Change, document: str = "") -> list[Any]:
-    """A change for JSON: ids as their text."""
+    """A change for JSON: ids as their text, times as microseconds."""
     row, before = change.row, change.before
-    values = list(row.plain().values())
-    old = None if before is None else [list(before.plain().values()), before.count]
+    values = [_json(value) for value in row.values_]
+    old = None if before is None else [[_json(value) for value in before.values_], before.count]
     return [
         change.view,
         change.op,
@@ -410,7 +418,8 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
         values,
         row.count,
         old,
-        change.time,
+        change.microseconds,
+        row.times,
         document,
     ]
 
@@ -444,13 +453,13 @@ def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
     """The changes that `plain_change` wrote; a document's key is the row's first column."""
     from axlog.views.change import Row
 
-    for view, op, columns, values, count, old, time, document in written:
+    for view, op, columns, values, count, old, time, times, document in written:
         head = ("document",) if document else ()
         first = (document,) if document else ()
         names = (*head, *columns)
         row = Row(names, (*first, *_tuples(values)), count)
         before = None if old is None else Row(names, (*first, *_tuples(old[0])), old[1])
-        yield Change(op, row, before, view, time)
+        yield timed_change(Change(op, row, before, view, time), times)
 
 
 def renumbered(changes: Iterable[Change], start: int) -> list[Change]:

@@ -13,11 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.document.times import Times
+from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import PipelineError
 from axlog.language.query import Query, parse_query
 from axlog.widgets.widget import Widget
@@ -34,6 +37,8 @@ class Definition:
     namespaces: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     keep_whitespace: bool = False
+    times: Times = "seconds"
+    start: int = 0  # the time of its nodes, in microseconds
     groups: tuple[tuple[str, ...], ...] = ()
     """The views by the start that brought them, as checkpoints know it; empty: all by the first."""
 
@@ -46,7 +51,8 @@ class Definition:
             raise PipelineError(
                 "AX861", "the widget has types", advice="give maintain() a Definition with them"
             )
-        if tree.clock or tree.version or document.forgotten or widget.dead_letters:
+        start = tree.time(DOCUMENT_NODE)
+        if tree.clock != start or tree.version or document.forgotten or widget.dead_letters:
             raise PipelineError(
                 "AX861",
                 "the widget has been fed already",
@@ -60,6 +66,8 @@ class Definition:
             dict(document.namespaces),
             document.limits,
             document.keep_whitespace,
+            document.times,
+            start,
         )
 
     def queries(self) -> dict[str, Query]:
@@ -83,6 +91,8 @@ class Definition:
             facts=self.facts,
             types=list(self.types) or None,
             never="joins",  # what all engines tell
+            times=self.times,
+            at=timedelta(microseconds=self.start),
         )
 
     def settings(self) -> dict[str, Any]:
@@ -92,6 +102,7 @@ class Definition:
             "namespaces": dict(self.namespaces),
             "keep": "all",
             "facts": list(self.facts),
+            "times": self.times,
         }
         return {"open": {"source": "", "options": options, "limits": asdict(self.limits)}}
 

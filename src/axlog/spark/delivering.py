@@ -112,7 +112,7 @@ class WidgetSinks:
 
     def write(self, batch: int, changes: Any) -> None:
         """Give a batch to the sinks."""
-        named = [c.numbered(self._names[c.view], c.time, c.sequence) for c in changes]
+        named = [c.numbered(self._names[c.view], c.microseconds, c.sequence) for c in changes]
         self._give(self._widget, batch, named, letters=False)
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:

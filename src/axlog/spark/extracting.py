@@ -117,6 +117,7 @@ class Extractor:
         self.plan = plan
         self._streams = frozenset(plan.streams)
         self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
+        self._start = definition.start
         self._tuned = Tuned()
         self._narrow: dict[tuple[str, str], Narrow] = {}
         self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
@@ -218,7 +219,7 @@ class Extractor:
             out.streams[stream][1] += 1
         known.messages += 1
         if action == "end":
-            known.ended = time or 0
+            known.ended = self._start if time is None else time
         elif time is not None and (known.latest is None or time > known.latest):
             known.latest = time
         if time is not None and (floor is None or time > floor):

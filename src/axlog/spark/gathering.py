@@ -49,11 +49,16 @@ class BatchReport:
     waiting: int = 0
     state: int = 0  # bytes that the state store has of the buckets
     instances: int = 0  # engines: buckets, or documents
-    clock: int = 0
+    microseconds: int = 0  # the latest clock of its buckets
     streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
     outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
     totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
     claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
+
+    @property
+    def clock(self) -> int | float:
+        """The latest clock of its buckets, in seconds."""
+        return self.microseconds / 1e6
 
     def plain(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -62,7 +67,7 @@ class BatchReport:
             "batch": self.batch, "messages": self.messages, "kept": self.kept,
             "changes": len(self.changes), "never": never, "rows": self.rows,
             "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
-            "clock": self.clock / 1e6,
+            "clock": self.clock,
         }  # fmt: skip
 
 
@@ -152,7 +157,7 @@ class Delivery:
     def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
         told = gather_batch(batch, rows)
         self._totals |= told.totals
-        told.clock = self._clock = max(self._clock, told.clock)
+        told.microseconds = self._clock = max(self._clock, told.microseconds)
         for total in self._totals.values():
             told.instances += total.instances
             told.rows += total.rows
@@ -201,7 +206,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             by_unit.setdefault(unit, []).append(one)
             if one["claim"] is not None:
                 told.claims[unit, int(number)] = one["claim"]
-            told.clock = max(told.clock, one["clock"])
+            told.microseconds = max(told.microseconds, one["clock"])
     for each in by_unit.values():
         # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
         changes += read_changes(agreed(each))

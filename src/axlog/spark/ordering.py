@@ -76,12 +76,16 @@ class Order:
     clock: int = 0
     heard: int = 0  # the latest time of a message that is no end
     passed: int = 0  # the time that has passed by itself
+    start: int = 0  # the document's first clock
+
+    def __post_init__(self) -> None:
+        self.clock = self.heard = self.passed = self.start
 
     def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
         """The items that can be applied now, in order, and those that came too late."""
         refused: list[Late] = []
-        self.passed = max(self.passed, *(packet.passed for packet in packets), 0)
-        newest = max(*self.lanes.values(), self.passed, 0)
+        self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
+        newest = max(*self.lanes.values(), self.passed, self.start)
         pending = self.pending
         for packet, floors in self._in_order(packets):
             for item in packet.items:
@@ -122,14 +126,16 @@ class Order:
             times = [time for time in (before, told.latest, told.ended) if time is not None]
             if times:
                 self.lanes[lane] = max(times)
-            self.heard = max(self.heard, told.latest or 0)
+            if told.latest is not None:
+                self.heard = max(self.heard, told.latest)
             if told.ended is not None:
                 self.ended.add(_stream(lane))
         return zip(packets, floors, strict=True)
 
     def _judge(self, item: Item, before: int | None, newest: int) -> Late | None:
         """Give an item its time, if it has none or is late; what it is if that is refused."""
-        floor = max(item[FLOOR] or 0, before or 0)
+        known = [time for time in (item[FLOOR], before) if time is not None]
+        floor = max(known, default=self.start)
         if item[TIME] is None:
             item[TIME] = newest  # it has no time of its own: the clock's
         elif item[TIME] < floor:
@@ -163,11 +169,11 @@ class Order:
 
     def _clock(self) -> int:
         """The document's clock: what has this time or an earlier one has come."""
-        newest = max(self.lanes.values(), default=0)
+        newest = max(self.lanes.values(), default=self.start)
         still_open = self._open()
         if self.hold == 0 or not still_open:
             return max(newest, self.passed)
-        slowest = min(latest if latest is not None else 0 for latest in still_open.values())
+        slowest = min(self.start if each is None else each for each in still_open.values())
         waited = slowest if self.hold is None else max(slowest, newest - self.hold)
         return max(waited, self.passed)
 
@@ -177,7 +183,7 @@ class Order:
             return len(pending)
         past = self.passed
         if self.hold is not None:
-            past = max(past, max(self.lanes.values(), default=0) - self.hold)
+            past = max(past, max(self.lanes.values(), default=self.start) - self.hold)
         still_open = self._open()
         bounds: dict[str, tuple[int, str] | None] = {}  # the earliest that another stream can bring
         for at, item in enumerate(pending):

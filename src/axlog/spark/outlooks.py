@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from axlog.analysis.truth import Possible
+from axlog.document.times import microseconds
 from axlog.errors import AxlogError
 from axlog.spark.bucket import Instance
 from axlog.views.view import View
@@ -67,12 +69,16 @@ class Watcher:
                 everywhere.append(one.plain())
             elif output is None or unit.bucket_of(key) == instance.bucket:
                 own.append(one)
-        own.sort(key=lambda one: (one.deadline is None, one.deadline or 0))
+        own.sort(key=_until)
         return {
             "count": len(own),
             "rows": [one.plain() for one in own[: self._most]],
             "everywhere": everywhere[: self._most],
         }
+
+
+def _until(one: Possible) -> tuple[bool, int]:
+    return one.deadline is None, 0 if one.deadline is None else microseconds(one.deadline)
 
 
 _WATCHERS: WeakKeyDictionary[Instance, Watcher] = WeakKeyDictionary()

@@ -21,6 +21,7 @@ from typing import Any
 from lxml import etree
 
 from axlog.connectors.kinds import ViewShape
+from axlog.document.times import start_of
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.progress import Progress
@@ -234,7 +235,16 @@ def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = Non
     root = document_of(written, model.directory)
     root = root if wiring is None else wiring.declared(widget, root)
     document = etree.tostring(root, encoding="unicode")
-    return Definition(document, views, tuple(written.facts), tuple(types), dict(model.namespaces))
+    times = model.settings.times
+    return Definition(
+        document,
+        views,
+        tuple(written.facts),
+        tuple(types),
+        dict(model.namespaces),
+        times=times,
+        start=start_of(None, times),
+    )
 
 
 def first_rows(settled: Settled) -> list[Change]:

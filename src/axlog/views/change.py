@@ -3,23 +3,29 @@
 A row is a mapping from output names to values with its derivation count. A change is one row that a
 view gained (`insert`), lost (`delete`), had modified (`update`, with `before`), or that was under
 way and can no longer come (`never`). A count moving between two positive numbers is no change.
+
+Inside, `Row.values_` and `Change.microseconds` have times as integer microseconds: a plain `int`
+among a row's values is a time. Whoever reads a row by its columns, or `Change.time`, has them as
+the document returns times (`document/times.py`): a `Row` as seconds, a `DatedRow` as dates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from axlog.document.ids import Id
+from axlog.document.times import Shown, Times, plain, shown
 
 Values = tuple[Any, ...]
 
 
 class Row(Mapping[str, Any]):
-    """One row: output names to values; ids are `Id`s, times integer microseconds, the rest text."""
+    """One row: output names to values; ids are `Id`s, times are seconds or dates, the rest text."""
 
     __slots__ = ("columns", "count", "values_")
+    times: ClassVar[Times] = "seconds"
 
     def __init__(self, columns: tuple[str, ...], values: Values, count: int = 1) -> None:
         self.columns = columns
@@ -28,9 +34,10 @@ class Row(Mapping[str, Any]):
 
     def __getitem__(self, column: str) -> Any:
         try:
-            return self.values_[self.columns.index(column)]
+            value = self.values_[self.columns.index(column)]
         except ValueError:
             raise KeyError(column) from None
+        return value if isinstance(value, str) else _shown(value, self.times)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
@@ -49,21 +56,41 @@ class Row(Mapping[str, Any]):
         return f"Row({inside})" if self.count == 1 else f"Row({inside}; count={self.count})"
 
     def plain(self) -> dict[str, Any]:
-        """The row for JSON: ids as their text."""
-        return {column: _plain(value) for column, value in self.items()}
+        """The row for JSON: ids as their text, times as seconds or ISO texts."""
+        values = zip(self.columns, self.values_, strict=True)
+        return {column: _plain(value, self.times) for column, value in values}
 
 
-def _plain(value: Any) -> Any:
+class DatedRow(Row):
+    """A row of a document that was made with `times="dates"`."""
+
+    __slots__ = ()
+    times = "dates"
+
+
+def timed_row(row: Row, times: Times) -> Row:
+    """The row, with its times shown so."""
+    kind = DatedRow if times == "dates" else Row
+    return row if type(row) is kind else kind(row.columns, row.values_, row.count)
+
+
+def _shown(value: Any, times: Times) -> Any:
+    if type(value) is int:
+        return shown(value, times)
+    return tuple(_shown(item, times) for item in value) if type(value) is tuple else value
+
+
+def _plain(value: Any, times: Times) -> Any:
+    if type(value) is int:
+        return plain(shown(value, times))
     if isinstance(value, Id):
         return str(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+    return [_plain(item, times) for item in value] if type(value) is tuple else value
 
 
 @dataclass(slots=True, unsafe_hash=True)  # frozen ones take many times as long to make
 class Change:
-    """One row that a view gained, lost or had modified, when, and as the view's how-manieth.
+    """A row inserted, deleted or updated in a view, with its time and sequence number.
 
     It is not to be changed: listeners are given the same one.
     """
@@ -72,11 +99,16 @@ class Change:
     row: Row
     before: Row | None = None
     view: str | None = None
-    time: int = 0
+    microseconds: int = 0
     sequence: int = 0
 
-    def numbered(self, view: str, time: int, sequence: int) -> Change:
-        return Change(self.op, self.row, self.before, view, time, sequence)
+    @property
+    def time(self) -> Shown:
+        """The time of the update that made it: seconds, or a date where the row has dates."""
+        return shown(self.microseconds, self.row.times)
+
+    def numbered(self, view: str, microseconds: int, sequence: int) -> Change:
+        return Change(self.op, self.row, self.before, view, microseconds, sequence)
 
     def plain(self) -> dict[str, Any]:
         """The change for JSON: `op`, `row`, and `before` where the row was modified."""
@@ -88,3 +120,9 @@ class Change:
     def __repr__(self) -> str:
         was = f", before={self.before!r}" if self.before is not None else ""
         return f"Change({self.op!r}, {self.row!r}{was})"
+
+
+def timed_change(change: Change, times: Times) -> Change:
+    """The change, with its times shown so."""
+    before = None if change.before is None else timed_row(change.before, times)
+    return replace(change, row=timed_row(change.row, times), before=before)

@@ -12,17 +12,19 @@ from axlog.analysis.standing import Standing
 from axlog.analysis.truth import Outlook, Possible
 from axlog.document.delta import Delta
 from axlog.document.ids import Id
+from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
+from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
 from axlog.language.verdict import Truth
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Row, timed_change, timed_row
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.netting import net
-from axlog.views.why import Derivation, derivations
+from axlog.views.why import Derivation, derivations, inward
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,11 +46,13 @@ class View:
         chosen: Chosen,
         lock: RLock,
         nodes: Callable[[], Tree],
+        times: Times = "seconds",
     ) -> None:
         self.name = name
         self.query = query
         self.maintainer = maintainer
         self.chosen = chosen
+        self.times: Times = times
         self.sequence = 0
         self.never = 0  # rows of which it was told that they never come
         self._lock = lock
@@ -91,13 +95,16 @@ class View:
         """The present rows: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return sorted(self.maintainer.rows(), key=_by_values)
+            return self._timed(sorted(self.maintainer.rows(), key=_by_values))
 
     def some(self, most: int) -> list[Row]:
         """At most so many of the rows, in no order: a look at a large view without sorting it."""
         with self._lock:
             self.refresh()
-            return list(islice(self.maintainer.rows(), most))
+            return self._timed(list(islice(self.maintainer.rows(), most)))
+
+    def _timed(self, rows: list[Row]) -> list[Row]:
+        return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows())
@@ -126,6 +133,10 @@ class View:
 
     def possible(self) -> list[Possible]:
         """The rows that may still come: what is known of each, what it needs, until when."""
+        return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
+
+    def _possible(self) -> list[Possible]:
+        """The same with times in microseconds."""
         prospects = self.prospects()
         if prospects is not None:
             return prospects.possible()
@@ -137,6 +148,7 @@ class View:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values (those left out may be anything)."""
+        row = inward(self.pattern, row)
         status = self._outlook().status(row)
         if self.is_whole() or not any(_is_of(row, known) for known in self.rows()):
             return status
@@ -149,7 +161,7 @@ class View:
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations: what document node every pattern node matched."""
         with self._lock:
-            return derivations(self._nodes(), self.query.pattern, row)
+            return derivations(self._nodes(), self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and why it was chosen."""
@@ -167,7 +179,10 @@ class View:
         return template.render(row)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The rows and their counts as an Arrow table (with the `arrow` extra)."""
+        """The rows and their counts as an Arrow table (with the `arrow` extra).
+
+        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates.
+        """
         try:
             import pyarrow
         except ImportError:
@@ -176,7 +191,14 @@ class View:
             ) from None
         rows = self.rows()
         plain = [row.plain() for row in rows]
-        data = {column: [row[column] for row in plain] for column in self.columns}
+        data: dict[str, Any] = {column: [row[column] for row in plain] for column in self.columns}
+        is_dated = self.times == "dates"
+        kind = pyarrow.timestamp("us", "UTC") if is_dated else pyarrow.float64()
+        for output in self.pattern.outputs:
+            column = output.column
+            if output.kind is Kind.TIME and not any(isinstance(v, list) for v in data[column]):
+                times = [row[column] if is_dated else float(row[column]) for row in rows]
+                data[column] = pyarrow.array(times, kind)
         return pyarrow.table({**data, "count": [row.count for row in rows]})
 
     def _repr_html_(self) -> str:
@@ -246,12 +268,17 @@ class View:
         return self.number(self.maintainer.after(delta), delta.time)
 
     def number(self, changes: list[Change], time: int) -> list[Change]:
-        """Changes in the order of their rows, deletions first, each with the next number."""
+        """Changes in the order of their rows, deletions first, each with the next number.
+
+        What leaves the view passes here, so here their times become dates where dates are wanted.
+        """
         ordered = sorted(changes, key=_in_order) if len(changes) > 1 else changes
         numbered = [
             change.numbered(self.name, time, self.sequence + 1 + at)
             for at, change in enumerate(ordered)
         ]
+        if self.times == "dates":
+            numbered = [timed_change(change, self.times) for change in numbered]
         self.sequence += len(numbered)
         self.never += sum(change.op == "never" for change in numbered)
         return numbered
@@ -284,7 +311,19 @@ def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
 
 def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     """Whether a row has the values that are asked for."""
-    return all(value is None or row[column] == value for column, value in wanted.items())
+    values = dict(zip(row.columns, row.values_, strict=True))
+    return all(value is None or values[column] == value for column, value in wanted.items())
+
+
+def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
+    """A possible row with its times as a document returns them."""
+    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    row = {
+        column: shown(value, times) if column in timed and value is not None else value
+        for column, value in one.row.items()
+    }
+    until = one.deadline
+    return Possible(row, one.needs, None if until is None else shown(int(until), times))
 
 
 def _no_prospects() -> Prospects | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from axlog.document.ids import Id
+from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
 from axlog.language.pattern import Kind, Pattern
 from axlog.reference import row_of, valuations
@@ -24,7 +25,7 @@ class Matched:
     pattern: str
     id: Id
     path: str
-    time: int
+    time: Shown
     origin: str | None = None  # the stream and message that brought it
 
 
@@ -41,8 +42,11 @@ class Derivation:
         )
 
 
-def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[Derivation]:
+def derivations(
+    tree: Tree, pattern: Pattern, row: Mapping[str, Any], times: Times = "seconds"
+) -> list[Derivation]:
     """Every derivation of a row; none if the row does not hold."""
+    row = inward(pattern, row)
     wanted = [_text(row[column]) for column in pattern.columns]
     steps = [str(replace(node, branches=())) for node in pattern.nodes()]
     found = []
@@ -62,7 +66,7 @@ def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[De
                         steps[number],
                         tree.id(node),
                         tree.path(node),
-                        tree.time(node),
+                        shown(tree.time(node), times),
                         _origin(tree, node),
                     )
                     for number, node in sorted(valuation.nodes.items())
@@ -70,6 +74,18 @@ def derivations(tree: Tree, pattern: Pattern, row: Mapping[str, Any]) -> list[De
             )
         )
     return found
+
+
+def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as a caller writes it, with its times as microseconds."""
+    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    return {column: _inward(v) if column in timed else v for column, v in row.items()}
+
+
+def _inward(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_inward(item) for item in value)
+    return None if value is None else microseconds(value)
 
 
 def _origin(tree: Tree, node: int) -> str | None:

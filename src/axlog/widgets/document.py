@@ -18,7 +18,15 @@ from axlog.document.delta import Delta
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema import TypeGuard
 from axlog.document.schema_sources import Types, read_types
-from axlog.document.times import Time, microseconds
+from axlog.document.times import (
+    Shown,
+    Time,
+    Times,
+    checked_times,
+    microseconds,
+    shown,
+    start_of,
+)
 from axlog.document.tree import NONE, Tree
 from axlog.document.updates import Content, Delete, Insert, Operation, Where
 from axlog.document.writing import serialise
@@ -53,20 +61,29 @@ def parse(
     keep_whitespace: bool = False,
     namespaces: Mapping[str, str] | None = None,
     types: Types | Iterable[Types] | None = None,
+    times: Times = "seconds",
+    at: Time | None = None,
 ) -> Document:
     """A document from XML: text, bytes, a path, a file, or an lxml or ElementTree element.
 
     With `types` (see `document.schema_sources`) it must have its type, and an update that would
-    break it is refused.
+    break it is refused. `times` says how times are returned: as `seconds` or as `dates`. `at` is
+    the time at which the document starts, which its nodes have: 0, or the first of all dates.
 
     >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
     >>> ids = doc.watch("match //order/oid/$x return $x")
     >>> doc.insert("match /orders#o return o.id", "<order><oid>18</oid></order>")
     [Change('insert', Row(x='18'))]
     """
-    tree = load(source, limits=limits, keep_whitespace=keep_whitespace)
+    start = start_of(at, checked_times(times))
+    tree = load(source, limits=limits, keep_whitespace=keep_whitespace, time=start)
     return Document(
-        tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces, types=types
+        tree,
+        limits=limits,
+        keep_whitespace=keep_whitespace,
+        namespaces=namespaces,
+        types=types,
+        times=times,
     )
 
 
@@ -82,8 +99,10 @@ class Document:
         namespaces: Mapping[str, str] | None = None,
         shelf: Shelf | None = None,
         types: Types | Iterable[Types] | None = None,
+        times: Times = "seconds",
     ) -> None:
         self.tree = tree
+        self.times: Times = checked_times(times)
         self._type_guard: TypeGuard | None = None
         if types is not None:
             root = "" if tree.root == NONE else tree.label(tree.root)
@@ -139,7 +158,9 @@ class Document:
             self.untune()
             engines = Engines(self.engine, self.algebra, self.thresholds.prices)
             kept = make(self.nodes(), asked.pattern, chosen.name, engines)
-            view = self.views[name] = View(name, asked, kept, chosen, self._lock, self.nodes)
+            view = self.views[name] = View(
+                name, asked, kept, chosen, self._lock, self.nodes, self.times
+            )
             view.prospects = lambda: self.prospects(view)
             view.standing.may_come = lambda: self.may_come(view)
             view.how_never = lambda: self.how_never(view)
@@ -370,9 +391,9 @@ class Document:
         self._values.after(plan.delta)
 
     @property
-    def clock(self) -> int:
-        """The latest time seen, in microseconds."""
-        return self.tree.clock
+    def clock(self) -> Shown:
+        """The latest time seen."""
+        return shown(self.tree.clock, self.times)
 
     def __len__(self) -> int:
         """How many nodes the document has, of what was kept."""

@@ -31,7 +31,7 @@ from time import perf_counter
 from typing import IO, Any
 
 from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
-from axlog.document.times import Time, microseconds
+from axlog.document.times import Time, checked_times, microseconds, start_of
 from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import AxlogError, StoreError
@@ -112,7 +112,9 @@ def start(
             raise StoreError(
                 "AX875", 'collect="auto": a store keeps the whole document', expected="state or off"
             )
-        tree = load(source, limits=limits, keep_whitespace=bool(given.get("keep_whitespace")))
+        starts = start_of(given.get("at"), checked_times(given.get("times", "seconds")))
+        keeps = bool(given.get("keep_whitespace"))
+        tree = load(source, limits=limits, keep_whitespace=keeps, time=starts)
         settings = records.settings_record(serialise(tree), given, limits)
         found = Restored(_made(settings, tree), settings)
     widget = found.widget

@@ -22,6 +22,7 @@ from typing import Any
 
 from axlog.analysis.finished import finished_subtrees, refusal, size, streams_asked
 from axlog.document.reading import Element
+from axlog.document.times import Shown, plain
 from axlog.document.tree import CALL_LABEL, Call
 from axlog.document.updates import end_call
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
@@ -49,19 +50,19 @@ class Dropped:
     what: str  # the stream, the path of the subtree, or the pattern of the join
     count: int  # of nodes or rows; of a stream 1
     why: str
-    clock: int
+    clock: Shown
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         return {"kind": self.kind, "what": self.what, "count": self.count, "why": self.why,
-                "clock": self.clock}  # fmt: skip
+                "clock": plain(self.clock)}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
     """What one collection let go; `kept` says why it left the document alone, where it did."""
 
-    clock: int
+    clock: Shown
     dropped: tuple[Dropped, ...] = ()
     kept: str | None = None
 
@@ -82,7 +83,7 @@ class Collection:
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return {"clock": self.clock, "streams": list(self.streams), "nodes": self.nodes,
+        return {"clock": plain(self.clock), "streams": list(self.streams), "nodes": self.nodes,
                 "rows": self.rows, "kept": self.kept,
                 "dropped": [each.plain() for each in self.dropped]}  # fmt: skip
 
@@ -124,7 +125,7 @@ class Finisher:
             except (UndecidedError, UnsupportedError) as error:
                 kept = error.message
         self.collected.extend(dropped)
-        return Collection(document.tree.clock, tuple(dropped), kept)
+        return Collection(document.clock, tuple(dropped), kept)
 
     def _reason(self) -> str | None:
         """Why the document is left alone; None if it need not be."""
@@ -149,7 +150,7 @@ class Finisher:
             new = count - self._rows.get(join, 0)
             self._rows[join] = count
             if new > 0:
-                found.append(Dropped("rows", join, new, _IN_VAIN, self._document.tree.clock))
+                found.append(Dropped("rows", join, new, _IN_VAIN, self._document.clock))
         return found
 
     def _close(self) -> list[Dropped]:
@@ -168,7 +169,7 @@ class Finisher:
                 raise AssertionError(f"closing {stream!r} has changed rows")  # law 5
             self.closed[stream] = call
             document.collected += 1
-            found.append(Dropped("stream", stream, 1, _NOT_ASKED, tree.clock))
+            found.append(Dropped("stream", stream, 1, _NOT_ASKED, self._document.clock))
         return found
 
     def _drop(self) -> list[Dropped]:
@@ -179,7 +180,8 @@ class Finisher:
             if not document.engine.is_value_sensitive(tree.parent(node))
         ]
         found = [
-            Dropped("nodes", tree.path(top), size(tree, top), _NOT_USED, tree.clock) for top in tops
+            Dropped("nodes", tree.path(top), size(tree, top), _NOT_USED, document.clock)
+            for top in tops
         ]
         if tops:
             document.drop(tops)

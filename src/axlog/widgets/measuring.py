@@ -34,7 +34,10 @@ def widget_samples(name: str, widget: Widget) -> Iterator[Sample]:
     yield gauge("axlog_document_nodes", len(tree), "Nodes of the document", widget=name)
     yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", widget=name)
     yield gauge(
-        "axlog_clock_seconds", widget.clock / 1_000_000, "The document's clock", widget=name
+        "axlog_clock_seconds",
+        widget.document.tree.clock / 1_000_000,
+        "The document's clock",
+        widget=name,
     )
     yield gauge(
         "axlog_dead_letters", len(widget.dead_letters), "Dead letters that are kept", widget=name

@@ -33,7 +33,8 @@ from axlog.widgets.widget import Widget
 
 Record: TypeAlias = dict[str, Any]
 
-_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never")
+_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never",
+            "times", "at")  # fmt: skip
 _SAVED = (*_OPTIONS, "tune", "collect")
 """What snapshots of pipelines say too."""
 
@@ -142,6 +143,8 @@ def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> 
             expected=", ".join(_OPTIONS),
         )
     said = {name: list(v) if name == "facts" else v for name, v in options.items()}
+    if said.get("at") is not None:
+        said["at"] = f"{microseconds(options['at'])}us"
     return {"open": {"source": source, "options": said, "limits": asdict(limits)}}
 
 

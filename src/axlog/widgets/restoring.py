@@ -17,12 +17,13 @@ from typing import Any
 
 from axlog.document.ids import Id
 from axlog.document.saving import load_tree, save_tree
+from axlog.document.times import checked_times
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
 from axlog.reporting import report
 from axlog.store.files import Files
 from axlog.store.log_reader import LogReader, Torn, missing, segments
 from axlog.store.snapshots import read_snapshot, snapshots
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Row, timed_change
 from axlog.widgets import records
 from axlog.widgets.document import Told
 from axlog.widgets.outbox import Outbox
@@ -202,7 +203,7 @@ def snapshot_parts(
         "settings": settings,
         "views": views,
         "forgotten": document.forgotten,
-        "streams": {s.stream: [s.messages, s.refused, s.last, s.unparsed]
+        "streams": {s.stream: [s.messages, s.refused, s.microseconds, s.unparsed]
                     for s in widget.streams().values()},
         "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
                     for d in widget.dead_letters],
@@ -241,7 +242,7 @@ def load_parts(
         for stream, (messages, refused, last, unparsed) in said["streams"].items():
             status = widget._streaming.status(stream)
             status.messages, status.refused = messages, refused
-            status.last, status.unparsed = last, unparsed
+            status.microseconds, status.unparsed = last, unparsed
         widget._guard.restore(said["keys"])
         widget.dead_letters += [
             DeadLetter(stream, number, message, StreamError(code, what))
@@ -272,7 +273,7 @@ def _text(message: object) -> str:
 def _change(change: Change) -> list[Any]:
     return [
         change.op, _row(change.row), None if change.before is None else _row(change.before),
-        change.view, change.time, change.sequence,
+        change.view, change.microseconds, change.sequence, change.row.times,
     ]  # fmt: skip
 
 
@@ -289,10 +290,10 @@ def _value(value: Any) -> Any:
 
 
 def _read_change(said: list[Any]) -> Change:
-    op, row, before, view, time, sequence = said
-    return Change(
-        op, _read_row(row), None if before is None else _read_row(before), view, time, sequence
-    )
+    op, row, before, view, time, sequence, *times = said
+    old = None if before is None else _read_row(before)
+    read = Change(op, _read_row(row), old, view, time, sequence)
+    return timed_change(read, checked_times(times[0])) if times else read
 
 
 def _read_row(said: list[Any]) -> Row:

@@ -24,7 +24,7 @@ from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 from axlog.datalog.joins import Bag, Row, add_all
 from axlog.document.pending import Plan
 from axlog.document.reading import Element
-from axlog.document.times import Time, microseconds
+from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.document.updates import checked_time, insert_at_call
 from axlog.document.xml import read_forest
 from axlog.errors import StreamError, UpdateError
@@ -64,12 +64,18 @@ class StreamStatus:
     messages: int = 0
     refused: int = 0
     ended: bool = False
-    last: int | None = None  # time of the last message, in microseconds
+    microseconds: int | None = None  # time of the last message
     unparsed: int = 0  # messages that their raw bytes ruled out (validate="wanted")
     unmatched: int = 0  # messages of which the filter wanted nothing
     wanted: tuple[str, ...] = ()  # the patterns that views want of it
     is_tuned: bool = False  # by what may still happen, not only by where its call stands
     nodes: int = 0  # of the filter's automaton; 0 where patterns are tested one by one
+    times: Times = "seconds"
+
+    @property
+    def last(self) -> Shown | None:
+        """The time of the last message."""
+        return None if self.microseconds is None else shown(self.microseconds, self.times)
 
     @property
     def dropped(self) -> int:
@@ -161,7 +167,7 @@ class Streaming:
             tree.clock = time
             status = way.status
             status.messages += 1
-            status.last = time
+            status.microseconds = time
             if root is None:
                 status.unparsed += 1
                 document.forgotten += 1
@@ -202,7 +208,7 @@ class Streaming:
                         checked_time(tree, time)  # raises
                     tree.clock = time
                     way.status.messages += 1
-                    way.status.last = time
+                    way.status.microseconds = time
                     answers = way.deliver(bags)
                     each = self._changes(answers, time) if answers else []
                     if collector.is_busy or collector.next < time:

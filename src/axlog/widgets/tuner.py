@@ -23,6 +23,7 @@ from typing import Any
 from axlog.analysis.effort import bounded
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Row
+from axlog.document.times import Shown, plain, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.language.pattern import Kind, Pattern
@@ -100,7 +101,7 @@ class StreamTuning:
 class TuningReport:
     """What one tuning installed, and why."""
 
-    clock: int
+    clock: Shown
     streams: dict[str, StreamTuning] = field(default_factory=dict)
     undecided: dict[str, str] = field(default_factory=dict)  # views of which all is wanted, and why
     facts: int = 0  # rows of the engine that it was worked out from
@@ -115,7 +116,7 @@ class TuningReport:
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "clock": self.clock,
+            "clock": plain(self.clock),
             "streams": {
                 name: {"wanted": list(each.wanted), "before": list(each.before),
                        "unsubscribed": each.is_unsubscribed, "reason": each.reason}
@@ -313,9 +314,9 @@ class Tuner:
             wanted = self._streaming.patterns(stream) if is_valid else before
             reason = snapshot.whole.get(stream) or _reason(before, wanted)
             streams[stream] = StreamTuning(stream, before, wanted, reason)
-        return TuningReport(
-            snapshot.facts.clock, streams, found.undecided, snapshot.facts.size, seconds, is_valid
-        )
+        facts = snapshot.facts
+        clock = shown(facts.clock, self._document.times)
+        return TuningReport(clock, streams, found.undecided, facts.size, seconds, is_valid)
 
 
 def _reason(before: tuple[str, ...], wanted: tuple[str, ...]) -> str:

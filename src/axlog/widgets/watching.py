@@ -90,7 +90,7 @@ class FileWatch:
             self.error = error
             return []
         operations = diff(self.document.nodes(), new)
-        time = max(stamp[0] // 1000, self.document.clock)
+        time = max(stamp[0] // 1000, self.document.tree.clock)
         changes = self.document._apply(operations, time)
         self._stamp, self._digest, self.error = stamp, digest, None
         return changes

@@ -11,6 +11,9 @@ need of it. `validate="wanted"` does not even parse a message that its raw bytes
 want. `cache="disk"` keeps the rows that joins look up in a store on disk and `memory` bytes of them
 at hand (P3 5.3). With `types`, what would break the document's or a service's type is refused.
 `never` says which views are told what can no longer come (`telling.py`).
+
+Times are given and returned as `document/times.py` says: `times="dates"` returns dates. `at` is the
+time at which the document starts, which its nodes have; nothing can come before it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ from axlog.analysis.keys import Key, parse_fact
 from axlog.channels.updates import StreamUpdate
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema_sources import Types
-from axlog.document.times import Time, microseconds
+from axlog.document.times import (
+    Shown,
+    Time,
+    Times,
+    checked_times,
+    microseconds,
+    start_of,
+)
 from axlog.document.tree import Tree
 from axlog.document.updates import (
     Operation,
@@ -109,6 +119,8 @@ class Widget:
         types: Types | Iterable[Types] | None = None,
         tune: str | Mapping[str, float] = "off",
         never: str = "kept",
+        times: Times = "seconds",
+        at: Time | None = None,
     ) -> None:
         _check_option("on_error", on_error, "raise", "dead-letter")
         _check_option("keep", keep, "all", "needed")
@@ -118,7 +130,8 @@ class Widget:
         _check_option("never", never, *WAYS)
         tree = source
         if not isinstance(tree, Tree):
-            tree = load(tree, limits=limits, keep_whitespace=keep_whitespace)
+            start = start_of(at, checked_times(times))
+            tree = load(tree, limits=limits, keep_whitespace=keep_whitespace, time=start)
         self.document = Document(
             tree,
             limits=limits,
@@ -126,6 +139,7 @@ class Widget:
             namespaces=namespaces,
             shelf=Shelf(KeyValueStore(cache_path), memory) if cache == "disk" else None,
             types=types,
+            times=times,
         )
         tree.facts = tuple(parse_fact(fact, namespaces) for fact in facts)
         self.on_error = on_error
@@ -210,7 +224,7 @@ class Widget:
             except AxlogError as error:
                 status.refused += 1
                 return self._refuse(stream, status.messages, message or "", error)
-            status.last = time
+            status.microseconds = time
             if message is None:
                 del closed[stream]
             else:
@@ -316,7 +330,7 @@ class Widget:
                 status.refused += 1
                 self._collector.forget_message()
                 return self._refuse(stream, status.messages, message, error)
-            status.last = time
+            status.microseconds = time
             if done is not None:
                 done()
             told = self._collector.after_nodes(told, document.tree.clock)
@@ -374,6 +388,7 @@ class Widget:
                     wanted=self._streaming.patterns(stream),
                     is_tuned=stream in self._streaming.wants or stream in closed,
                     nodes=self._streaming.automaton_nodes(stream),
+                    times=self.document.times,
                 )
                 for stream in known
             }
@@ -390,7 +405,8 @@ class Widget:
             return self._streaming.code(stream)
 
     @property
-    def clock(self) -> int:
+    def clock(self) -> Shown:
+        """The latest time seen."""
         return self.document.clock
 
     def xml(self) -> str:

@@ -89,7 +89,7 @@ class _Run(StreamedCase):
 
     def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
         if not edits:
-            later = (self.plain.clock + self.random.choice((1, 2, 5))) / 1_000_000
+            later = (self.plain.document.tree.clock + self.random.choice((1, 2, 5))) / 1_000_000
             self.plain.advance(later)
             changes = self.tested.advance(later)
         else:

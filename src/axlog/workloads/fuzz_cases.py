@@ -207,7 +207,7 @@ def _at(making: _Making, edit: dict[str, Any]) -> dict[str, Any]:
     if making.random.random() < 0.3:
         return edit
     ahead = making.random.choice((0, 1, 1, 2, 5, -1))
-    return {**edit, "at": max(0, making.widget.clock + ahead) / 1_000_000}
+    return {**edit, "at": max(0, making.widget.document.tree.clock + ahead) / 1_000_000}
 
 
 # Cutting down -------------------------------------------------------------------------------------

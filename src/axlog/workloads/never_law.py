@@ -22,6 +22,7 @@ from typing import Any
 from axlog.analysis.truth import Outlook, Possible
 from axlog.language.verdict import Truth
 from axlog.views.change import Change
+from axlog.views.view import shown_possible
 from axlog.widgets.widget import Widget
 
 PATTERNS = (
@@ -117,7 +118,7 @@ class Definition:
     def __init__(self, widget: Widget) -> None:
         self._widget = widget
         self._view = widget.view("v")
-        self._since: dict[tuple[tuple[Any, ...], object, int | None], int] = {}
+        self._since: dict[tuple[tuple[Any, ...], object, object], int] = {}
         self._note(self._outlook().possible())
 
     def _outlook(self) -> Outlook:
@@ -125,7 +126,7 @@ class Definition:
 
     def _note(self, possible: list[Possible]) -> None:
         """Since when each row has been possible, by what it needs and its deadline."""
-        clock = self._widget.clock
+        clock = self._widget.document.tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
 
@@ -147,7 +148,9 @@ class Definition:
         return self._outlook().truth
 
     def possible(self) -> list[Possible]:
-        return self._outlook().possible()
+        return [
+            shown_possible(one, self._view.pattern, "seconds") for one in self._outlook().possible()
+        ]
 
 
 def take(widget: Widget, step: Step) -> list[Change]:

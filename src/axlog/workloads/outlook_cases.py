@@ -141,7 +141,7 @@ def _steps(random: Random, text: str) -> tuple[Step, ...]:
             break
         edit: dict[str, Any] = {"stream": random.choice(streams)}
         edit |= {"end": True} if random.random() < 0.1 else {"insert": fragment(random, 2)}
-        edit["at"] = (widget.clock + random.choice((0, 1, 2))) / 1_000_000
+        edit["at"] = (widget.document.tree.clock + random.choice((0, 1, 2))) / 1_000_000
         try:
             carry_out(widget, [edit])
         except AxlogError:

@@ -338,7 +338,7 @@ _SHOWN = (NodeKind.ELEMENT, NodeKind.TEXT)
 def _check_deadline(tree: Tree, pattern: Pattern, outlook: Outlook, seen: Seen) -> None:
     """At the last deadline something may still come, and a moment later nothing can."""
     deadlines = [one.deadline for one in outlook.possible()]
-    known = [deadline for deadline in deadlines if deadline is not None]
+    known = [int(deadline) for deadline in deadlines if deadline is not None]
     if outlook.truth is not Truth.POSSIBLE or len(known) < len(deadlines):
         return
     for time, wanted in ((max(known), Truth.POSSIBLE), (max(known) + 1, Truth.NEVER)):

@@ -93,7 +93,9 @@ def make_joined_case(random: Random) -> Case:
         if random.random() < 0.3:
             steps.append((random.choice((TUNE, TUNE, EXACTLY)),))
         if random.random() < 0.1:
-            steps.append(({"advance": (follower.clock + random.choice((1, 4))) / 1_000_000},))
+            steps.append(
+                ({"advance": (follower.document.tree.clock + random.choice((1, 4))) / 1_000_000},)
+            )
             follower.advance(steps[-1][0]["advance"])
         if not follower.document.tree.calls():
             break
@@ -120,7 +122,7 @@ def _leaves(random: Random, widget: Widget) -> dict[str, Any]:
         edit["insert"] = f"<{label}>{inside}</{label}>"
     else:
         edit["insert"] = _leaf(random)
-    return {**edit, "at": (widget.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
+    return {**edit, "at": (widget.document.tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
 
 
 def _make_any_case(random: Random) -> Case:
@@ -179,7 +181,8 @@ def _message(random: Random, widget: Widget, streams: int) -> dict[str, Any]:
     else:
         edit["end"] = True
     ahead = random.choice((None, 0, 1, 2, 5))
-    return edit if ahead is None else {**edit, "at": (widget.clock + ahead) / 1_000_000}
+    clock = widget.document.tree.clock
+    return edit if ahead is None else {**edit, "at": (clock + ahead) / 1_000_000}
 
 
 def _is_sound(steps: list[Step]) -> bool:
@@ -261,8 +264,7 @@ class _Source:
         is_open = update.stream in self._widget.document.tree.calls()
         if wanted is None or not is_open or passes(wanted, update):
             return _take(self._widget, step)
-        clock = self._widget.clock / 1_000_000
-        return self._widget.advance(clock if update.at is None else update.at)
+        return self._widget.advance(self._widget.clock if update.at is None else update.at)
 
 
 def _take(widget: Widget, step: Step) -> list[Change] | str:

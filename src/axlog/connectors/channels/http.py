@@ -24,6 +24,7 @@ from axlog.connectors.alerters.fetching import AddressOptions
 from axlog.connectors.channels.reading import no_update
 from axlog.connectors.http import Allowance, Answer, Client
 from axlog.connectors.kinds import ChannelKind, Origin, Secret
+from axlog.document.times import microseconds
 from axlog.errors import CODES, AccessError, AxlogError, ChannelError, ConnectorError, StreamError
 from axlog.matching.filters import Filter
 
@@ -129,8 +130,10 @@ class HttpSubscription:
             if isinstance(error, AxlogError):
                 raise
             raise ConnectorError("AX824", f"the peer answers with no updates: {error}") from None
-        if not isinstance(clock, int | None):
-            raise ConnectorError("AX824", "the peer's clock is no number")
+        try:
+            clock = None if clock is None else microseconds(clock)
+        except AxlogError:
+            raise ConnectorError("AX824", "the peer's clock is no time") from None
         entries = [each for each in found if isinstance(each, Entry)]
         unreadable = [each for each in found if isinstance(each, Unreadable)]
         return Delivery(entries, self.seen, clock, bool(said.get("closed")), unreadable)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from axlog.document.times import plain
 from axlog.views.change import Change, Row
 
 Written = dict[str, Any]
@@ -37,7 +38,7 @@ def native(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]
             "batch": batch,
             "view": change.view,
             **change.plain(),
-            "time": change.time,
+            "time": plain(change.time),
             "sequence": change.sequence,
         }
 
@@ -47,7 +48,7 @@ def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Writte
         if change.op == "never":
             continue
         lost, gained = lost_and_gained(change)
-        milliseconds = change.time // 1000
+        milliseconds = change.microseconds // 1000
         yield {
             "before": None if lost is None else lost.plain(),
             "after": None if gained is None else gained.plain(),

@@ -20,7 +20,13 @@ def arrow() -> Any:
 def schema_of(columns: Iterable[Column], **metadata: str) -> pyarrow.Schema:
     """The schema of a table with these columns."""
     package = arrow()
-    types = {"text": package.string(), "time": package.int64(), "truth": package.bool_()}
+    types = {
+        "text": package.string(),
+        "integer": package.int64(),
+        "seconds": package.float64(),
+        "date": package.timestamp("us", "UTC"),
+        "truth": package.bool_(),
+    }
     fields = [package.field(column.name, types[column.type]) for column in columns]
     return package.schema(fields, metadata=metadata or None)
 

@@ -38,7 +38,7 @@ class DeltaSink:
         self.run = origin.run or "run"
         check_columns(view_of(origin), (KEY, COPIES))
         own = columns_of(view_of(origin))
-        self.schema = schema_of((Column(KEY, "text"), *own, Column(COPIES, "time")))
+        self.schema = schema_of((Column(KEY, "text"), *own, Column(COPIES, "integer")))
         self._batch = self._last()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:

@@ -18,6 +18,7 @@ from pydantic import Field
 from axlog.connectors.kinds import Options, Origin, SinkKind
 from axlog.connectors.publishers.envelopes import ENVELOPES
 from axlog.connectors.sinks.files import read_state, replace_file, unwritable
+from axlog.document.times import plain
 from axlog.views.change import Change
 
 
@@ -86,7 +87,7 @@ def logged(batch: int, change: Change) -> dict[str, Any]:
         "batch": batch,
         "view": change.view,
         **change.plain(),
-        "time": change.time,
+        "time": plain(change.time),
         "sequence": change.sequence,
     }
 

@@ -1,8 +1,8 @@
 """The change log as a directory of Parquet files, one for every batch that has changes.
 
 A file is named by its batch and takes its name when it is complete, so a batch that comes again
-finds it there. Columns: batch, view, sequence, op, time, row and before (JSON). Another run writes
-into a directory of its own below the path.
+finds it there. Columns: batch, view, sequence, op, time (a text: seconds, or an ISO date), row and
+before (JSON). Another run writes into a directory of its own below the path.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from pydantic import Field
 from axlog.connectors.kinds import Column, Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import schema_of, table_of
 from axlog.connectors.sinks.files import settle_file, unwritable
+from axlog.document.times import plain
 from axlog.extras import import_extra
 from axlog.views.change import Change
 
 COLUMNS = (
-    Column("batch", "time"),
+    Column("batch", "integer"),
     Column("view", "text"),
-    Column("sequence", "time"),
+    Column("sequence", "integer"),
     Column("op", "text"),
-    Column("time", "time"),
+    Column("time", "text"),
     Column("row", "text"),
     Column("before", "text"),
 )
@@ -55,7 +56,8 @@ class ParquetLogSink:
         if not changes or path.exists():
             return
         rows = [
-            (batch, change.view, change.sequence, change.op, change.time, _json(change.row.plain()),
+            (batch, change.view, change.sequence, change.op, str(plain(change.time)),
+             _json(change.row.plain()),
              None if change.before is None else _json(change.before.plain()))
             for change in changes
         ]  # fmt: skip

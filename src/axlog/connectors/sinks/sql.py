@@ -56,7 +56,12 @@ class SqlSink:
             raise reserved(f"the table {self.name!r} of the view {view.name!r}", (BATCHES,))
         self._engine = open_engine(options.url, origin)
         about = sql.MetaData()
-        types = {"text": sql.Text, "time": sql.BigInteger, "truth": sql.Boolean}
+        types = {
+            "text": sql.Text,
+            "seconds": sql.Double,
+            "date": sql.DateTime(timezone=True),
+            "truth": sql.Boolean,
+        }
         self.table = sql.Table(
             self.name,
             about,

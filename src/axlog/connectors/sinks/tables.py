@@ -2,7 +2,8 @@
 
 Two rows of a view can show the same values (they differ by a node's id that is not shown), so a
 table is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean
-view is a table with the one column `holds`.
+view is a table with the one column `holds`. A time is a number of seconds (double precision, exact
+to the microsecond until 2242) or, with `times: dates`, a timestamp in UTC.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
@@ -63,15 +66,19 @@ def reserved(what: str, taken: Sequence[str]) -> PipelineError:
 
 
 def values_of(row: Row) -> Values:
-    """A row as its table has it: texts, times as integers, lists as JSON."""
+    """A row as its table has it: texts, times as seconds or timestamps, lists as JSON."""
     plain = row.plain().values()
-    return tuple(_cell(value) for value in plain) or (True,)
+    return tuple(_cell(shown, value) for shown, value in zip(row.values(), plain, strict=True)) or (
+        True,
+    )
 
 
-def _cell(value: Any) -> Any:
-    if value is None or isinstance(value, str | int):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+def _cell(shown: Any, plain: Any) -> Any:
+    if isinstance(shown, int | float | Fraction):
+        return float(shown)
+    if shown is None or isinstance(shown, datetime) or isinstance(plain, str):
+        return shown if isinstance(shown, datetime) else plain
+    return json.dumps(plain, ensure_ascii=False)
 
 
 def difference(changes: Iterable[Change]) -> Counter[Values]:
@@ -88,5 +95,5 @@ def difference(changes: Iterable[Change]) -> Counter[Values]:
 
 def key_of(values: Sequence[Any]) -> str:
     """A short name for a row, the same everywhere."""
-    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"), default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
