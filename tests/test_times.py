@@ -195,6 +195,7 @@ def test_advancing_to_a_deadline_lands_on_it(times: Times) -> None:
         made = _fed(times, start)
         made.feed("o", f"<a>{random.random()}</a>", at=made.clock)
         one = random.choice([one for one in made.view("v").possible() if one.deadline is not None])
+        assert one.deadline is not None
         assert not [c for c in made.advance(one.deadline) if c.row["x"] == one.row["x"]]
         assert made.clock == one.deadline
         assert made.view("v").status(one.row) is axlog.Truth.POSSIBLE

@@ -145,7 +145,8 @@ SECTIONS = (
         "Variables, and of named nodes: "
         + ", ".join(f"`.{kind.value}`" for kind in Kind if kind is not Kind.VARIABLE)
         + ". `id` never changes; `val` is the string value, `cont` the XML of the subtree, `time` "
-        "seconds, or a date where the document has `times=\"dates\"`. `as` gives a column another name.",
+        "seconds, or a date where the document has `times=\"dates\"`. `as` gives a column another "
+        "name.",
         (
             Example("match /shop/order[paid]/oid#t/$x\n"
                     'return t.id, t.label, t.val, t.cont, t.time, $x as number, t.val as "the id"'),
