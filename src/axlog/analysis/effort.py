@@ -2,8 +2,9 @@
 
 Possible rows are joins of what is there with what may come, and their number can be exponential in
 the pattern. An analysis that may get there runs inside `bounded`, which counts: beyond `LEAST` ways
-and `WAYS` times the nodes of the document the question is undecided (AX502), after a second or so
+and `WAYS` times the nodes that it is about the question is undecided (AX502), after a second or so
 and not after a night. Ways are counted, not seconds: the verdict does not depend on the machine.
+What is kept as data arrives is bounded in the same way by the nodes of each message.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _effort: ContextVar[Effort | None] = ContextVar("effort", default=None)
 
 @contextmanager
 def bounded(nodes: int) -> Iterator[None]:
-    """Count what is done inside for a document of this size; an analysis inside another one is
-    part of it."""
+    """Count what is done inside for a document, or a message, of this size; an analysis inside
+    another one is part of it."""
     if _effort.get() is not None:
         yield
         return

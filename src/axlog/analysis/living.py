@@ -28,6 +28,7 @@ from itertools import count
 
 from axlog.analysis.capacity import fits
 from axlog.analysis.constraints import deadline
+from axlog.analysis.effort import bounded, spend
 from axlog.analysis.generalised import NOTHING, Need, Rows, Values, add_need, meet, project
 from axlog.analysis.keys import Key, keyed_values, values_below
 from axlog.analysis.parts import Part
@@ -187,20 +188,28 @@ class Living(Scenarios):
         """Take in subtrees that streams brought; the scenarios that fell for a key's value."""
         fallen: list[Scenario] = []
         for top in tops:
-            tree, place = self.tree, self.tree.parent(top)
-            for stream in _streams_in(tree, top):
-                self._places[stream] = tree.parent(tree.calls()[stream])
-            for key in tree.facts:
-                for value in self._note_values(key, [top]):
-                    fallen += self._fall(self._by_key.pop((key, value), ()))
-            self._climb(place, self._risen([top]))
+            with bounded(sum(1 for _ in self.tree.subtree(top))):
+                fallen += self._grow(top)
+        return fallen
+
+    def _grow(self, top: int) -> list[Scenario]:
+        """Take in one subtree."""
+        fallen: list[Scenario] = []
+        tree, place = self.tree, self.tree.parent(top)
+        for stream in _streams_in(tree, top):
+            self._places[stream] = tree.parent(tree.calls()[stream])
+        for key in tree.facts:
+            for value in self._note_values(key, [top]):
+                fallen += self._fall(self._by_key.pop((key, value), ()))
+        self._climb(place, self._risen([top]))
         return fallen
 
     def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
         """Take in what a program has matched in a message that arrives below a node."""
         below = Below(_as_sums(children), _as_sums(descendants))
         if below.children or below.descendants:
-            self._climb(place, below)
+            with bounded(0):
+                self._climb(place, below)
 
     def _climb(self, node: int, new: Below) -> None:
         """What has newly risen to a node goes on to the root."""
@@ -317,6 +326,10 @@ class Living(Scenarios):
 
     def expire(self) -> list[Scenario]:
         """The scenarios whose deadline has passed, or that trees no longer suffice for."""
+        with bounded(0):
+            return self._expire()
+
+    def _expire(self) -> list[Scenario]:
         fallen: list[Scenario] = []
         while self._heap and self._heap[0][0] < self.tree.clock:
             _, _, values, need = heappop(self._heap)
@@ -324,6 +337,7 @@ class Living(Scenarios):
                 fallen.append((values, need))
         if self._looks_again:
             every = [(v, n) for v, needs in self.found.rows.items() for n in needs if n.brought]
+            spend(len(every))
             fallen += self._fall(every)
         return fallen
 

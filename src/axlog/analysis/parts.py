@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from axlog.analysis.effort import spend
 from axlog.analysis.generalised import Need, Rows, Values, add_need, unify
 
 Found = dict[Values, None]
@@ -112,8 +113,10 @@ class Part:
                 if unified is None:
                     continue
                 values = unified + tuple(right[j] for j in added)
+                more = self.rows[right]
+                spend(len(needs) * len(more) * (1 + (len(values) + len(more[0].times)) // 8))
                 for need in needs:
-                    for other in self.rows[right]:
+                    for other in more:
                         add_need(met, values, need.joined(other))
         return met, layout + [columns[i] for i in added]
 

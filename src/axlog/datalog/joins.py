@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
+from axlog.datalog.work import Meter
 from axlog.document.reading import DEFAULT_LIMITS
 from axlog.errors import QueryError
 from axlog.language.pattern import TimeConstraint, Variable
@@ -30,6 +31,8 @@ Check: TypeAlias = Callable[[Row], bool]
 
 UNIT: Bag = {(): 1}
 MOST_ROWS = DEFAULT_LIMITS.rows
+FEW = 16
+"""Rows that a join makes without being metered: most make one or two."""
 GROWTH = 20
 """How many times the size of what is joined a large join may have."""
 
@@ -123,8 +126,16 @@ class JoinPlan:
         self.layout = layout
         self.finish = Finish(relation, layout)
 
-    def join(self, own: Row, bags: Sequence[Bag], tables: Tables, most: int = MOST_ROWS) -> Bag:
-        """The relation's rows from its own row and its parts' bags."""
+    def join(
+        self,
+        own: Row,
+        bags: Sequence[Bag],
+        tables: Tables,
+        most: int = MOST_ROWS,
+        meter: Meter | None = None,
+    ) -> Bag:
+        """The relation's rows from its own row and its parts' bags; the meter counts what is made
+        on the way."""
         first = self.unify(own)
         if first is None:
             return {}
@@ -137,6 +148,8 @@ class JoinPlan:
             rows = _meet(rows, bag, meeting)
             if not rows:
                 return rows
+            if meter is not None and len(rows) > FEW:
+                meter.spend(len(rows))
         return self.finish.project(rows.items(), tables)
 
 

@@ -74,7 +74,8 @@ class Limits:
     attribute value, `name` characters of a name, `attributes` those of one element, or declared
     by its DTD; `parts` the steps, connectives, comparisons,
     constraints and outputs of a query, `branches` those side by side below one step, `rows` what a
-    join may come to where that is more than twenty times what is joined.
+    join may come to where that is more than twenty times what is joined, `work` the rows that one
+    update may make a view look at.
     """
 
     depth: int = 256
@@ -85,6 +86,7 @@ class Limits:
     parts: int = 2_000
     branches: int = 100
     rows: int = 1_000_000
+    work: int = 500_000
 
 
 DEFAULT_LIMITS = Limits()

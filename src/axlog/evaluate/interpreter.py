@@ -17,7 +17,8 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from axlog.datalog.compile import Relation
-from axlog.datalog.joins import MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.datalog.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.datalog.work import Meters
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import QueryError
 from axlog.language.pattern import (
@@ -58,34 +59,47 @@ class Interpreter:
     """Evaluates relations (of one view or of many) on subtrees of a tree."""
 
     def __init__(self, relations: Iterable[Relation], most_rows: int = MOST_ROWS) -> None:
-        self.relations = list(dict.fromkeys(relations))
         self.most_rows = most_rows
-        self.plans = {relation: JoinPlan(relation) for relation in self.relations}
-        self.descending = {
-            edge.relation
-            for relation in self.relations
-            for edge in relation.edges
-            if edge.axis in _BY_DESCENT
-        }
-        self._values = {relation: _comparisons(relation.node) for relation in self.relations}
-        self.reads_values = any(self.depends_on_value(relation) for relation in self.relations)
+        self.plans: dict[Relation, JoinPlan] = {}
+        self.descending: set[Relation] = set()
+        self._values: dict[Relation, list[Callable[[str], bool]]] = {}
+        self.reads_values = False
         self._by_name: dict[str, list[Relation]] = {}
         self._by_text: dict[str, list[Relation]] = {}
         self._any_element: list[Relation] = []
         self._any_text: list[Relation] = []
         self._any_attribute: list[Relation] = []
-        for relation in self.relations:
-            if relation.node is not None:
-                self._dispatch(relation, relation.node)
-        self._order = {relation: number for number, relation in enumerate(self.relations)}
+        self._order: dict[Relation, int] = {}
         self._cache: dict[tuple[int, str], list[Relation]] = {}
-        self._looked_for_by = _lookers(self.relations)
+        self._looked_for_by: dict[Relation, set[Relation | None]] = {}
+        self._anywhere: set[Relation] = set()
         self._names: list[str] | None = None
         self._wanted_below: dict[tuple[int, int, int, int], list[Relation]] = {}
         self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
+        self.meters: Meters | None = None  # set while an update is evaluated, which has a budget
         self.exploded: dict[Relation, QueryError] | None = None
         """Where relations are noted whose joins explode, and which then have no rows; None: they
         raise."""
+        self.add(relations)
+
+    @property
+    def relations(self) -> list[Relation]:
+        """The relations, in evaluation order."""
+        return list(self._order)
+
+    def add(self, relations: Iterable[Relation]) -> None:
+        """Evaluate further relations too; they come after those that are there."""
+        new = [relation for relation in dict.fromkeys(relations) if relation not in self._order]
+        for relation in new:
+            self._order[relation] = len(self._order)
+            self.plans[relation] = JoinPlan(relation)
+            self.descending.update(e.relation for e in relation.edges if e.axis in _BY_DESCENT)
+            self._values[relation] = _comparisons(relation.node)
+            self.reads_values |= self.depends_on_value(relation)
+            if relation.node is not None:
+                self._dispatch(relation, relation.node)
+        _note_lookers(new, self._looked_for_by, self._anywhere)
+        self._cache, self._wanted_below = {}, {}
 
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
         """File a relation under what its test can be true of."""
@@ -200,7 +214,8 @@ class Interpreter:
         return [
             relation
             for relation in possible
-            if (parents := self._looked_for_by.get(relation)) is None
+            if relation in self._anywhere
+            or (parents := self._looked_for_by.get(relation)) is None
             or not parents.isdisjoint(there)
             or (above == DOCUMENT_NODE and None in parents)
         ]
@@ -240,8 +255,12 @@ class Interpreter:
             bags.append(distinct(choice.columns, choice.alternatives, found))
         bodies = [self.rows(absence.body, (), below, here) for absence in relation.absences]
         lookups = Tables(alternatives, bodies)
+        meter = None if self.meters is None else self.meters[relation]
         try:
-            return self.plans[relation].join(own, bags, lookups, self.most_rows)
+            bag = self.plans[relation].join(own, bags, lookups, self.most_rows, meter)
+            if meter is not None and len(bag) > FEW:
+                meter.spend(len(bag))
+            return bag
         except QueryError as error:
             if self.exploded is None:
                 raise
@@ -302,14 +321,16 @@ class Interpreter:
         return everywhere
 
 
-def _lookers(relations: Iterable[Relation]) -> dict[Relation, set[Relation | None]]:
-    """For each relation that only parents look for, the relations of those parents.
+def _note_lookers(
+    relations: Iterable[Relation],
+    found: dict[Relation, set[Relation | None]],
+    anywhere: set[Relation],
+) -> None:
+    """Note for each relation which relations look for it among their node's children.
 
     None stands for the document node. A relation that is looked for at any depth, or at its node
-    itself, has no entry: it can be wanted anywhere.
+    itself, is `anywhere`: it can be wanted at any node.
     """
-    found: dict[Relation, set[Relation | None]] = {}
-    anywhere: set[Relation] = set()
 
     def look(owner: Relation | None, relation: Relation) -> None:
         for edge in relation.edges:
@@ -326,7 +347,6 @@ def _lookers(relations: Iterable[Relation]) -> dict[Relation, set[Relation | Non
     for relation in relations:
         # A conjunction may be a view's root, at the document node, and stand inside another too.
         look(relation if relation.node is not None else None, relation)
-    return {r: owners for r, owners in found.items() if r not in anywhere}
 
 
 def merge(into: Bags, more: Bags) -> None:

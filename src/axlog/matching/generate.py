@@ -18,7 +18,8 @@ from typing import TypeAlias
 
 from axlog.datalog.compile import Edge, Relation
 from axlog.datalog.joins import Bag, JoinPlan, Row, Tables, make_check
-from axlog.document.reading import Element
+from axlog.datalog.work import message_meter
+from axlog.document.reading import DEFAULT_LIMITS, Element, Limits
 from axlog.evaluate.interpreter import Bags, distinct
 from axlog.language.pattern import (
     AnyNode,
@@ -39,6 +40,7 @@ Answers: TypeAlias = dict[Relation, Bag]
 Sink: TypeAlias = Callable[[Row, int, Answers], None]
 """Where a row and its count go; what they come to at the document node is added to the answers."""
 _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
+_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _FEW = 8
 """Children up to which looking at each is faster than making an iterator that looks for a name."""
 
@@ -85,10 +87,15 @@ class Matcher:
         )
 
 
-def generate(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Matcher:
-    """Make a matcher for relations wanted at the root of messages and anywhere in them."""
+def generate(
+    here: Iterable[Relation], everywhere: Iterable[Relation], limits: Limits = DEFAULT_LIMITS
+) -> Matcher:
+    """Make a matcher for relations wanted at the root of messages and anywhere in them.
+
+    A message whose branches join to more rows than the limits allow raises AX215 or AX216.
+    """
     here, everywhere = tuple(here), tuple(everywhere)
-    writer = _Writer()
+    writer = _Writer(limits)
     source = writer.function(here, everywhere)
     scope: dict[str, object] = dict(writer.constants)
     exec(compile(source, "<matcher>", "exec"), scope)
@@ -98,14 +105,17 @@ def generate(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Matche
 class _Writer:
     """Writes the code of one matcher; `constants` are what the code refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.counts = False  # whether the code counts its work: it joins, or loops inside loops
         self.lines: list[str] = []
-        self.waiting: list[tuple[str, Axis, Relation]] = []  # what stands too deep to be written
+        self.waiting: list[tuple[str, Axis, Relation, int]] = []  # what stands too deep to be written
+        self.descents = 0  # loops over descendants that the code to be written stands in
         self.depth = 0
         self.numbers = 0
         self.constants: dict[str, object] = {
             "texts": texts, "all_texts": all_texts, "value": value, "is_element": is_element,
-            "Tables": Tables, "distinct": distinct,
+            "Tables": Tables, "distinct": distinct, "message_meter": message_meter,
         }  # fmt: skip
 
     # Text -----------------------------------------------------------------------------------------
@@ -159,6 +169,8 @@ class _Writer:
         ]
         self.line(f"return {_tuple(shown)}")
         self._write_apart()
+        budget = f"message_meter({self.limits.work})" if self.counts else "None"
+        self.lines.insert(1, f"    work = {budget}")
         return "\n".join(self.lines) + "\n"
 
     # Relations ------------------------------------------------------------------------------------
@@ -207,15 +219,15 @@ class _Writer:
     def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
         """The same in a function of its own, which is written when this one is done."""
         name = self.fresh("sum")
-        self.waiting.append((name, axis, relation))
-        self.line(f"{bag} = {name}({at}, t, m, {bag})")
+        self.waiting.append((name, axis, relation, self.descents))
+        self.line(f"{bag} = {name}({at}, t, m, work, {bag})")
 
     def _write_apart(self) -> None:
         """Write the functions that wait, and those that these ask for: a loop, no recursion."""
         while self.waiting:
-            name, axis, relation = self.waiting.pop()
+            name, axis, relation, self.descents = self.waiting.pop()
             self.depth = 0
-            self.open(f"def {name}(top, t, m, found):")  # `e` is the message's root
+            self.open(f"def {name}(top, t, m, work, found):")  # `e` is the message's root
             self._sum(axis, relation, "top", "found")
             self.line("return found")
 
@@ -238,11 +250,20 @@ class _Writer:
         }[axis]
         self.open(f"for {child}{reach}:{described}")
         levels = 1
+        self._descend(axis)
         if not tag or axis is Axis.CHILD:
             self.open(f"if {child}.tag == {tag}:" if tag else f"if is_element({child}):")
             levels = 2
         self._rows(relation, child, _ELEMENT, bag)
         self.close(levels)
+        self.descents -= axis in _DESCENT
+
+    def _descend(self, axis: Axis) -> None:
+        """Count the turns of loops over descendants inside each other: they multiply."""
+        self.descents += axis in _DESCENT
+        if axis in _DESCENT and self.descents > 1:
+            self.line("work.spend(1)")
+            self.counts = True
 
     def _sum_content(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
         """Texts, or elements and texts, in an element; mostly it has nothing but one text."""
@@ -267,12 +288,14 @@ class _Writer:
         text = self.fresh("s")
         reach = f"texts({at})" if axis is Axis.CHILD else f"all_texts({at})"
         self.open(f"for {text} in {reach}:{self._describe(relation)}")
+        self._descend(axis)
         if isinstance(node.test, Literal):
             self.open(f"if {text} == {node.test.text!r}:" if node.test.text else "if False:")
         else:
             self.open(f"if {text}:")
         self._rows(relation, text, _TEXT, bag)
         self.close(2)
+        self.descents -= axis in _DESCENT
 
     def _sum_attributes(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
         text = self.fresh("s")
@@ -451,7 +474,9 @@ class _Writer:
         plan = self.constant("plan", JoinPlan(relation))
         rows = self.fresh("bag")
         tables = f"Tables({_tuple(alternatives)}, {_tuple(bodies)})"
-        self.line(f"{rows} = {plan}.join({_tuple(own)}, {_tuple(bags)}, {tables})")
+        most = self.limits.rows
+        self.line(f"{rows} = {plan}.join({_tuple(own)}, {_tuple(bags)}, {tables}, {most}, work)")
+        self.counts = True
         return rows
 
     def _edge_bag(self, edge: Edge, at: str, kind: str, label: str) -> str:

@@ -50,7 +50,7 @@ class MessagePlan:
 
     @cached_property
     def matcher(self) -> Matcher:
-        return generate(self.here, self.everywhere)
+        return generate(self.here, self.everywhere, self.limits)
 
     @cached_property
     def shared(self) -> Filter | None:

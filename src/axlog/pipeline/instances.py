@@ -238,7 +238,10 @@ class Instances:
         for name, query in self.queries.items():
             view = widget.views.get(name)
             if view is None:
-                view = widget.watch(query, name, maintainer=self.model.views[name].maintainer)
+                written = self.model.views[name]
+                view = widget.watch(
+                    query, name, maintainer=written.maintainer, work=written.work
+                )
             view.listen(partial(self._collect, key))
 
     # Saving ---------------------------------------------------------------------------------------

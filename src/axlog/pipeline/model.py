@@ -31,6 +31,7 @@ from pydantic import (
 )
 
 from axlog.connectors.kinds import Options, Seconds
+from axlog.document.reading import DEFAULT_LIMITS
 
 SHORT = "widget"
 """The name of the only widget of a file that writes it at the top."""
@@ -122,6 +123,12 @@ class ViewModel(Options):
     )
     maintainer: str | None = Field(
         default=None, description="Which maintainer keeps it; chosen without."
+    )
+    work: int | None = Field(
+        default=None,
+        ge=1,
+        description="Rows that one message may make the view look at before it is set aside"
+        f" (default {DEFAULT_LIMITS.work:,}).",
     )
     sinks: list[Name | SinkModel] = Field(
         default=[], description="Names of sinks of this file, or sinks written here."

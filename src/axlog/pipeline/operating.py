@@ -193,4 +193,7 @@ class ProgressReport:
             f"{one.name} cannot be reached for {one.seconds} s: {one.error}"
             for one in self._last.lagging
         )
-        return Health((), () if self.failure is None else (self.failure,), late)
+        failures = [f"view {view}: {why}" for view, why in self._last.set_aside.items()]
+        if self.failure is not None:
+            failures.append(self.failure)
+        return Health((), tuple(failures), late)

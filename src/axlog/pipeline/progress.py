@@ -42,6 +42,7 @@ class Progress:
     held: int = 0  # updates held back for a slower stream
     lives: str = "in this process"  # where the state is, and on Spark why
     lagging: list[Lagging] = field(default_factory=list)
+    set_aside: dict[str, str] = field(default_factory=dict)  # views that exceeded a limit, and why
     seconds: float = 0.0
 
     def count(self, changes: Iterable[Change]) -> None:

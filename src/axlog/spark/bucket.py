@@ -40,6 +40,7 @@ from axlog.spark.ordering import (
     BODY,
     KIND,
     ORIGIN,
+    SET_ASIDE,
     STREAM,
     TIME,
     Hold,
@@ -203,9 +204,19 @@ class Instance:
             # Elsewhere messages have moved the clock: what that rules out is not the end's doing.
             self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
         at = timedelta(microseconds=time)
+        if kind == SET_ASIDE:
+            self._set_aside(QueryError(*item[BODY]))
+            self.widget.advance(at)
+            return
         self.widget.take(StreamUpdate(stream, kind, item[BODY] or "", at, item[ORIGIN]))
         if kind == "end":
             self._ended.append(stream)
+
+    def _set_aside(self, error: QueryError) -> None:
+        """A message of this unit exceeded a limit where it was read."""
+        for view in self.widget.views.values():
+            if view.broken is None:
+                view.put_aside(error)
 
     def _time(self, item: Item, clock: int) -> int:
         """When an item is applied; it is late only where `hold` is bounded."""
@@ -285,12 +296,12 @@ class Instance:
             "rows": self.rows,
         }  # fmt: skip
         if self._has_no_nodes():
-            return {**said, "engine": self.widget._streaming.state(), "broken": self._broken()}
+            return {**said, "engine": self.widget._streaming.state(), "broken": self.set_aside()}
         parts = self._parts()
         return None if parts is None else {**said, "parts": parts}
 
-    def _broken(self) -> dict[str, tuple[str, str]]:
-        """The views that were put aside, and why."""
+    def set_aside(self) -> dict[str, tuple[str, str]]:
+        """The views that exceeded a limit, each with the code and the message of its error."""
         found = {name: view.broken for name, view in self.widget.views.items()}
         return {name: (error.code, error.message) for name, error in found.items() if error}
 
@@ -434,6 +445,7 @@ def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> di
         "voided": list(instance.voided),
         "buckets": instance.unit.buckets,
         "clock": instance.order.clock,
+        "set_aside": instance.set_aside(),
     }
 
 

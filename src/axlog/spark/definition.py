@@ -41,6 +41,8 @@ class Definition:
     start: int = 0  # the time of its nodes, in microseconds
     groups: tuple[tuple[str, ...], ...] = ()
     """The views by the start that brought them, as checkpoints know it; empty: all by the first."""
+    work: Mapping[str, int] = field(default_factory=dict)
+    """The views that have a work budget of their own (`Document.watch`)."""
 
     @classmethod
     def of(cls, widget: Widget) -> Definition:
@@ -68,6 +70,7 @@ class Definition:
             document.keep_whitespace,
             document.times,
             start,
+            work={n: view.work for n, view in widget.views.items() if view.work is not None},
         )
 
     def queries(self) -> dict[str, Query]:
@@ -81,9 +84,8 @@ class Definition:
         """A fresh widget with these views; what it cannot take goes to its dead letters."""
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
-        return Widget(
+        widget = Widget(
             self.document,
-            chosen,
             limits=self.limits,
             keep_whitespace=self.keep_whitespace,
             namespaces=self.namespaces,
@@ -94,6 +96,9 @@ class Definition:
             times=self.times,
             at=timedelta(microseconds=self.start),
         )
+        for name, query in chosen.items():
+            widget.watch(query, name, work=self.work.get(name))
+        return widget
 
     def settings(self) -> dict[str, Any]:
         """How a widget that keeps all is made again, as snapshots of widgets say it."""

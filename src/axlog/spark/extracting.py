@@ -27,12 +27,12 @@ from axlog.datalog.joins import Bag, Value, add_all
 from axlog.document.reading import Element, parse
 from axlog.document.tree import Tree
 from axlog.document.xml import graft, read_forest
-from axlog.errors import AxlogError, StreamError, UnknownStreamError
+from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
 from axlog.matching.plan import MessagePlan
 from axlog.matching.together import chunks, roots_of
 from axlog.spark.bucket import Refused
 from axlog.spark.definition import Definition
-from axlog.spark.ordering import BINDINGS, Item, Lane, lane_of
+from axlog.spark.ordering import BINDINGS, SET_ASIDE, Item, Lane, lane_of
 from axlog.spark.packets import pack
 from axlog.spark.plan import ALL, SparkPlan, Unit
 from axlog.spark.tuning import Tuned
@@ -245,10 +245,14 @@ class Extractor:
         if message.action == "delete":
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
         narrow = self._narrow.get((unit.name, message.stream))
-        if narrow is not None:
-            bags = narrow.bags(message.content, message.time or 0, root)
-        else:
-            bags = bags_of(plan, message.content, message.time or 0, root)
+        try:
+            if narrow is not None:
+                bags = narrow.bags(message.content, message.time or 0, root)
+            else:
+                bags = bags_of(plan, message.content, message.time or 0, root)
+        except QueryError as error:  # over a limit: the unit's view is set aside, the others go on
+            said = [error.code, error.message]
+            return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
         return _by_bucket(unit, message.stream, bags)
 
 

@@ -11,6 +11,7 @@ batch at a time is behind; what fails in it fails the query.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from axlog.connectors.protocol import Refusal, Sink
+from axlog.reporting import report
 from axlog.spark.bucket import Claim, agreed, read_changes, renumbered
 from axlog.spark.buckets import DriverBuckets
 from axlog.spark.durable import Row
@@ -31,6 +33,8 @@ from axlog.views.change import Change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
 
 BATCHES_APART = 1 << 32
 """Numbers of changes that one batch can have."""
@@ -54,6 +58,7 @@ class BatchReport:
     outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
     totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
     claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
+    set_aside: dict[str, str] = field(default_factory=dict)  # views, and the errors that did it
 
     @property
     def clock(self) -> int | float:
@@ -125,6 +130,7 @@ class Delivery:
         self._dead_letters = dead_letters
         self._report = report
         self._totals: dict[str, Total] = {}
+        self._set_aside: dict[str, str] = {}
         self._clock = 0
 
     def __call__(self, frame: DataFrame, number: int) -> None:
@@ -158,6 +164,10 @@ class Delivery:
         told = gather_batch(batch, rows)
         self._totals |= told.totals
         told.microseconds = self._clock = max(self._clock, told.microseconds)
+        for view, reason in told.set_aside.items():
+            if view not in self._set_aside:
+                report(log, logging.WARNING, "view set aside", view=view, reason=reason)
+        told.set_aside = self._set_aside = self._set_aside | told.set_aside
         for total in self._totals.values():
             told.instances += total.instances
             told.rows += total.rows
@@ -207,6 +217,8 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             if one["claim"] is not None:
                 told.claims[unit, int(number)] = one["claim"]
             told.microseconds = max(told.microseconds, one["clock"])
+            for view, (code, message) in one["set_aside"].items():
+                told.set_aside[view] = f"{code}: {message}"
     for each in by_unit.values():
         # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
         changes += read_changes(agreed(each))

@@ -30,6 +30,8 @@ Item: TypeAlias = list[Any]
 update; `floor` is there only if it is later than the item's time.
 """
 BINDINGS = "bindings"
+SET_ASIDE = "set aside"
+"""Kinds of items: bindings that a message brings, and a view that exceeds a limit with it."""
 EVERY = "*"
 """In place of a stream: all that a source brings."""
 _ORDER = itemgetter(TIME, STREAM, NUMBER)

@@ -197,6 +197,9 @@ class Shown:
         progress.count(told.changes)
         progress.state = sum(one.state for one in every)
         progress.held = sum(one.waiting for one in every)
+        progress.set_aside = {
+            view: reason for one in every for view, reason in one.set_aside.items()
+        }
         many = [name for name in self._widgets if self._pipeline.model.widgets[name].documents]
         progress.documents = sum(self._widgets[name].instances for name in many)
         progress.documents += len(self._widgets) - len(many)
@@ -236,6 +239,7 @@ def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = Non
     root = root if wiring is None else wiring.declared(widget, root)
     document = etree.tostring(root, encoding="unicode")
     times = model.settings.times
+    budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
     return Definition(
         document,
         views,
@@ -244,6 +248,7 @@ def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = Non
         dict(model.namespaces),
         times=times,
         start=start_of(None, times),
+        work=budgets,
     )
 
 

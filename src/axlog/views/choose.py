@@ -97,10 +97,14 @@ class Engines:
     prices: Prices = MEASURED
 
 
-def make(tree: Tree, pattern: Pattern, name: str, engines: Engines) -> Maintainer:
-    """The maintainer of this name for a view of the tree."""
+def make(
+    tree: Tree, pattern: Pattern, name: str, engines: Engines, work: int | None = None
+) -> Maintainer:
+    """The maintainer of this name for a view of the tree; `work` is the view's own budget."""
     if name == Counting.name:
-        return Counting(tree, pattern, engines.counting)
+        return Counting(tree, pattern, engines.counting, work)
+    if name == Reevaluate.name:
+        return Reevaluate(tree, pattern, work)
     if name == Records.name:
         return keep_records(tree, pattern, engines.counting)
     if name == Adaptive.name:

@@ -28,14 +28,16 @@ class Reevaluate(Maintainer):
 
     name = "reevaluate"
 
-    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+    def __init__(self, tree: Tree, pattern: Pattern, work: int | None = None) -> None:
+        """`work`: the ways that an update may try; None: in proportion to the document."""
         super().__init__(tree, pattern)
+        self._work = work
         self._parts = sum(1 for _ in pattern.nodes())
         self._refused: QueryError | None = None
         self._answers = self._evaluated()
 
     def _evaluated(self) -> dict[reference.Key, reference.Answer]:
-        most = max(LEAST, WORK * self._parts * len(self.tree))
+        most = max(LEAST, WORK * self._parts * len(self.tree)) if self._work is None else self._work
         return reference.rows(self.tree, self.pattern, most)
 
     def rows(self) -> Iterable[Row]:

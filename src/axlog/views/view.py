@@ -53,6 +53,7 @@ class View:
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
+        self.work: int | None = None  # its own budget of rows an update may look at
         self.sequence = 0
         self.never = 0  # rows of which it was told that they never come
         self._lock = lock

@@ -112,7 +112,7 @@ class Document:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows)
+        self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows, most_work=limits.work)
         self.engine.told_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
         self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
@@ -146,8 +146,13 @@ class Document:
         *,
         language: str | None = None,
         maintainer: str | None = None,
+        work: int | None = None,
     ) -> View:
-        """Keep the rows of a query from now on."""
+        """Keep the rows of a query from now on.
+
+        `work` is the number of rows that one update may make the view look at; a view that exceeds
+        it is set aside with AX216. Without it `Limits.work` holds.
+        """
         asked = self._parse(query, language)
         name = name if name is not None else self._new_name()
         if name in self.views:
@@ -157,14 +162,17 @@ class Document:
             chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
             self.untune()
             engines = Engines(self.engine, self.algebra, self.thresholds.prices)
-            kept = make(self.nodes(), asked.pattern, chosen.name, engines)
+            kept = make(self.nodes(), asked.pattern, chosen.name, engines, work)
             view = self.views[name] = View(
                 name, asked, kept, chosen, self._lock, self.nodes, self.times
             )
+            view.work = work
             view.prospects = lambda: self.prospects(view)
             view.standing.may_come = lambda: self.may_come(view)
             view.how_never = lambda: self.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
+            if self.engine.is_built:  # the next update shall not pay for the new view
+                self.engine.build()
         return view
 
     def forget(self, name: str) -> None:

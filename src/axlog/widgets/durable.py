@@ -230,7 +230,7 @@ class DurableWidget(Widget):
             record["us"] = microseconds(at)
         return self._accept(lambda: record)
 
-    def watch(self, query: str | Query, name: str | None = None, **options: str | None) -> View:
+    def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
         name = name if name is not None else self.document._new_name()
         record: Record = {"watch": name, "query": _text(query)}
         record |= {key: value for key, value in options.items() if value is not None}

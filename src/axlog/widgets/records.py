@@ -3,7 +3,8 @@
     {"open": {source, options}}                        the first record of every store
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
-    {"watch": name, "query": text, "language": l, "maintainer": m} | {"forget": name}
+    {"watch": name, "query": text, "language": l, "maintainer": m, "work": n}
+    | {"forget": name}
     {"tune": exact}                                    filters for streams, worked out again
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               told as one
@@ -62,7 +63,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
     "update": (str,), "variables": (dict, type(None)), "advance": (int,),
     "watch": (str,), "query": (str,), "language": (str, type(None)),
-    "maintainer": (str, type(None)), "forget": (str,), "publisher": (str,), "view": (str,),
+    "maintainer": (str, type(None)), "work": (int,), "forget": (str,), "publisher": (str,), "view": (str,),
     "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
     "source": (str,), "options": (dict,), "limits": (dict,),
 }  # fmt: skip
@@ -174,10 +175,8 @@ def carry_out(widget: Widget, record: Record) -> list[Change]:
     if "advance" in record:
         return Widget.advance(widget, Fraction(record["advance"], 1_000_000))
     if "watch" in record:
-        language, maintainer = record.get("language"), record.get("maintainer")
-        Widget.watch(
-            widget, record["query"], record["watch"], language=language, maintainer=maintainer
-        )
+        options = {key: record.get(key) for key in ("language", "maintainer", "work")}
+        Widget.watch(widget, record["query"], record["watch"], **options)
         return []
     if "tune" in record:
         widget.tuner.tune(bool(record["tune"]))

@@ -195,7 +195,7 @@ def snapshot_parts(
     document.settle()
     views = {
         name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
-               "maintainer": v.chosen.name,
+               "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in document.views.items()
     }  # fmt: skip
@@ -231,7 +231,7 @@ def load_parts(
         for name, view in said["views"].items():
             made = Widget.watch(
                 widget, view["query"], name, language=view["language"],
-                maintainer=view["maintainer"],
+                maintainer=view["maintainer"], work=view.get("work"),
             )  # fmt: skip
             made.sequence = view["sequence"]
             if "broken" in view and made.broken is None:

@@ -27,7 +27,7 @@ from axlog.document.reading import Element
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.document.updates import checked_time, insert_at_call
 from axlog.document.xml import read_forest
-from axlog.errors import StreamError, UpdateError
+from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.language.pattern import Kind
 from axlog.matching.generate import Answers, Match, can_match, names_needed
 from axlog.matching.plan import MessagePlan, filter_of, may_want
@@ -156,14 +156,13 @@ class Streaming:
                     return None
                 is_wanted = plan.wanted is None or may_want(message, plan.wanted)
                 root = fromstring(message, way.parser) if is_wanted else None
-            except (StreamError, UnicodeEncodeError, XMLSyntaxError):
-                return None  # the long way says what is wrong
-            if (
-                way.is_wanted is not None
-                and root is not None
-                and way.is_wanted(root, time, message)
-            ):
-                return None  # as nodes
+                bags: tuple[Bag, ...] = ()
+                if root is not None:
+                    if way.is_wanted is not None and way.is_wanted(root, time, message):
+                        return None  # as nodes
+                    bags = way.match(root, time, message)
+            except (StreamError, UnicodeEncodeError, XMLSyntaxError, QueryError):
+                return None  # the long way says what is wrong, or which view asks for too much
             tree.clock = time
             status = way.status
             status.messages += 1
@@ -176,13 +175,17 @@ class Streaming:
                     self._aside.append((stream, message, time, status.messages))
                 else:
                     document.forgotten += 1
-                bags = way.match(root, time, message)
                 if any(bags):
                     return self._join(way, bags, time)
                 status.unmatched += 1
             return self._join(way, (), time) if self._collector.next < time else []
         finally:
             self._release()
+
+    def prepare(self) -> None:
+        """Set up again what views that came or went have changed, before the next message."""
+        for stream in list(self._ways):
+            self._find(stream)
 
     def plan(self, stream: str) -> MessagePlan | None:
         """How a stream's messages are read, as data that can be sent elsewhere; None: not here."""

@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from logging import WARNING, getLogger
 from pathlib import Path
+from typing import Any
 
 from axlog.analysis.keys import Key, parse_fact
 from axlog.channels.updates import StreamUpdate
@@ -363,9 +364,12 @@ class Widget:
     def views(self) -> dict[str, View]:
         return dict(self.document.views)
 
-    def watch(self, query: str | Query, name: str | None = None, **options: str | None) -> View:
-        """Add a view; it has the rows of what is there now."""
-        return self.document.watch(query, name, **options)
+    def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
+        """Add a view; it has the rows of what is there now. See `Document.watch` for options."""
+        with self.document._lock:
+            view = self.document.watch(query, name, **options)
+            self._streaming.prepare()
+        return view
 
     def changes(self, name: str) -> ChangeFeed:
         """The changes of a view from now on, to iterate over, `async for` included."""

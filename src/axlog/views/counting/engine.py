@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 
 from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import MOST_ROWS, Bag, Row, add_all
+from axlog.datalog.work import GROWTH, MOST_WORK, Member, Meters, too_much_work
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.errors import QueryError
@@ -44,6 +45,7 @@ class CountingEngine:
         block: int = BLOCK,
         shelf: Shelf | None = None,
         most_rows: int = MOST_ROWS,
+        most_work: int = MOST_WORK,
     ) -> None:
         self.tree = tree
         self._most_rows = most_rows
@@ -56,7 +58,10 @@ class CountingEngine:
         self._known: dict[tuple[object, ...], Relation] = {}
         self.shelf = shelf  # where rows are kept; None: in memory
         new_index = dict if shelf is None else shelf.new_index
-        self._seeds = AllSeeds(new_index, most_rows)
+        self.meters = Meters(most_work)
+        self._members: dict[Relation, list[Member]] = {}  # the views that rest on each root
+        self._is_uneven = False  # whether some view has a budget of its own
+        self._seeds = AllSeeds(new_index, most_rows, self.meters, self._exploded)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
         self._first_rows: dict[Relation, Bag] = {}
@@ -67,6 +72,7 @@ class CountingEngine:
         self.climbed = 0  # sites that deltas have moved since the start
         self._version = 0
         self._waiting: list[tuple[Relation, Load]] = []
+        self._is_stale = True  # whether everything is to be evaluated anew
         self._delta: Delta | None = None
         self._answered: Delta | None = None
         self._answer: dict[Relation, Bag] = {}
@@ -98,13 +104,18 @@ class CountingEngine:
 
     # Programs -------------------------------------------------------------------------------------
 
-    def add(self, program: Program, load: Load) -> Relation:
+    def add(self, program: Program, load: Load, member: Member | None = None) -> Relation:
         """Take a program in; `load` gets its first rows, before anything else happens.
 
         Programs that come one after the other are evaluated together, in one pass.
         """
         root = share(program.root, self._known)
         self._programs[root] = self._programs.get(root, 0) + 1
+        budget = None if member is None else member.work
+        self.meters.take(root.walk(), self.meters.budget if budget is None else budget)
+        self._is_uneven |= budget is not None
+        if member is not None:
+            self._members.setdefault(root, []).append(member)
         self._waiting.append((root, load))
         return root
 
@@ -112,17 +123,22 @@ class CountingEngine:
         """Evaluate everything anew from the document; each load gets the rows of its root."""
         self.build()
         self._waiting += loads
+        self._is_stale = True
         self.build()
 
-    def drop(self, root: Relation) -> None:
-        """Let a program go, and what was kept for it alone."""
+    def drop(self, root: Relation, member: Member | None = None) -> None:
+        """Drop a program, and what was kept for it alone."""
         self.build()
+        members = self._members.get(root, [])
+        if member in members:
+            members.remove(member)
         if root in self._refused:
             return  # who has it in hand still hears why
         self._programs[root] -= 1
         if self._programs[root]:
             return
         del self._programs[root], self._roots[root]
+        self._members.pop(root, None)
         self._keep_used()
 
     def _keep_used(self) -> None:
@@ -131,6 +147,7 @@ class CountingEngine:
         order = {relation: number for number, relation in enumerate(every)}
         self._known = {key: r for key, r in self._known.items() if r in order}
         self._seeds.keep_only(set(order))
+        self.meters.keep_only(order)
         for site in self._sites.values():
             # As an engine without the others would have them: snapshots name tables by place.
             kept = [state for state in site.states if state.relation in order]
@@ -151,6 +168,7 @@ class CountingEngine:
             if errors:
                 self._refused[root] = errors[0]
                 del self._programs[root]
+                self._members.pop(root, None)
                 self._roots.pop(root, None)
         self._exploded.clear()
         self._keep_used()
@@ -174,16 +192,63 @@ class CountingEngine:
         """
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._new_interpreter()
-            self._sites = {}
-            self._evaluate(DOCUMENT_NODE)
+            if not self._extend([root for root, _ in waiting]):
+                self._new_interpreter()
+                self._sites = {}
+                self._begin_work(self._most_rows)
+                self._evaluate(DOCUMENT_NODE)
+            self._is_stale = False
             first, self._first_rows = self._first_rows, {}
+            self._end_work()
             self._put_aside()
             for each, load in waiting:
                 if each in self._programs:
                     load(first[each])
         if root is not None and root in self._refused:
             raise self._refused[root]
+
+    def _extend(self, roots: list[Relation]) -> bool:
+        """Evaluate new programs alone and put what they keep beside what the others keep.
+
+        False where everything has to be evaluated anew: at first, after a reload, and when nodes
+        have grown to be sites while no program looked at them.
+        """
+        if self._is_stale or not self._programs.keys() - roots:
+            return False
+        chosen = self._choose_sites(DOCUMENT_NODE)
+        if not chosen <= self._sites.keys():
+            return False
+        relations = [relation for root in roots for relation in root.walk()]
+        alone = Interpreter(relations, self._most_rows)
+        alone.exploded = self._exploded
+        alone.meters = self.meters
+        self.meters.size = lambda: alone.visited + self._most_rows // GROWTH
+
+        def extend(node: int, below: Gathered, here: Bags) -> None:
+            if node == DOCUMENT_NODE:
+                for root in dict.fromkeys(roots):
+                    for state in self._state(root, (), below, {}):
+                        self._roots.setdefault(root, state)
+                        self._first_rows[root] = self._first(state, below)
+                return
+            site = self._sites[node]
+            known = {state.relation for state in site.states}
+            for relation in alone.candidates(self.tree, node):
+                site.is_value_sensitive |= alone.depends_on_value(relation)
+                if relation not in known:
+                    own = alone.own_row(self.tree, node, relation)
+                    site.states += self._state(relation, own, below, here)
+
+        alone.evaluate(self.tree, DOCUMENT_NODE, self._sites, extend)
+        self._interpreter.add(relations)
+        self._interpreter.visited += alone.visited
+        self._version += 1
+        return True
+
+    @property
+    def is_built(self) -> bool:
+        """Whether programs have been evaluated, so that updates may come."""
+        return not self._is_stale
 
     def _new_interpreter(self) -> None:
         relations = [relation for root in self._programs for relation in root.walk()]
@@ -206,6 +271,7 @@ class CountingEngine:
         self.build()
         self._delta = delta
         blocks, fresh = self._touched(delta)
+        self._begin_work()
         parent = self.tree._parent
         evaluate = self._interpreter.evaluate
         self._before = {block: (parent[block], evaluate(self.tree, block)) for block in blocks}
@@ -228,6 +294,8 @@ class CountingEngine:
             self._rise(rising, self.tree._parent[block], Rising(), self._evaluate(block))
         self._before, self._fresh = {}, []
         self._answer = self.propagate(rising)
+        if self._interpreter.meters is not None:
+            self._end_work()
         return self._answer
 
     def propagate(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
@@ -237,10 +305,47 @@ class CountingEngine:
         views to move.
         """
         answers = self._propagated(rising)
+        return self.close_update(answers) if self.meters.used or self._exploded else answers
+
+    def close_update(self, answers: dict[Relation, Bag]) -> dict[Relation, Bag]:
+        """Set the views aside that exceeded a limit during the update; the answers without them."""
+        over = self._over_budget() if self._is_uneven else []
+        self._end_work()
         if self._exploded:
             self._put_aside()
             answers = {root: bag for root, bag in answers.items() if root in self._programs}
+        for member, error in over:
+            member.refuse(error)
+        if over:
+            self.told_aside()
         return answers
+
+    def _begin_work(self, least: int = 0) -> None:
+        """Count the work of what is evaluated from here on, in proportion to its nodes."""
+        visited, interpreter = self.visited - least // GROWTH, self._interpreter
+        self.meters.reset()
+        self.meters.bags = ()
+        self.meters.size = lambda: interpreter.visited - visited
+        interpreter.meters = self.meters
+
+    def _end_work(self) -> None:
+        self.meters.size = lambda: 0
+        self._interpreter.meters = None
+        self.meters.reset()
+
+    def _over_budget(self) -> list[tuple[Member, QueryError]]:
+        """The views whose own budget is smaller than what their relations have read."""
+        found = []
+        allowance = self.meters.allowance()
+        spent = {meter.relation: meter for meter in self.meters.used}
+        for root, members in self._members.items():
+            own = [member for member in members if member.work is not None]
+            meters = [spent[r] for r in root.walk() if r in spent] if own else []
+            for member in own:
+                work = member.work or 0
+                if any(meter.spent > work + allowance for meter in meters):
+                    found.append((member, too_much_work(work)))
+        return found
 
     def _propagated(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
         parent = self.tree._parent

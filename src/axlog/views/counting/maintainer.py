@@ -33,8 +33,17 @@ class Counting(Maintainer):
 
     name = "counting"
 
-    def __init__(self, tree: Tree, pattern: Pattern, engine: CountingEngine | None = None) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        engine: CountingEngine | None = None,
+        work: int | None = None,
+    ) -> None:
+        """`work`: the rows that an update may make the view look at; None: the engine's budget."""
         super().__init__(tree, pattern)
+        self.work = work
+        self._refused: QueryError | None = None
         self._names = pattern.columns
         program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
@@ -46,7 +55,7 @@ class Counting(Maintainer):
             self._counts, self._values = counts_on(shelf), ShownAgain(self._show)
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
-        self.root = self.engine.add(program, self._load)
+        self.root = self.engine.add(program, self._load, self)
 
     def _load(self, first: Bag) -> None:
         for binding, count in first.items():
@@ -94,10 +103,14 @@ class Counting(Maintainer):
 
     @property
     def broken(self) -> QueryError | None:
-        return self.engine.refusal(self.root)
+        return self._refused or self.engine.refusal(self.root)
+
+    def refuse(self, error: QueryError) -> None:
+        """The view exceeded its own budget; others that share its plan go on."""
+        self._refused = error
 
     def close(self) -> None:
-        self.engine.drop(self.root)
+        self.engine.drop(self.root, self)
 
     def take(self, moved: Bag) -> list[Change]:
         """Move counts; rows that come from zero or go to it are changes."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Column, Relation, Test
 from axlog.datalog.joins import Bag, JoinPlan, Meeting, Row, make_check, too_many_rows
+from axlog.datalog.work import Meter
+from axlog.errors import QueryError
 from axlog.language.pattern import TimeConstraint
 from axlog.matching.generate import Sink
 from axlog.views.counting.tables import Positions, Table
@@ -57,16 +59,19 @@ def keys_used(relation: Relation, seeds: list[tuple[Column, ...]]) -> list[list[
     return used
 
 
-def generate_push(relation: Relation, number: int, most_rows: int) -> tuple[Push, str] | None:
+def generate_push(
+    relation: Relation, number: int, most_rows: int, meter: Meter
+) -> tuple[Push, str] | None:
     """The push of one edge, with its source; None where connectives need the general rule.
 
-    Parts that share nothing multiply: there the rows are counted.
+    Parts that share nothing multiply: there the rows of the result are counted. The rows read are
+    counted wherever a key has several.
     """
     plan = JoinPlan(relation)
     if relation.choices or relation.absences or len(plan.parts) > MOST_PARTS:
         return None
     where: dict[Column, str] = {c: f"row[{i}]" for i, c in enumerate(plan.parts[number])}
-    constants: dict[str, object] = {}
+    constants: dict[str, object] = {"read": meter.read}
     lines = [
         f"def push(delta, own, tables):  # {relation.name}, edge {number + 1}",
         "    result = {}",
@@ -88,12 +93,17 @@ def generate_push(relation: Relation, number: int, most_rows: int) -> tuple[Push
         lines.append("    " * depth + f"if {' and '.join(conditions)}:")
         depth += 1
     counts = ["count"]
+    waiting = list(relation.tests)
     for at, (part, meeting) in enumerate(steps):
+        tests = _ready(waiting, where, constants)
+        if tests:
+            lines.append("    " * depth + f"if {' and '.join(tests)}:")
+            depth += 1
         key = "".join(f"{where[plan.parts[part][i]]}, " for i in meeting.positions)
         lines.append("    " * depth + f"found{at} = index{at}.get(({key}))")
         lines.append("    " * depth + f"if found{at} is not None:")
         depth += 1
-        pairs = f"found{at}.items() if type(found{at}) is dict else (found{at},)"
+        pairs = f"read(found{at}) if type(found{at}) is dict else (found{at},)"
         lines.append("    " * depth + f"for row{at}, count{at} in ({pairs}):")
         depth += 1
         for i, column in enumerate(plan.parts[part]):
@@ -102,7 +112,7 @@ def generate_push(relation: Relation, number: int, most_rows: int) -> tuple[Push
     if is_counted:
         lines.append("    " * depth + "met += 1")
         lines.append("    " * depth + "if met > MOST: raise too_many_rows(MOST)")
-    tests = [_condition(test, where, constants) for test in relation.tests]
+    tests = _ready(waiting, where, constants)
     if tests:
         lines.append("    " * depth + f"if {' and '.join(tests)}:")
         depth += 1
@@ -138,7 +148,13 @@ def _products(parts: list[tuple[Column, ...]], steps: list[tuple[int, Meeting]])
 def generate_sink(state: State, number: int, then: Sink) -> tuple[Sink, str]:
     """A sink for rows of one edge at a site, with its source; what they join to goes to `then`."""
     writer = _Push(state.relation, number)
-    scope: dict[str, object] = {"then": then, "own": state.own}
+    scope: dict[str, object] = {
+        "then": then,
+        "own": state.own,
+        "read": state.seeds.meter.read,
+        "note": state.seeds.note,
+        "QueryError": QueryError,
+    }
     source = writer.function(state.tables, state.waiting, scope)
     exec(_compiled(source), scope)
     return scope["push"], source  # type: ignore[return-value]
@@ -170,7 +186,10 @@ class _Push:
         name, number = self.relation.name, self.number + 1
         self.line(0, f"def push(row, count, answers):  # {name}, edge {number}")
         at = len(self.lines)
+        self.line(1, "try:")
         self._join(tables, scope)
+        self.line(1, "except QueryError as error:  # over budget: the relation is set aside")
+        self.line(2, "note(error)")
         keeper = None if waiting is None else waiting.keeper(self.number)
         if tables and (keeper is None or (waiting is not None and not waiting.drops)):
             self._keep(tables[self.number], scope)
@@ -194,26 +213,31 @@ class _Push:
             scope[f"index{at}"] = tables[part].index(meeting.positions)
         scales = [at for at, (part, _) in enumerate(steps) if not parts[part]]
         for at in scales:
-            self.line(1, f"scale{at} = index{at}.get(())")
+            self.line(2, f"scale{at} = index{at}.get(())")
         conditions += [f"scale{at}" for at in scales]
         counts = ["count", *(f"scale{at}[1]" for at in scales)]
-        depth = 1
+        waiting = list(self.relation.tests)
+        depth = 2
         if conditions:
             self.line(depth, f"if {' and '.join(conditions)}:")
             depth += 1
         for at, (part, meeting) in enumerate(steps):
             if at in scales:
                 continue
+            tests = _ready(waiting, where, scope)
+            if tests:
+                self.line(depth, f"if {' and '.join(tests)}:")
+                depth += 1
             key = self._tuple([where[parts[part][i]] for i in meeting.positions])
             self.line(depth, f"found = index{at}.get({key})")
             self.line(depth, "if found is not None:")
-            pairs = "found.items() if type(found) is dict else (found,)"
+            pairs = "read(found) if type(found) is dict else (found,)"
             self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
             depth += 2
             for i, column in enumerate(parts[part]):
                 where.setdefault(column, f"row{at}[{i}]")
             counts.append(f"count{at}")
-        tests = [_condition(test, where, scope) for test in self.relation.tests]
+        tests = _ready(waiting, where, scope)
         if tests:
             self.line(depth, f"if {' and '.join(tests)}:")
             depth += 1
@@ -239,6 +263,16 @@ class _Push:
         if values and all(value.startswith("row[") for value in values):
             return self.keys.setdefault(made, f"key{len(self.keys)}")
         return made
+
+
+def _ready(
+    waiting: list[Test], where: dict[Column, str], constants: dict[str, object]
+) -> list[str]:
+    """The conditions of the tests whose columns are all bound by now; they wait no more."""
+    ready = [test for test in waiting if all(column in where for column in test.columns)]
+    for test in ready:
+        waiting.remove(test)
+    return [_condition(test, where, constants) for test in ready]
 
 
 def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:

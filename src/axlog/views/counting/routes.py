@@ -59,6 +59,7 @@ class Route:
     ) -> None:
         """`keys` are relations of key values at the message's root, and where these go."""
         self.engine = engine
+        self._meters = engine.meters
         self.node = node
         path = [node, *engine.tree.ancestors(node)]
         self.here = _wanted(engine.states_at(node), (Axis.CHILD,))
@@ -118,10 +119,11 @@ class Route:
         if not self.is_direct:
             return self._climb(bags)
         answers: Answers = {}
+        self._meters.bags = bags
         for bag, sink in zip(bags, self.sinks, strict=True):
             for row, count in bag.items():
                 sink(row, count, answers)
-        return answers
+        return self.engine.close_update(answers) if self._meters.used else answers
 
     def _climb(self, bags: tuple[Bag, ...]) -> Answers:
         """Carry a message's bags up by the general rule."""
@@ -136,6 +138,7 @@ class Route:
         )
         if not below.children and not below.descendants:
             return {}
+        self._meters.bags = bags
         return self.engine.propagate({self.node: below})
 
 

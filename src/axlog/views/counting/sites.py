@@ -14,13 +14,13 @@ rows of that relation are joined anew; that costs what it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.datalog.compile import Column, Relation
 from axlog.datalog.joins import (
-    MOST_ROWS,
     Bag,
+    Check,
     Finish,
     JoinPlan,
     Meeting,
@@ -28,8 +28,10 @@ from axlog.datalog.joins import (
     Tables,
     add,
     add_all,
+    make_check,
     too_many_rows,
 )
+from axlog.datalog.work import Meter, Meters
 from axlog.errors import QueryError
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
 from axlog.views.counting.pushes import generate_push, join_order, keys_used
@@ -37,6 +39,10 @@ from axlog.views.counting.tables import NewIndex, Table
 
 if TYPE_CHECKING:
     from axlog.views.counting.waiting import Waiting
+
+
+Noted: TypeAlias = dict[Relation, QueryError]
+"""The relations whose joins exceeded a limit during the present update, and why."""
 
 
 class Seed:
@@ -49,34 +55,50 @@ class Seed:
         layout = list(columns)
         self.own = Meeting(layout, list(dict.fromkeys(plan.own)))
         layout += self.own.added_columns
-        self.steps = join_order(plan.parts, layout, without)
+        bound = set(layout)
+        self.steps: list[tuple[int, Meeting, list[Check]]] = []
+        """The parts in the order they are joined, each with the tests that it makes possible."""
+        waiting = [test for test in relation.tests if not bound.issuperset(test.columns)]
+        for number, meeting in join_order(plan.parts, layout, without):
+            bound.update(meeting.added_columns)
+            ready = [test for test in waiting if bound.issuperset(test.columns)]
+            waiting = [test for test in waiting if test not in ready]
+            self.steps.append((number, meeting, [make_check(test, layout) for test in ready]))
         self.finish = Finish(relation, layout)
 
-    def join(self, row: Row, own: Row, tables: list[Table], most: int) -> Iterator[tuple[Row, int]]:
-        """The joined rows that one seed row gives, with their counts."""
+    def join(
+        self, row: Row, own: Row, tables: list[Table], most: int, meter: Meter
+    ) -> list[tuple[Row, int]]:
+        """The joined rows that one seed row gives, with their counts; the meter counts the reads."""
         meeting = self.own
         if meeting.key(row) != meeting.part_key(own):
-            return
+            return []
         found = [(row + meeting.added(own), 1)]
-        for number, meeting in self.steps:
+        for number, meeting, checks in self.steps:
             table, key, added = tables[number], meeting.key, meeting.added
             joined: list[tuple[Row, int]] = []
             for left, count in found:
                 there = table.matching(meeting.positions, key(left))
+                if len(there) > 1:
+                    meter.spend(len(there))
                 joined += [(left + added(right), count * more) for right, more in there]
                 if len(joined) > most:
                     raise too_many_rows(most)
+            if checks:
+                joined = [each for each in joined if all(check(each[0]) for check in checks)]
             found = joined
-        yield from found
+        return found
 
 
 class Seeds:
     """Every way a relation's join can start; made once per relation."""
 
-    def __init__(self, relation: Relation, most_rows: int) -> None:
+    def __init__(self, relation: Relation, most_rows: int, meter: Meter, noted: Noted) -> None:
         plan = JoinPlan(relation)
         self.plan = plan
         self.most_rows = most_rows
+        self.meter = meter
+        self._noted = noted
         self.parts = [Seed(relation, columns, n) for n, columns in enumerate(plan.parts)]
         checks = plan.finish.absences
         keys = [tuple(check.columns[i] for i in check.positions) for check in checks]
@@ -87,20 +109,30 @@ class Seeds:
         )
         self.is_correlated = any(choice.is_correlated for choice in relation.choices)
         self.pushes = [
-            generate_push(relation, number, most_rows) for number in range(len(relation.edges))
+            generate_push(relation, number, most_rows, meter)
+            for number in range(len(relation.edges))
         ]
+
+    def note(self, error: QueryError) -> None:
+        """The relation's joins exceed a limit: it has no rows from now on."""
+        self._noted[self.plan.relation] = error
 
 
 class AllSeeds(dict[Relation, Seeds]):
     """The seeds of every relation in use, and where what states keep of it goes."""
 
-    def __init__(self, new_index: NewIndex = dict, most_rows: int = MOST_ROWS) -> None:
+    def __init__(
+        self, new_index: NewIndex, most_rows: int, meters: Meters, noted: Noted
+    ) -> None:
         super().__init__()
         self.new_index = new_index
         self.most_rows = most_rows
+        self._meters = meters
+        self._noted = noted
 
     def __missing__(self, relation: Relation) -> Seeds:
-        made = self[relation] = Seeds(relation, self.most_rows)
+        made = Seeds(relation, self.most_rows, self._meters[relation], self._noted)
+        self[relation] = made
         return made
 
     def keep_only(self, used: set[Relation]) -> None:
@@ -200,7 +232,7 @@ class State:
                 self._turn_absence(result, number, delta)
         return result
 
-    def moved(self, below: Gathered, here: Bags, exploded: dict[Relation, QueryError]) -> Bag:
+    def moved(self, below: Gathered, here: Bags, exploded: Noted) -> Bag:
         """`update`, for a relation that may explode: it is noted, and half moved."""
         if exploded and self.relation in exploded:
             return {}
@@ -246,11 +278,11 @@ class State:
             self.waiting.keep_all(number, delta)
 
     def _join_delta(self, number: int, delta: Bag) -> Bag:
-        seed = self.seeds.parts[number]
+        seed, meter = self.seeds.parts[number], self.seeds.meter
         result: Bag = {}
         finish = seed.finish
         for row, count in delta.items():
-            for joined, more in seed.join(row, self.own, self.tables, self.seeds.most_rows):
+            for joined, more in seed.join(row, self.own, self.tables, self.seeds.most_rows, meter):
                 if finish.is_plain or self._holds(finish, joined):
                     add(result, finish.output(joined), count * more)
         return result
@@ -263,6 +295,8 @@ class State:
             if number == but:
                 continue
             rows = self.body_rows[number].matching(check.positions, check.key(joined))
+            if len(rows) > 1:
+                self.seeds.meter.spend(len(rows))
             if check.blocks(joined, (row for row, _ in rows)):
                 return False
         return True
@@ -287,6 +321,7 @@ class State:
     def _turn_absence(self, result: Bag, number: int, delta: Bag) -> None:
         """Joined rows that a body's rows blocked and no longer do, or the other way round."""
         seed, table = self.seeds.absences[number], self.body_rows[number]
+        meter = self.seeds.meter
         check = seed.finish.absences[number]
         keys = list(
             dict.fromkeys(self.seeds.plan.finish.absences[number].body_key(r) for r in delta)
@@ -297,7 +332,10 @@ class State:
             new = [row for row, _ in table.matching(check.positions, key)]
             if check.is_exact and not check.checks and bool(old) == bool(new):
                 continue
-            for joined, count in seed.join(key, self.own, self.tables, self.seeds.most_rows):
+            most = self.seeds.most_rows
+            for joined, count in seed.join(key, self.own, self.tables, most, meter):
+                if len(old) + len(new) > 2:
+                    meter.spend(len(old) + len(new))
                 was, now = check.blocks(joined, old), check.blocks(joined, new)
                 if was != now and self._holds(seed.finish, joined, but=number):
                     add(result, seed.finish.output(joined), -count if now else count)
@@ -325,7 +363,7 @@ class Site:
         self.states = list(states)
         self.is_value_sensitive = is_value_sensitive
 
-    def update(self, below: Gathered, exploded: dict[Relation, QueryError]) -> Bags:
+    def update(self, below: Gathered, exploded: Noted) -> Bags:
         """ΔM of every relation at the site, from the deltas that have risen to it.
 
         A relation whose joins explode is noted, and moves no more.

@@ -6,7 +6,7 @@ second row on. A table keeps its rows once for every key that some join uses, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 from axlog.datalog.joins import Bag, Row, add, picker
@@ -52,7 +52,7 @@ class Table:
             self.put(index, pick(row), row, count)
         return index
 
-    def matching(self, positions: Positions, key: Row) -> Iterable[tuple[Row, int]]:
+    def matching(self, positions: Positions, key: Row) -> Collection[tuple[Row, int]]:
         """The rows with this key, and their counts."""
         bucket = self.index(positions).get(key)
         if bucket is None:
