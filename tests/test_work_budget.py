@@ -52,7 +52,10 @@ def same_key(count: int) -> str:
 BOMBS = {
     "differences": (pairwise(8), "<b>{n}</b>"),
     "delays": (delays(8), "<b>" + "".join(f"<c{i}/>" for i in range(8)) + "</b>"),
-    "one key": (same_key(6), "<b><k>1</k>" + "".join(f"<v{i}>{{n}}</v{i}>" for i in range(6)) + "</b>"),
+    "one key": (
+        same_key(6),
+        "<b><k>1</k>" + "".join(f"<v{i}>{{n}}</v{i}>" for i in range(6)) + "</b>",
+    ),
     "inside a block": (
         "match /a/b" + "".join(f"[c/$x{i}]" for i in range(9))
         + " return " + ", ".join(f"$x{i}" for i in range(9)),
@@ -134,6 +137,32 @@ def test_a_large_update_may_read_in_proportion() -> None:
     doc.update(f"insert nodes <s>{many}</s> into /a")
     assert view.broken is None
     assert len(view.rows()) == 1_000
+
+
+def test_a_large_document_sets_a_product_aside() -> None:
+    """The algebra, which keeps views over large documents, refuses a join before it is made."""
+    doc = axlog.parse("<r>" + "<a/>" * 20_001 + "</r>")
+    good = doc.watch("match /r/c#n return n.id")
+    late = doc.watch("match /r[a#x][b#y] return x.id, y.id", "late")
+    assert late.chosen.name == "adaptive"
+    (change,) = doc.update(f"insert nodes ({'<b/>, ' * 10_000}<c/>) into /r")
+    assert change.view == good.name
+    assert late.broken is not None
+    assert late.broken.code == "AX215"
+    with pytest.raises(QueryError, match="AX215"):
+        doc.watch("match /r[a#x][b#y] return x.id, y.id", "product").rows()
+    assert len(good.rows()) == 1
+
+
+def test_a_message_that_multiplies_loops_is_taken() -> None:
+    """Descendants below descendants: the generated code gives up, the engine counts."""
+    steps = "//b" * 12
+    widget = axlog.Widget(DOCUMENT, {"deep": f"match /a{steps}/$x return $x"})
+    deep = "<b>" * 60 + "<c>1</c>" + "</b>" * 60
+    changes = widget.feed("s", deep)
+    assert sorted(change.row["x"] for change in changes) == ["b", "c"]
+    (counts,) = axlog.parse(widget.xml()).watch(f"match /a{steps}/c#n return n.id").rows()
+    assert counts.count > 10**11  # ways that loops inside loops would have tried
 
 
 def test_a_store_keeps_the_budget(tmp_path: Path) -> None:

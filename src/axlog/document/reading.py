@@ -86,7 +86,7 @@ class Limits:
     parts: int = 2_000
     branches: int = 100
     rows: int = 1_000_000
-    work: int = 500_000
+    work: int = 200_000
 
 
 DEFAULT_LIMITS = Limits()

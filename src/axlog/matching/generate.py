@@ -109,7 +109,9 @@ class _Writer:
         self.limits = limits
         self.counts = False  # whether the code counts its work: it joins, or loops inside loops
         self.lines: list[str] = []
-        self.waiting: list[tuple[str, Axis, Relation, int]] = []  # what stands too deep to be written
+        self.waiting: list[
+            tuple[str, Axis, Relation, int]
+        ] = []  # what stands too deep to be written
         self.descents = 0  # loops over descendants that the code to be written stands in
         self.depth = 0
         self.numbers = 0

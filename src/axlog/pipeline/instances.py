@@ -239,9 +239,7 @@ class Instances:
             view = widget.views.get(name)
             if view is None:
                 written = self.model.views[name]
-                view = widget.watch(
-                    query, name, maintainer=written.maintainer, work=written.work
-                )
+                view = widget.watch(query, name, maintainer=written.maintainer, work=written.work)
             view.listen(partial(self._collect, key))
 
     # Saving ---------------------------------------------------------------------------------------

@@ -112,7 +112,9 @@ class Document:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.engine = CountingEngine(tree, shelf=shelf, most_rows=limits.rows, most_work=limits.work)
+        self.engine = CountingEngine(
+            tree, shelf=shelf, most_rows=limits.rows, most_work=limits.work
+        )
         self.engine.told_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
         self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
@@ -185,13 +187,25 @@ class Document:
             self.views.pop(name).maintainer.close()
 
     def _note_aside(self) -> None:
-        """Put the views aside whose rows exploded, and say so; the others go on."""
+        """Set aside the views that exceeded a limit, and log it; the others go on."""
         for view in self.views.values():
             error = view.maintainer.broken
             if error is not None and not isinstance(view.maintainer, PutAside):
-                view.put_aside(error)
-                report(log, logging.WARNING, "view put aside", view=view.name, code=error.code,
-                       reason=error.message)  # fmt: skip
+                self._set_aside(view, error)
+
+    @contextmanager
+    def _setting_aside(self, view: View) -> Iterator[None]:
+        """An update that exceeds a limit of one view sets that view aside and is applied."""
+        try:
+            yield
+        except QueryError as error:
+            self._set_aside(view, error)
+
+    @staticmethod
+    def _set_aside(view: View, error: QueryError) -> None:
+        view.put_aside(error)
+        report(log, logging.WARNING, "view set aside", view=view.name, code=error.code,
+               reason=error.message)  # fmt: skip
 
     def _refuse_if_sealed(self) -> None:
         if self.sealed is not None:
@@ -293,7 +307,8 @@ class Document:
                 with guard.bringing(None if origin is None else origin[0]):
                     guard.before(plan.delta)
             for view in views:
-                view.before(plan.delta)
+                with self._setting_aside(view):
+                    view.before(plan.delta)
             self._values.before(plan.delta)
         except BaseException:
             plan.abandon()
@@ -308,7 +323,11 @@ class Document:
                 view.standing.forget()
         if guard is not None:
             guard.after(plan.delta)
-        return [(view, view.after(plan.delta)) for view in views]
+        told: Told = []
+        for view in views:
+            with self._setting_aside(view):
+                told.append((view, view.after(plan.delta)))
+        return told
 
     def _announce(self, each: Told) -> list[Change]:
         """Tell the listeners of every view, or keep it for the end of the batch; all changes."""

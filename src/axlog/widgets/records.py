@@ -63,7 +63,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
     "update": (str,), "variables": (dict, type(None)), "advance": (int,),
     "watch": (str,), "query": (str,), "language": (str, type(None)),
-    "maintainer": (str, type(None)), "work": (int,), "forget": (str,), "publisher": (str,), "view": (str,),
+    "maintainer": (str, type(None)), "work": (int, type(None)), "forget": (str,),
+    "publisher": (str,), "view": (str,),
     "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
     "source": (str,), "options": (dict,), "limits": (dict,),
 }  # fmt: skip

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from axlog.datalog.joins import GROWTH, too_many_rows
+
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+MOST_PAIRS = 10_000_000
+"""Rows that a join may come to where that is far more than what is joined; some 500 MB."""
 
 
 class Column(NamedTuple):
@@ -87,6 +93,8 @@ def matches(left: Integers, right: Integers) -> tuple[Integers, Integers]:
     ordered = right[order]
     start = np.searchsorted(ordered, left, "left")
     size = np.searchsorted(ordered, left, "right") - start
+    if size.sum() > max(MOST_PAIRS, GROWTH * (len(left) + len(right))):
+        raise too_many_rows(MOST_PAIRS)
     positions, inside = expanded(size)
     return positions, order[start[positions] + inside]
 

@@ -8,7 +8,7 @@ rule that this one is checked by; both look up the same tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, TypeAlias
@@ -37,19 +37,30 @@ def join_order(
 ) -> list[tuple[int, Meeting]]:
     """The parts in the order they are joined: what shares most with what is there comes first."""
     steps: list[tuple[int, Meeting]] = []
+    columns, bound = [frozenset(part) for part in parts], set(layout)
     waiting = [number for number in range(len(parts)) if number != without]
     while waiting:
-        shared = [len(set(parts[number]) & set(layout)) for number in waiting]
-        number = waiting.pop(shared.index(max(shared)))
+        number = max(waiting, key=lambda each: len(columns[each] & bound))
+        waiting.remove(number)
         meeting = Meeting(layout, parts[number])
         steps.append((number, meeting))
         layout += meeting.added_columns
+        bound |= columns[number]
     return steps
 
 
-def keys_used(relation: Relation, seeds: list[tuple[Column, ...]]) -> list[list[Positions]]:
+def ready_tests(waiting: list[Test], bound: Container[Column]) -> list[Test]:
+    """The tests whose columns are all bound by now; they wait no more."""
+    ready: list[Test] = []
+    left: list[Test] = []
+    for test in waiting:
+        (ready if all(column in bound for column in test.columns) else left).append(test)
+    waiting[:] = left
+    return ready
+
+
+def keys_used(plan: JoinPlan, seeds: list[tuple[Column, ...]]) -> list[list[Positions]]:
     """For each part of a relation, the positions that joins from these seeds look it up by."""
-    plan = JoinPlan(relation)
     used: list[list[Positions]] = [[] for _ in plan.parts]
     for number, columns in enumerate(seeds):
         layout = list(dict.fromkeys([*columns, *plan.own]))
@@ -268,11 +279,8 @@ class _Push:
 def _ready(
     waiting: list[Test], where: dict[Column, str], constants: dict[str, object]
 ) -> list[str]:
-    """The conditions of the tests whose columns are all bound by now; they wait no more."""
-    ready = [test for test in waiting if all(column in where for column in test.columns)]
-    for test in ready:
-        waiting.remove(test)
-    return [_condition(test, where, constants) for test in ready]
+    """The conditions of the tests whose columns are all bound by now."""
+    return [_condition(test, where, constants) for test in ready_tests(waiting, where)]
 
 
 def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:

@@ -34,7 +34,13 @@ from axlog.datalog.joins import (
 from axlog.datalog.work import Meter, Meters
 from axlog.errors import QueryError
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
-from axlog.views.counting.pushes import generate_push, join_order, keys_used
+from axlog.views.counting.pushes import (
+    Push,
+    generate_push,
+    join_order,
+    keys_used,
+    ready_tests,
+)
 from axlog.views.counting.tables import NewIndex, Table
 
 if TYPE_CHECKING:
@@ -48,28 +54,26 @@ Noted: TypeAlias = dict[Relation, QueryError]
 class Seed:
     """A join that starts from rows of one part, or from the key of an absence."""
 
-    def __init__(
-        self, relation: Relation, columns: tuple[Column, ...], without: int | None
-    ) -> None:
-        plan = JoinPlan(relation)
+    def __init__(self, plan: JoinPlan, columns: tuple[Column, ...], without: int | None) -> None:
+        relation = plan.relation
         layout = list(columns)
         self.own = Meeting(layout, list(dict.fromkeys(plan.own)))
         layout += self.own.added_columns
         bound = set(layout)
         self.steps: list[tuple[int, Meeting, list[Check]]] = []
         """The parts in the order they are joined, each with the tests that it makes possible."""
-        waiting = [test for test in relation.tests if not bound.issuperset(test.columns)]
+        waiting = list(relation.tests)
+        ready_tests(waiting, bound)  # tested at the end
         for number, meeting in join_order(plan.parts, layout, without):
             bound.update(meeting.added_columns)
-            ready = [test for test in waiting if bound.issuperset(test.columns)]
-            waiting = [test for test in waiting if test not in ready]
+            ready = ready_tests(waiting, bound)
             self.steps.append((number, meeting, [make_check(test, layout) for test in ready]))
         self.finish = Finish(relation, layout)
 
     def join(
         self, row: Row, own: Row, tables: list[Table], most: int, meter: Meter
     ) -> list[tuple[Row, int]]:
-        """The joined rows that one seed row gives, with their counts; the meter counts the reads."""
+        """The joined rows that one seed row gives, with their counts; the meter counts reads."""
         meeting = self.own
         if meeting.key(row) != meeting.part_key(own):
             return []
@@ -84,7 +88,8 @@ class Seed:
                 joined += [(left + added(right), count * more) for right, more in there]
                 if len(joined) > most:
                     raise too_many_rows(most)
-            if checks:
+            if checks and joined:
+                meter.spend(len(joined) * len(checks))
                 joined = [each for each in joined if all(check(each[0]) for check in checks)]
             found = joined
         return found
@@ -99,19 +104,30 @@ class Seeds:
         self.most_rows = most_rows
         self.meter = meter
         self._noted = noted
-        self.parts = [Seed(relation, columns, n) for n, columns in enumerate(plan.parts)]
+        self._parts: dict[int, Seed] = {}
         checks = plan.finish.absences
         keys = [tuple(check.columns[i] for i in check.positions) for check in checks]
-        self.absences = [Seed(relation, key, None) for key in keys]
-        self.keys = keys_used(relation, [*plan.parts, *keys])
+        self.absences = [Seed(plan, key, None) for key in keys]
+        self.keys = keys_used(plan, [*plan.parts, *keys])
         self.is_passing = (
             len(relation.edges) == 1 and not relation.choices and not relation.absences
         )
         self.is_correlated = any(choice.is_correlated for choice in relation.choices)
-        self.pushes = [
-            generate_push(relation, number, most_rows, meter)
-            for number in range(len(relation.edges))
-        ]
+        self._pushes: dict[int, tuple[Push, str] | None] = {}
+
+    def part(self, number: int) -> Seed:
+        """The join that starts from rows of a part; made when the first rows come."""
+        made = self._parts.get(number)
+        if made is None:
+            made = self._parts[number] = Seed(self.plan, self.plan.parts[number], number)
+        return made
+
+    def push(self, number: int) -> tuple[Push, str] | None:
+        """The generated join of an edge, with its source; None where there is none."""
+        if number not in self._pushes:
+            relation = self.plan.relation
+            self._pushes[number] = generate_push(relation, number, self.most_rows, self.meter)
+        return self._pushes[number]
 
     def note(self, error: QueryError) -> None:
         """The relation's joins exceed a limit: it has no rows from now on."""
@@ -121,9 +137,7 @@ class Seeds:
 class AllSeeds(dict[Relation, Seeds]):
     """The seeds of every relation in use, and where what states keep of it goes."""
 
-    def __init__(
-        self, new_index: NewIndex, most_rows: int, meters: Meters, noted: Noted
-    ) -> None:
+    def __init__(self, new_index: NewIndex, most_rows: int, meters: Meters, noted: Noted) -> None:
         super().__init__()
         self.new_index = new_index
         self.most_rows = most_rows
@@ -257,7 +271,7 @@ class State:
         """ΔR for a delta of one edge alone; what is kept moves along."""
         if self.is_dead:
             return {}
-        generated = self.seeds.pushes[number]
+        generated = self.seeds.push(number)
         if generated is not None:
             result = generated[0](delta, self.own, self.tables)
         else:
@@ -278,7 +292,7 @@ class State:
             self.waiting.keep_all(number, delta)
 
     def _join_delta(self, number: int, delta: Bag) -> Bag:
-        seed, meter = self.seeds.parts[number], self.seeds.meter
+        seed, meter = self.seeds.part(number), self.seeds.meter
         result: Bag = {}
         finish = seed.finish
         for row, count in delta.items():
