@@ -204,3 +204,11 @@ def test_variables_and_values_that_one_alternative_has_to_itself(query: str) -> 
 def test_law_4_holds_where_alternatives_have_variables_of_their_own(seed: int) -> None:
     law = LAWS["4"]
     law.check(law.make(Random(f"4:{seed}")))
+
+
+@pytest.mark.parametrize("text", ["$x", '"0"', "text()"])
+@pytest.mark.parametrize("compared", ['< "1"', "< 1", "<= 0", "= 0"])
+def test_the_value_of_an_attribute_is_the_text_below_it(text: str, compared: str) -> None:
+    tree = document("r[?f]")
+    found = relevance(tree, parse_pattern(f"match //*/@k[. {compared}]/{text}"))
+    assert found["f"].relevant is True

@@ -46,15 +46,30 @@ Compared = tuple[str, Comparison]
 def opened(node: PatternNode, compared: list[Compared]) -> PatternNode:
     """The pattern with a variable for each value that is not simply equal to something."""
     comparisons = []
+    text = _own_text(node)
     for each in node.comparisons:
         if each.operator == "=" and isinstance(each.operand, str | Variable):
             comparisons.append(each)
             continue
-        variable = f"compared.{len(compared)}"
-        compared.append((variable, each))
-        comparisons.append(Comparison("=", Variable(variable)))
+        if isinstance(text, str):
+            comparisons.append(Comparison("=", text))
+            continue
+        variable = text if text is not None else Variable(f"compared.{len(compared)}")
+        compared.append((variable.name, each))
+        comparisons.append(Comparison("=", variable))
     branches = tuple(_opened_branch(branch, compared) for branch in node.branches)
     return replace(node, comparisons=tuple(comparisons), branches=branches)
+
+
+def _own_text(node: PatternNode) -> Variable | str | None:
+    """What the text below an attribute is asked to be: that is the attribute's own value."""
+    for below in node.branches if node.axis is Axis.ATTRIBUTE else ():
+        if isinstance(below, PatternNode) and below.axis is Axis.CHILD:
+            if isinstance(below.test, Variable):
+                return below.test
+            if isinstance(below.test, Literal):
+                return below.test.text
+    return None
 
 
 def _opened_branch(branch: Branch, compared: list[Compared]) -> Branch:

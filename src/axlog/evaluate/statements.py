@@ -160,11 +160,11 @@ class _Making(Evaluator):
             self.operations += [Insert(place, node, pieces) for node in found]
         return True
 
-    def _deleted(self, targets: Items, given: Update) -> list[Node]:
+    def _deleted(self, targets: Items, given: Update) -> list[int]:
         for item in targets:
             if not isinstance(item, Node | New):
                 raise self._wrong("XUTY0007", "delete is given a value", given)
-        nodes = [item for item in targets if isinstance(item, Node)]
+        nodes = [int(item) for item in targets if isinstance(item, Node)]
         if DOCUMENT in nodes:
             raise self._wrong("XUDY0021", "the document itself cannot be deleted", given)
         return nodes
@@ -230,8 +230,11 @@ class _Making(Evaluator):
 
     def _target(
         self, targets: Items, kinds: frozenset[int], code: str, given: Update
-    ) -> tuple[Node, int]:
-        """The one target of an update and its kind, or what the recommendation says is wrong."""
+    ) -> tuple[int, int]:
+        """The one target of an update and its kind, or what the recommendation says is wrong.
+
+        A plain handle: views keep it in their rows, and a cache on disk writes nothing else.
+        """
         if not targets:
             raise self._wrong("XUDY0027", f"the target of {given.name} finds no node", given)
         if len(targets) > 1:
@@ -245,7 +248,7 @@ class _Making(Evaluator):
             raise self._wrong(code, f"{given.name} cannot have this target", given)
         if not isinstance(item, Node):
             raise self._not_in_document(given)
-        return item, kind
+        return int(item), kind
 
     def _kind(self, item: Item) -> int:
         """The kind of a node; of a value, none."""

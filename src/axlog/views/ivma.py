@@ -24,6 +24,7 @@ from axlog.views.algebraic.labels import may_turn_guards
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.tables import Integers, Table, together
 from axlog.views.algebraic.terms import Facts, surviving
+from axlog.views.change import Change
 
 
 class Ivma(Algebraic):
@@ -41,6 +42,10 @@ class Ivma(Algebraic):
             is_out = np.zeros(len(columns.kind), dtype=np.bool_)
             # Nodes that come are built already; nothing that stays leads to them.
             self._lost = self._one_by_one(columns, reversed(going), is_out, is_coming=False)
+
+    def later(self, delta: Delta) -> list[Change]:
+        """At once: the algorithm knows of no nodes that a view has not seen yet."""
+        return self.after(delta)
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         propagation = self._propagation

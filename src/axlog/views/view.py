@@ -262,11 +262,17 @@ class View:
     def after(self, delta: Delta) -> list[Change]:
         """The changes of an applied delta, numbered; nobody is told yet."""
         if self._is_deferred:
-            self._held += self.maintainer.later(delta)
-            self._is_due = True
-            self.owed += 1
-            return []
+            return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
+
+    def taken(self, changes: list[Change], time: int) -> list[Change]:
+        """Changes that the maintainer made, numbered; held until the view is read if deferred."""
+        if not self._is_deferred:
+            return self.number(changes, time)
+        self._held += changes
+        self._is_due = True
+        self.owed += 1
+        return []
 
     def number(self, changes: list[Change], time: int) -> list[Change]:
         """Changes in the order of their rows, deletions first, each with the next number.

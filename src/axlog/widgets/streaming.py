@@ -290,7 +290,7 @@ class Streaming:
         for view in self._document.views.values():
             maintainer = view.maintainer
             if isinstance(maintainer, Counting) and maintainer.root in answers:
-                changes = view.number(maintainer.take(answers[maintainer.root]), time)
+                changes = view.taken(maintainer.take(answers[maintainer.root]), time)
                 if changes:
                     told.append((view, changes))
         return told

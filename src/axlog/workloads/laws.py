@@ -18,6 +18,8 @@ from typing import Any
 from axlog.workloads.algebra_law import check_algebra, make_algebra_case, smaller_algebra
 from axlog.workloads.containment_law import check_pair, make_pair
 from axlog.workloads.damage_law import check_damage_case, make_damage_case
+from axlog.workloads.differential_cases import make_differential_case
+from axlog.workloads.differential_law import check_differential, smaller_differential
 from axlog.workloads.exact_law import check_batches, check_exact, check_idle
 from axlog.workloads.fallen_law import check_fallen
 from axlog.workloads.feeds_law import check_feed, make_feed_case, smaller_feeds
@@ -67,7 +69,7 @@ def _make_collected(random: Random) -> Any:
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
-    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2175,
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2145,
              smaller_documents),
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
@@ -78,6 +80,8 @@ LAWS: dict[str, Law] = {
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
     "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
                    smaller_algebra),
+    "differential": Law("the whole API gives the same rows and changes", make_differential_case,
+                        check_differential, 30, smaller_differential),
     "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
                    200, less_of),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
