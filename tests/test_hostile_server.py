@@ -29,7 +29,7 @@ from axlog.connectors.channels.reading import read_body
 from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.http import LOOPBACK, Allowance, Client
 from axlog.errors import AxlogError, ConnectorError
-from axlog.server import patience
+from axlog.server import connections
 from axlog.server.application import Settings, make_application
 from axlog.server.running import running
 from axlog.workloads.mangling import mangled
@@ -217,7 +217,7 @@ def test_mangled_requests(client, channels):
 
 
 def test_heads_that_never_end(address, monkeypatch):
-    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    monkeypatch.setitem(connections.SECONDS, "head", 0.2)
     host, _, port = address.removeprefix("http://").partition(":")
     for begun in (b"", b"GET /channels HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
         with socket.create_connection((host, int(port)), timeout=60) as slow:

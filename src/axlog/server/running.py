@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread, Timer
 from time import monotonic, sleep
 
@@ -17,7 +18,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axlog.errors import ChannelError
 from axlog.server.application import Settings
-from axlog.server.patience import LARGEST_HEAD, MOST_CONNECTIONS, Timely
+from axlog.server.connections import (
+    HEAD_SECONDS,
+    LARGEST_HEAD,
+    AcceptErrors,
+    Connections,
+    protocol,
+)
+
+BACKLOG = 128
+"""Connections that wait to be accepted; where descriptors run out, asyncio tries as often."""
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -32,7 +42,7 @@ def listening(settings: Settings) -> socket.socket:
         raise ChannelError(
             "AX807", f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
         ) from None
-    bound.listen(1024)
+    bound.listen(BACKLOG)
     return bound
 
 
@@ -99,6 +109,16 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; errors of the listening socket are logged once a minute."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(AcceptErrors())
+        if self.config.ssl is not None:  # uvicorn cannot say how long a handshake may take
+            loop.create_server = partial(  # type: ignore[method-assign]
+                loop.create_server, ssl_handshake_timeout=HEAD_SECONDS
+            )
+        await super().startup(sockets)
+
 
 def _server(app: Starlette) -> uvicorn.Server:
     config = uvicorn.Config(
@@ -106,9 +126,10 @@ def _server(app: Starlette) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,  # event streams never end by themselves
-        http=Timely,
+        http=protocol(Connections()),
+        loop="asyncio",
+        backlog=BACKLOG,
         h11_max_incomplete_event_size=LARGEST_HEAD,
-        limit_concurrency=MOST_CONNECTIONS,
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").addFilter(_is_news)
