@@ -7,6 +7,7 @@ The conformance data is never in the repository: `AXLOG_CONFORMANCE` says where 
 the tests that need it are skipped with a line saying so, except where `CI` is set: there they fail.
 """
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -146,6 +147,16 @@ def nothing_leaves_this_machine() -> Iterator[None]:
     patched.setattr(socket, "getaddrinfo", getaddrinfo)
     yield
     patched.undo()
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """What a verb sets up for its logs ends with the test."""
+    logger = logging.getLogger("axlog")
+    handlers, level, propagates = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.propagate = handlers, propagates
+    logger.setLevel(level)
 
 
 # What stands beside a test ------------------------------------------------------------------------

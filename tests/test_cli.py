@@ -14,6 +14,7 @@ from axlog import __version__
 from axlog.cli import doctor
 from axlog.cli.application import VERBS, application
 from axlog.cli.statements import statements
+from axlog.extras import PARTS
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.workloads import orders
@@ -501,7 +502,7 @@ def test_query_without_a_constructor_cannot_be_written_as_xml() -> None:
 
 
 def test_doctor_names_what_is_missing_and_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(doctor.PARTS, "imaginary", ("no_such_module.inside",))
+    monkeypatch.setitem(PARTS, "imaginary", ("no_such_module.inside",))
     found = {finding.what: finding for finding in doctor.examine()}
     assert found["python"].state == found["disk"].state == "ok"
     assert found["imaginary"].state == "missing"
@@ -511,7 +512,7 @@ def test_doctor_names_what_is_missing_and_what_to_type(monkeypatch: pytest.Monke
 def test_doctor_says_what_can_run_and_what_stands_in_the_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(doctor.PARTS, "spark", ("no_such_spark",))
+    monkeypatch.setitem(PARTS, "spark", ("no_such_spark",))
     monkeypatch.setenv("SPARK_HOME", "/elsewhere")
     monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
     found = {finding.what: finding for finding in doctor.examine()}

@@ -240,6 +240,20 @@ def test_what_spark_cannot_wire_is_refused_before_it_starts(tmp_path: Path) -> N
         on_spark.run(inside, once=True)
 
 
+@pytest.mark.spark
+def test_a_source_that_cannot_be_reached_ends_a_run_with_once(spark: Any, tmp_path: Path) -> None:
+    """By the same error as with the embedded engine; alerters look again after a failed look."""
+    document = '<w xmlns:ax="urn:axlog"><ax:call stream="s"/></w>'
+    widget = {
+        "document": document,
+        "streams": {"s": {"source": {"kind": "folder", "path": "missing"}}},
+        "views": {"v": "match /w/row/x/$x return $x"},
+    }
+    model = PipelineModel.model_validate({"widgets": {"w": widget}}).located(tmp_path)
+    with pytest.raises(PipelineError, match=r"AX858: .*missing: No such file or directory"):
+        on_spark.run(model, once=True)
+
+
 CYCLE = """
 engine: {engine}
 widgets:

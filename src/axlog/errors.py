@@ -177,6 +177,7 @@ CODES: dict[str, str] = {
     # the machine
     "AX901": "an optional part is not installed",
     "AX902": "no usable Java was found",
+    "AX903": "the operating system refuses",
 }
 
 

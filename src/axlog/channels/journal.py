@@ -49,12 +49,18 @@ class Journal:
             raise ChannelError("AX807", f"sync={sync!r}", expected="normal or full")
         self.path = Path(path)
         self._cut = 0
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
             self._base.execute("pragma journal_mode=wal")
             self._base.execute(f"pragma synchronous={sync}")
             self._base.executescript(_TABLES)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise ChannelError(
+                "AX808",
+                f"{str(self.path)!r} cannot be opened: {getattr(error, 'strerror', None) or error}",
+                advice="see that its directory is there and can be written",
+            ) from None
         except sqlite3.DatabaseError as error:
             raise ChannelError(
                 "AX806", f"{str(self.path)!r} is not a channel's journal: {error}"

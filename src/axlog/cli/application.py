@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from axlog import __version__
-from axlog.errors import AxlogError, MalformedError
+from axlog.errors import AxlogError, MalformedError, SetupError
 from axlog.extras import extra_of, not_installed
 
 VERBS = (
@@ -58,7 +58,8 @@ class Verbs(TyperGroup):
             raise typer.Exit(0) from None
         except OSError as error:
             named = f"{error.filename}: " if error.filename else ""
-            raise _failure(f"{named}{error.strerror or error}") from None
+            told = SetupError("AX903", f"{named}{error.strerror or error}")
+            raise _failure(told.describe()) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 

@@ -3,8 +3,10 @@
 Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
 a sink on standard output has it to itself). `/metrics` and `/health` are served beside the page, or
 where `--listen` says; `--log-format` writes events. SIGTERM and SIGINT finish the batch at hand, a
-second one ends at once (`operating.py`). Exit codes: 0 ended or stopped, 2 a pipeline or checkpoint
-that cannot be run.
+second one ends at once (`operating.py`). Exit codes: 0 ended or stopped; 2 a pipeline or checkpoint
+that cannot be run, an extra that is missing, a port that is taken, and, with `--once`, a source or
+sink that cannot be reached after a few tries. Without `--once` it is waited for, with a warning on
+standard error for every try, and `/health` names it.
 """
 
 from __future__ import annotations

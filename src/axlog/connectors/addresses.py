@@ -6,8 +6,8 @@ blocks that IANA lists as deprecated. A block stays out of reach even where its 
 reachable (AS112, AMT): no service for the public is there. Of IPv6 only 2000::/3 is in use for
 public addresses, so everything outside of it is refused whether or not it has a line here.
 
-An IPv6 address that stands for an IPv4 address (mapped, NAT64, 6to4) is as public as that one is.
-Teredo and IPv4-compatible addresses stand for two, or for none any more: they are refused.
+An IPv6 address that stands for an IPv4 address (mapped, NAT64) is as public as that one is. 6to4,
+Teredo and IPv4-compatible addresses are deprecated ways to do the same: they are refused.
 
 >>> is_public("93.184.215.14"), is_public("::ffff:127.0.0.1"), is_public("fec0::1")
 (True, False, False)
@@ -57,6 +57,7 @@ NOT_PUBLIC: dict[str, str] = {
     "100:0:0:1::/64": "dummy prefix",
     "2001::/23": "IETF protocol assignments, with Teredo, ORCHID and benchmarking",
     "2001:db8::/32": "documentation",
+    "2002::/16": "6to4, deprecated",
     "2620:4f:8000::/48": "AS112",
     "3ffe::/16": "6bone, returned",
     "3fff::/20": "documentation",
@@ -72,7 +73,6 @@ _BLOCKS = tuple((ip_network(block), f"{block} ({use})") for block, use in NOT_PU
 _IN_USE = IPv6Network("2000::/3")
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
-_6TO4 = IPv6Network("2002::/16")
 
 
 def parsed(address: str | Address) -> Address:
@@ -102,7 +102,7 @@ def range_of(address: str | Address) -> str | None:
 def is_in(address: str | Address, network: Network) -> bool:
     """Whether an address is in a network; a mapped address is the IPv4 address that it maps.
 
-    A 6to4 or NAT64 address is not: what is sent there goes to a gateway first.
+    A NAT64 address is not: what is sent there goes to a gateway first.
     """
     found = parsed(address)
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
@@ -113,9 +113,6 @@ def _standing_for(address: Address) -> IPv4Address | None:
     """The IPv4 address that an IPv6 address stands for, if it does."""
     if isinstance(address, IPv4Address):
         return None
-    number = int(address)
     if address in _MAPPED or address in _NAT64:
-        return IPv4Address(number & 0xFFFFFFFF)
-    if address in _6TO4:
-        return IPv4Address(number >> 80 & 0xFFFFFFFF)
+        return IPv4Address(int(address) & 0xFFFFFFFF)
     return None

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 
 from axlog.channels.protocol import Channel
 from axlog.connectors.channels.streams import ChannelSink, ChannelSource
-from axlog.connectors.kinds import Column, Origin, Secret, SinkKind, ViewShape
+from axlog.connectors.kinds import (
+    ChannelKind,
+    Column,
+    Origin,
+    Secret,
+    SinkKind,
+    SourceKind,
+    ViewShape,
+)
 from axlog.connectors.protocol import Refusal, Sink, Source
 from axlog.errors import AxlogError, PipelineError
 from axlog.extras import not_installed
@@ -21,27 +29,14 @@ from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel, SinkModel, SourceModel
 from axlog.views.change import Change, Row
 
+AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 DEAD_LETTERS = ViewShape(
     "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
 )
 """Messages that could not be taken, as rows: they go to sinks like those of any view."""
 
 
-Made = TypeVar("Made")
-
-
-class _Kind(Protocol[Made]):
-    """What all kinds have, for `_open`."""
-
-    name: str
-    role: ClassVar[str]
-    options: Any
-
-    @property
-    def make(self) -> Callable[[Any, Origin], Made]: ...
-
-
-def _open(kind: _Kind[Made], name: str, written: Mapping[str, Any], origin: Origin) -> Made:
+def _open(kind: AnyKind, name: str, written: Mapping[str, Any], origin: Origin) -> Any:
     """Make a connector; whatever a library raises meanwhile becomes an error of axlog."""
     options = kind.options.model_validate(written)
     try:
@@ -87,7 +82,8 @@ class SourcePlan:
             raise PipelineError("AX852", f"{self.name} has no source")
         kind = kinds.source_kind(self.written.kind)
         origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
-        return _open(kind, self.name, self.written.written, origin)
+        source: Source = _open(kind, self.name, self.written.written, origin)
+        return source
 
 
 def open_channels(model: PipelineModel) -> dict[str, Channel]:
@@ -100,7 +96,8 @@ def open_channel(model: PipelineModel, name: str) -> Channel:
     written = model.channels[name]
     kind = kinds.channel_kind(written.kind)
     origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
-    return _open(kind, name, written.written, origin)
+    channel: Channel = _open(kind, name, written.written, origin)
+    return channel
 
 
 def source_plans(
@@ -154,7 +151,7 @@ class SinkPlan:
                 views=[shapes[view] for view in group],
                 namespaces=model.namespaces,
             )
-            sink = _open(kind, self.name, self.written.written, origin)
+            sink: Sink = _open(kind, self.name, self.written.written, origin)
             name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
             opened.append(OpenSink(name, sink, frozenset(group)))
         return opened

@@ -37,10 +37,13 @@ def listening(settings: Settings) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((settings.host, settings.port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         bound.close()
         raise ChannelError(
-            "AX807", f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}"
+            "AX807",
+            f"{settings.host}:{settings.port} cannot be listened on:"
+            f" {getattr(error, 'strerror', None) or error}",
+            advice="choose another port; 0 takes a free one",
         ) from None
     bound.listen(BACKLOG)
     return bound

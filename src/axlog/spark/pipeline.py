@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lxml import etree
+from pyspark.errors import StreamingQueryException
 
 from axlog.connectors.kinds import ViewShape
 from axlog.document.times import start_of
@@ -28,6 +29,7 @@ from axlog.pipeline.progress import Progress
 from axlog.spark.checkpoint import Settled
 from axlog.spark.definition import Definition
 from axlog.spark.delivering import SharedSinks, WidgetSinks
+from axlog.spark.failing import failure_of
 from axlog.spark.gathering import BatchReport
 from axlog.spark.lagging import Patience
 from axlog.spark.session import session
@@ -297,4 +299,7 @@ def _wait(
             break
     for query in queries:
         if not query.is_active:
-            query.wait()  # raises what it failed with
+            try:
+                query.wait()
+            except StreamingQueryException as error:
+                raise failure_of(error) from error

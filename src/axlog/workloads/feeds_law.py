@@ -230,7 +230,7 @@ def _follow(case: FeedCase, directory: Path, source: Any) -> None:
                 deleted.append(keys.pop(update.content.split('"')[1]))
                 continue
             tree = etree.fromstring(update.content)
-            key, known = tree.attrib["key"], (tree.attrib["id"], int(tree.get("number", "1")))
+            key, known = str(tree.get("key")), (str(tree.get("id")), int(tree.get("number", "1")))
             _same("a key that is free", key in keys, False)
             keys[key] = known
             inserted[known] = [(child.tag, child.text or "") for child in tree]

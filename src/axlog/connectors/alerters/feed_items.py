@@ -19,6 +19,7 @@ from typing import Any
 
 from lxml import etree
 
+from axlog.channels.wanting import is_element
 from axlog.document.reading import Element
 from axlog.errors import ConnectorError
 
@@ -163,7 +164,7 @@ def _text(element: Element) -> str:
         return _text(children[0])  # Atom wraps such a text in a `div` that is no part of it
     parts = [element.text or ""]
     for child in element:
-        if isinstance(child.tag, str):
+        if is_element(child):
             written = etree.tostring(child, method="c14n", exclusive=True, with_comments=False)
             parts.append(written.decode())
         parts.append(child.tail or "")
@@ -171,7 +172,7 @@ def _text(element: Element) -> str:
 
 
 def _elements(parent: Element) -> Iterator[Element]:
-    return (child for child in parent.iterchildren() if isinstance(child.tag, str))
+    return filter(is_element, parent.iterchildren())
 
 
 def _is(element: Element, namespaces: frozenset[str], name: str) -> bool:

@@ -52,20 +52,20 @@ class Table:
     """A table that is read."""
 
     def __init__(self, options: TableOptions, origin: Origin) -> None:
-        sqlalchemy = import_extra("sqlalchemy")
+        sql = import_extra("sqlalchemy")
         self.stream = stream_of(origin, "a table")
-        self._sql = sqlalchemy
+        self._sql = sql
         self._options = options
         self._engine = open_engine(options.database, origin)
         if self._engine.dialect.name == "sqlite":
-            sqlalchemy.event.listen(self._engine, "connect", _read_any_text)
+            sql.event.listen(self._engine, "connect", _read_any_text)
         self._table: sqlalchemy.Table | None = None
 
     def _reflected(self) -> sqlalchemy.Table:
         """The table as the database describes it: names come from there, never from texts."""
         if self._table is None:
             schema, _, name = self._options.table.rpartition(".")
-            table = self._sql.Table(
+            table: sqlalchemy.Table = self._sql.Table(
                 name, self._sql.MetaData(), schema=schema or None, autoload_with=self._engine
             )
             wanted = [self._options.by, *self._options.columns, *filter(None, [self._options.time])]

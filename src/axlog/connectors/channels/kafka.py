@@ -21,12 +21,11 @@ from axlog.channels.entries import Entry, Unreadable, plain
 from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.reading import Placed, read_body
-from axlog.connectors.kinds import ChannelKind, Options, Origin, Secret
+from axlog.connectors.kinds import ChannelKind, Options, Origin, Seconds, Secret
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.matching.filters import Filter
 
-_PATIENCE = 30.0
 _LOOKED_BACK = 1000  # messages at the topic's end that are searched for a producer's number
 
 
@@ -36,6 +35,7 @@ class KafkaChannelOptions(Options):
     brokers: str = Field(description="host:port, several with commas.")
     topic: str = Field(description="The topic.")
     partition: int = Field(default=0, ge=0, description="Which partition of it is the channel.")
+    timeout: Seconds = Field(default=30.0, gt=0, description="How long brokers may take to answer.")
     settings: dict[str, Secret] = Field(
         default={}, description="Further settings of librdkafka (security, ...)."
     )
@@ -50,11 +50,13 @@ class KafkaChannel:
         topic: str,
         settings: Mapping[str, str] | None = None,
         partition: int = 0,
+        timeout: float = 30.0,
     ) -> None:
         confluent_kafka = import_extra("confluent_kafka")
         self.name = topic
         self.partition = partition
         self._kafka = confluent_kafka
+        self.timeout = timeout
         self._settings = {"bootstrap.servers": brokers, **(settings or {})}
         self._producer = confluent_kafka.Producer(
             {**self._settings, "enable.idempotence": True, "linger.ms": 0}
@@ -81,7 +83,7 @@ class KafkaChannel:
             headers=headers,
             on_delivery=lambda error, message: told.append((error, message)),
         )
-        self._producer.flush(_PATIENCE)
+        self._producer.flush(self.timeout)
         if not told or told[0][0] is not None:
             raise ConnectorError("AX822", f"Kafka: {told[0][0] if told else 'no answer'}")
         sequence = int(told[0][1].offset()) + 1
@@ -99,7 +101,7 @@ class KafkaChannel:
             consumer.assign([self.place(start)])
             seen = start
             while seen < end:
-                message = consumer.poll(_PATIENCE)
+                message = consumer.poll(self.timeout)
                 if message is None or message.error():
                     raise ConnectorError("AX822", "Kafka: the topic's end cannot be read")
                 seen = message.offset() + 1
@@ -127,11 +129,11 @@ class KafkaChannel:
 
     def bounds(self, consumer: Any) -> tuple[int, int]:
         """The first offset that is kept, and the one that comes next."""
-        until = monotonic() + _PATIENCE
+        until = monotonic() + self.timeout
         while True:
             try:
-                self._producer.list_topics(self.name, timeout=_PATIENCE)  # makes a new topic
-                low, high = consumer.get_watermark_offsets(self.place(), timeout=_PATIENCE)
+                self._producer.list_topics(self.name, timeout=self.timeout)  # makes a new topic
+                low, high = consumer.get_watermark_offsets(self.place(), timeout=self.timeout)
                 return int(low), int(high)
             except self._kafka.KafkaException as error:
                 is_new = error.args[0].code() == self._kafka.KafkaError._UNKNOWN_PARTITION
@@ -146,12 +148,15 @@ class KafkaChannel:
         consumer = self.consumer(name)
         _, end = self.bounds(consumer)
         if after is None and name is not None:
-            (committed,) = consumer.committed([self.place()], timeout=_PATIENCE)
+            try:
+                (committed,) = consumer.committed([self.place()], timeout=self.timeout)
+            except self._kafka.KafkaException as error:
+                raise ConnectorError("AX822", f"Kafka: {error}") from None
             after = committed.offset if committed.offset >= 0 else None
         return KafkaSubscription(self, consumer, name, wanted, end if after is None else after)
 
     def close(self) -> None:
-        self._producer.flush(_PATIENCE)
+        self._producer.flush(self.timeout)
 
 
 class KafkaSubscription(Placed):
@@ -194,7 +199,10 @@ class KafkaSubscription(Placed):
 
     def acknowledge(self, sequence: int) -> None:
         if self.lasts:
-            self._consumer.commit(offsets=[self.channel.place(sequence)], asynchronous=False)
+            try:
+                self._consumer.commit(offsets=[self.channel.place(sequence)], asynchronous=False)
+            except self.channel._kafka.KafkaException as error:
+                raise ConnectorError("AX822", f"Kafka: {error}") from None
 
     def close(self, *, forget: bool = False) -> None:
         """Stop reading. Kafka forgets a group by itself, some days after it was last used."""
@@ -212,7 +220,9 @@ def _number_of(header: Any, producer: str) -> int:
 
 def _make(options: KafkaChannelOptions, origin: Origin) -> Channel:
     settings = {name: value.reveal() for name, value in options.settings.items()}
-    return KafkaChannel(options.brokers, options.topic, settings, options.partition)
+    return KafkaChannel(
+        options.brokers, options.topic, settings, options.partition, options.timeout
+    )
 
 
 KAFKA = ChannelKind("kafka", KafkaChannelOptions, _make, "A channel in a Kafka topic.")

@@ -35,6 +35,9 @@ class KafkaOptions(TimeOptions):
         default="xml", description="What a message is: XML, or an update as JSON."
     )
     wait: Seconds = Field(default=0.5, gt=0, description="How long a reading waits for messages.")
+    timeout: Seconds = Field(
+        default=10.0, gt=0, description="How long brokers may take to answer a question."
+    )
     settings: dict[str, Secret] = Field(
         default={}, description="Further settings of librdkafka: security, passwords."
     )
@@ -132,7 +135,7 @@ class KafkaSource:
 
     def _partitions(self) -> list[str]:
         try:
-            listed = self._consumer.list_topics(self.options.topic, timeout=10)
+            listed = self._consumer.list_topics(self.options.topic, timeout=self.options.timeout)
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from None
         topic = listed.topics.get(self.options.topic)
@@ -143,7 +146,7 @@ class KafkaSource:
     def _watermarks(self, partition: str) -> tuple[int, int]:
         where = self._kafka.TopicPartition(self.options.topic, int(partition))
         try:
-            low, high = self._consumer.get_watermark_offsets(where, timeout=10)
+            low, high = self._consumer.get_watermark_offsets(where, timeout=self.options.timeout)
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from None
         return low, high
