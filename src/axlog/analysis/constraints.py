@@ -1,11 +1,11 @@
 """Linear time constraints over unknown times, decided exactly over the integers (P2 5, theorem 6).
 
-A constraint is a*x + b*y <= c with a, b in {-1, 0, 1}: the difference, sum or bound of one or two
-times ("unit two variables per inequality"). Decided by shortest paths: each unknown x is two
+Most constraints are a*x + b*y <= c with a, b in {-1, 0, 1}: the difference, sum or bound of one or
+two times ("unit two variables per inequality"). Decided by shortest paths: each unknown x is two
 points, +x and -x; a constraint is an edge between them; a negative cycle means there is no
 solution. Over the integers a bound on 2x may be odd: it is rounded down (Lahiri and Musuvathi
-2005), which makes the answer exact. Other coefficients, or three unknowns in one constraint, are
-refused by name.
+2005), which makes the answer exact. Systems with other coefficients, or with three unknowns in one
+constraint, are decided by the omega test (`linear.py`).
 
 The clock is one more unknown that every time to come is at or after; its largest value is the
 deadline of what the constraints describe.
@@ -13,10 +13,12 @@ deadline of what the constraints describe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from axlog.errors import UndecidedError
+from axlog.analysis.effort import spend
+from axlog.analysis.linear import greatest, has_solution
 from axlog.language.pattern import TimeConstraint
 
 CLOCK = ""
@@ -27,10 +29,15 @@ _NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """The sum of terms is at most a bound; terms are (-1 or 1, unknown), sorted, at most two."""
+    """The sum of terms is at most a bound; terms are (coefficient, unknown), sorted."""
 
     terms: tuple[tuple[int, str], ...]
     bound: int
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it has at most two unknowns, with the coefficients 1 and -1."""
+        return len(self.terms) <= 2 and all(factor in (1, -1) for factor, _ in self.terms)
 
 
 def inequalities(
@@ -51,13 +58,8 @@ def inequalities(
     bound = constraint.bound - total
     if not terms:
         return _holds(0, constraint.operator, bound)
-    if len(terms) > 2 or any(abs(c) != 1 for c, _ in terms):
-        raise UndecidedError(
-            "AX503",
-            f"the constraint {constraint} has coefficients other than 1 and -1, or too many times",
-        )
     upper = Inequality(terms, bound)
-    lower = Inequality(tuple((-c, name) for c, name in terms), -bound)
+    lower = Inequality(tuple(sorted((-c, name) for c, name in terms)), -bound)
     match constraint.operator:
         case "<=":
             return [upper]
@@ -90,10 +92,39 @@ def not_before(name: str, bound: int) -> Inequality:
 
 
 class TimeSystem:
-    """A conjunction of inequalities, closed: satisfiable or not, and the bounds of each unknown."""
+    """A conjunction of inequalities: satisfiable or not, and the bounds of each unknown."""
 
     def __init__(self, given: Iterable[Inequality]) -> None:
         given = list(given)
+        is_simple = all(each.is_simple for each in given)
+        self._decided: _Closed | _Searched = (_Closed if is_simple else _Searched)(given)
+
+    @property
+    def is_satisfiable(self) -> bool:
+        return self._decided.is_satisfiable
+
+    def latest(self, name: str) -> int | None:
+        """The largest value that an unknown can have; None without a bound, or a solution."""
+        return self._decided.latest(name) if self.is_satisfiable else None
+
+
+class _Searched:
+    """Any inequalities, by the omega test."""
+
+    def __init__(self, given: list[Inequality]) -> None:
+        self._given = [
+            ({name: factor for factor, name in each.terms}, each.bound) for each in given
+        ]
+        self.is_satisfiable = has_solution(self._given)
+
+    def latest(self, name: str) -> int | None:
+        return greatest(self._given, name)
+
+
+class _Closed:
+    """Simple inequalities, closed by shortest paths."""
+
+    def __init__(self, given: list[Inequality]) -> None:
         self._points = sorted({name for each in given for _, name in each.terms})
         at = {name: 2 * number for number, name in enumerate(self._points)}
         size = 2 * len(self._points)
@@ -135,8 +166,9 @@ class TimeSystem:
                 distance[i ^ 1][i] = 2 * (distance[i ^ 1][i] // 2)
         for i in range(size):
             for j in range(size):
-                both = (distance[i][i ^ 1] + distance[j ^ 1][j]) / 2
-                distance[i][j] = min(distance[i][j], both)
+                both = distance[i][i ^ 1] + distance[j ^ 1][j]  # even: no float, which may round
+                if both < _FAR:
+                    distance[i][j] = min(distance[i][j], both // 2)
         return all(distance[i ^ 1][i] + distance[i][i ^ 1] >= 0 for i in range(size))
 
     def _shortest(self) -> None:
@@ -152,7 +184,6 @@ class TimeSystem:
                             row[j] = through + other[j]
 
     def latest(self, name: str) -> int | None:
-        """The largest value that an unknown can have; None if there is no bound."""
         if name not in self._points:
             return None
         point = 2 * self._points.index(name)
@@ -161,6 +192,40 @@ class TimeSystem:
 
 
 _FAR = float("inf")
+
+
+def some_new(
+    system: Iterable[Inequality],
+    names: Sequence[str],
+    clock: int,
+    is_there: Callable[[tuple[int, ...]], bool],
+) -> bool:
+    """Whether times at or after the clock meet a system, and those of some names are new.
+
+    Costs a step for each choice of times that is there already.
+    """
+    within = [*system, *(not_before(name, clock) for name in names)]
+    closed = TimeSystem(within)
+    if not closed.is_satisfiable:
+        return False
+    if not names:
+        return not is_there(())
+    name, *others = names
+    latest = closed.latest(name)
+    if latest is None:
+        return True  # there are endlessly many
+    for value in range(latest, clock - 1, -1):
+        spend(1)
+        fixed = [*within, Inequality(((1, name),), value), not_before(name, value)]
+        if some_new(fixed, others, clock, partial(_after, is_there, value)):
+            return True
+    return False
+
+
+def _after(
+    is_there: Callable[[tuple[int, ...]], bool], value: int, others: tuple[int, ...]
+) -> bool:
+    return is_there((value, *others))
 
 
 def deadline(system: Iterable[Inequality], unknowns: Iterable[str]) -> int | None:

@@ -105,7 +105,10 @@ FEATURES: tuple[Feature, ...] = (
         "under types: where every order of arrival keeps them",
     ),
     Feature(
-        "times, other coefficients", "match /r/c[a#t][b#u] where 2*t - u <= 3", _NEVER, _NEVER
+        "times, other coefficients, three times", "match /r/c[a#t][b#u][d#v] where 2*t - u <= v",
+        (LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, REFUSED),
+        ("shown", "shown", "shown", "lazy", "shown", "lazy, axlog", REFUSED),
+        "the omega test; relevance: as shown by a sample of times",
     ),
     Feature(
         "`not` without joins", "match /r/c[a][not(b)]",

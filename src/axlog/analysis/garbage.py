@@ -37,19 +37,26 @@ NEVER = EARLIEST - 1
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound on the partner's time: a sum over the row's own times, and a constant."""
+    """A bound on the partner's time: a sum over the row's own times, and a constant.
+
+    Divided by the partner's coefficient: an upper bound is rounded down, a lower one (with a
+    negative divisor) up.
+    """
 
     terms: tuple[tuple[int, int], ...]  # coefficient, position in the row
     constant: int
+    divisor: int = 1
 
     def at(self, row: Row) -> int:
-        return self.constant + sum(factor * int(row[at]) for factor, at in self.terms)
+        total = self.constant + sum(factor * int(row[at]) for factor, at in self.terms)
+        return total // self.divisor if self.divisor > 0 else -(-total // -self.divisor)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """Between which times one node of a partner must come, by the row's own times."""
 
+    of: Column  # the time of that node
     lows: tuple[Bound, ...]
     highs: tuple[Bound, ...]
 
@@ -92,7 +99,9 @@ class Side:
         """Whether no row that comes with the clock's time can be completed later."""
         for window in self.windows:
             for high in window.highs:
-                if sum(factor for factor, _ in high.terms) == 1 and high.constant < 0:
+                factors = [factor for factor, _ in high.terms]  # of times that are not later
+                is_mean = sum(factors) == high.divisor and min(factors) > 0
+                if is_mean and high.constant < 0:
                     return True
         return False
 
@@ -113,7 +122,7 @@ class Side:
 
 
 def _simple(bound: Bound) -> Callable[[Row], int | None]:
-    if len(bound.terms) == 1 and bound.terms[0][0] == 1:
+    if len(bound.terms) == 1 and bound.terms[0][0] == 1 and bound.divisor == 1:
         ((_, at),) = bound.terms
         constant = bound.constant
         return lambda row: row[at] + constant  # type: ignore[operator]  # a time
@@ -128,6 +137,18 @@ class Pair:
     sides: tuple[Side, Side]
     is_exact: bool
     both_until: int | None  # the latest clock at which rows of both parts may still come; None: any
+
+    def says_times(self, columns: Iterable[Column]) -> bool:
+        """Whether windows alone bound the times among some columns.
+
+        Not where such a time is bounded by that of another node, which is not before it.
+        """
+        for side, partner in zip(self.sides, reversed(self.sides), strict=True):
+            bounded = {window.of for window in partner.windows if window.highs}
+            shown = {c for c in columns if c in side.columns and c.endswith(".time")}
+            if bounded and shown - bounded:
+                return False
+        return True
 
     def remembers(self, part: int) -> bool:
         """Whether key values of a part's nodes must be remembered once they have come.
@@ -166,7 +187,8 @@ def pair_of(
         )
         for n in range(2)
     ]
-    is_exact = all(map(_is_plain, relation.tests)) and all(len(each) <= 1 for each in windows)
+    is_exact = all(_is_plain(test, *parts) for test in relation.tests)
+    is_exact = is_exact and all(len(each) <= 1 for each in windows)
     is_exact = is_exact and _are_free([f for each in feeders for f in each], shared)
     both_until = _both_until(relation.tests) if is_exact else None
     return Pair(relation, (sides[0], sides[1]), is_exact, both_until)
@@ -194,9 +216,21 @@ def _key(
     return None
 
 
-def _is_plain(test: Test) -> bool:
+def _is_plain(test: Test, one: tuple[Column, ...], other: tuple[Column, ...]) -> bool:
+    """Whether a test ties one time of each part to one of the other: a window says all of it."""
     constraint = test.constraint
-    return isinstance(constraint, TimeConstraint) and constraint.operator != "!="
+    if not isinstance(constraint, TimeConstraint) or constraint.operator == "!=":
+        return False
+    named = [column for column, factor in _factors(test, constraint).items() if factor]
+    return sorted(column in one for column in named) == [False, True]
+
+
+def _factors(test: Test, constraint: TimeConstraint) -> dict[Column, int]:
+    """The coefficient of each time in a constraint."""
+    factors: dict[Column, int] = {}
+    for (factor, _), column in zip(constraint.terms, test.columns, strict=True):
+        factors[column] = factors.get(column, 0) + factor
+    return factors
 
 
 def _windows(
@@ -208,21 +242,23 @@ def _windows(
         constraint = test.constraint
         if not isinstance(constraint, TimeConstraint) or constraint.operator == "!=":
             continue
-        factors: dict[Column, int] = {}
-        for (factor, _), column in zip(constraint.terms, test.columns, strict=True):
-            factors[column] = factors.get(column, 0) + factor
+        factors = _factors(test, constraint)
         named = [column for column in factors if column in other and factors[column]]
-        if len(named) != 1 or abs(factors[named[0]]) != 1:
+        if len(named) != 1:
             continue
-        sign = factors.pop(named[0])
+        by = factors.pop(named[0])
+        sign = 1 if by > 0 else -1
         lows, highs = found.setdefault(named[0], ([], []))
         terms = tuple(
             (-sign * factor, own.index(column)) for column, factor in factors.items() if factor
         )
         for operator, slack in _AS_INEQUALITIES[constraint.operator]:
-            bound = Bound(terms, sign * (constraint.bound + slack))
-            (highs if (operator == "<=") == (sign > 0) else lows).append(bound)
-    return tuple(Window(tuple(lows), tuple(highs)) for lows, highs in found.values())
+            constant = sign * (constraint.bound + slack)
+            if (operator == "<=") == (sign > 0):
+                highs.append(Bound(terms, constant, abs(by)))
+            else:  # rounded up
+                lows.append(Bound(terms, constant, -abs(by)))
+    return tuple(Window(column, tuple(low), tuple(high)) for column, (low, high) in found.items())
 
 
 _AS_INEQUALITIES = {
@@ -231,19 +267,20 @@ _AS_INEQUALITIES = {
 }  # fmt: skip
 
 
-def _both_until(tests: Iterable[Test]) -> int | None:
-    """The latest clock at which the times of two nodes to come can still meet the tests."""
+def system_of(tests: Iterable[Test]) -> list[Inequality]:
+    """What tests ask of the times of two nodes to come; each ties one time to another."""
     system: list[Inequality] = []
     for test in tests:
-        constraint = test.constraint
-        assert isinstance(constraint, TimeConstraint)
-        try:
-            more = inequalities(constraint, {})
-        except UndecidedError:
-            return None
-        if more is False:
-            return NEVER
-        system += more if isinstance(more, list) else []
+        assert isinstance(test.constraint, TimeConstraint)
+        more = inequalities(test.constraint, {})
+        assert isinstance(more, list)
+        system += more
+    return system
+
+
+def _both_until(tests: Iterable[Test]) -> int | None:
+    """The latest clock at which the times of two nodes to come can still meet the tests."""
+    system = system_of(tests)
     names = {name for each in system for _, name in each.terms}
     closed = TimeSystem([*system, *(at_or_after(name, CLOCK) for name in names)])
     return closed.latest(CLOCK) if closed.is_satisfiable else NEVER

@@ -253,7 +253,8 @@ def project(
 ) -> Rows:
     """Test what can be tested, keep as needs what cannot yet, and leave only some columns.
 
-    What is known is put into the needs first: a column that goes cannot be asked again.
+    What is known is put into the needs first: a column that goes cannot be asked again. An unknown
+    that its tests leave one string for is that string.
     """
     at = [layout.index(column) for column in onto]
     tests = tuple(tests)
@@ -268,8 +269,17 @@ def project(
             known = known or dict(zip(layout, values, strict=True))
             for narrowed in constrain(tests, known, need):
                 settled = narrowed.values.settled(known)
-                if settled is not None:
+                if settled is None:
+                    continue
+                pinned = {c: v for c, v in settled.pins().items() if c in known}
+                if not pinned:
                     add(found, shown, replace(narrowed, values=settled))
+                    continue
+                more = {**known, **pinned}
+                settled = settled.settled(more)
+                if settled is not None:
+                    row = tuple([more[column] for column in onto])
+                    add(found, row, replace(narrowed, values=settled))
     return found
 
 

@@ -4,10 +4,13 @@ Without time constraints, every tree comes at a time of its own: a time that a r
 no other row. With them, trees are tried at the times at which some constraint turns true or false,
 counted from the times present and the clock (constraints with coefficients -1, 0 and 1 have their
 corners there), and at times of their own after all these. A one-shot call brings all at one time.
+With other coefficients, or three times in one constraint, these times are a sample: what they show
+is so, and what they do not show is not decided.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
@@ -30,6 +33,7 @@ class Times:
         self.tree = tree
         self.reason = ""
         self._constraints = [c for c in pattern.where if isinstance(c, TimeConstraint)]
+        self._is_sample = not all(map(_is_simple, self._constraints))
         self._known: dict[int, list[int]] = {}
 
     def _turns(self, trees: int) -> list[int]:
@@ -65,6 +69,8 @@ class Times:
             for number, (stream, _) in enumerate(groups)
         ]
         turning = self._turns(len(slots))
+        if self._is_sample:
+            self.reason = "times with coefficients other than 1 and -1, or three in one constraint"
         if len(turning) >= MOST_TIMES:
             self.reason = "there are too many times at which a constraint may turn"
         last = max([self.tree.clock, *turning])
@@ -93,6 +99,15 @@ class Times:
                 if relation.node is not None:
                     named.update((n.name, time) for n in nodes_of(relation.node) if n.name)
         return all(_holds(each.terms, each.bound, named) for each in need.times)
+
+
+def _is_simple(constraint: TimeConstraint) -> bool:
+    """Whether a constraint has at most two times, with coefficients 1 and -1."""
+    left: Counter[str] = Counter()
+    for factor, name in constraint.terms:
+        left[name] += factor
+    factors = [factor for factor in left.values() if factor]
+    return len(factors) <= 2 and all(factor in (1, -1) for factor in factors)
 
 
 def _holds(terms: tuple[tuple[int, str], ...], bound: int, named: Mapping[str, int]) -> bool:

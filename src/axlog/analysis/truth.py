@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from axlog.analysis.capacity import fits, trees_left
-from axlog.analysis.constraints import deadline
+from axlog.analysis.constraints import deadline, not_before, some_new
 from axlog.analysis.generalised import Need, Values
 from axlog.analysis.keys import has_value
 from axlog.analysis.negation import Negation, pins_of
@@ -156,22 +156,41 @@ class Outlook:
         """Without scenarios of a known row that is there, or that comes with less, as late.
 
         Limited calls keep apart what a row does not show, so that these are not found before. Where
-        something of the row is unknown, its scenarios may ask different things of it: they stay.
+        something of the row is unknown, its scenarios may ask different things of it: they stay,
+        unless all that is unknown are times, and rows are there for each that is left.
         """
         columns = self._scenarios.columns
         shown = [columns.index(column_of(output)) for output in self.pattern.outputs]
         by_row: dict[Values, list[Need]] = {}
         for values, need in met:
             by_row.setdefault(tuple(values[at] for at in shown), []).append(need)
-        return [
-            (values, need)
-            for values, need in met
-            if None in (row := tuple(values[at] for at in shown))
-            or (
-                not any(_dominates(other, need) for other in by_row[row])
-                and not self._is_there_with_not(columns, values, shown)
-            )
-        ]
+        there = {row for row, needs in by_row.items() if any(not n.brought for n in needs)}
+        kept: list[tuple[Values, Need]] = []
+        for values, need in met:
+            row = tuple(values[at] for at in shown)
+            if None in row:
+                is_kept = not need.brought or self._may_be_new(row, need, there)
+            else:
+                is_kept = not any(_dominates(other, need) for other in by_row[row])
+                is_kept = is_kept and not self._is_there_with_not(columns, values, shown)
+            if is_kept:
+                kept.append((values, need))
+        return kept
+
+    def _may_be_new(self, row: Values, need: Need, there: set[Values]) -> bool:
+        """Whether a scenario can bring a row that is not there."""
+        pairs = zip(self.pattern.outputs, row, strict=True)
+        unknown = [output for output, value in pairs if value is None]
+        if not there or any(output.kind is not Kind.TIME for output in unknown):
+            return True  # other unknowns can be endlessly many things
+
+        def is_there(times: tuple[int, ...]) -> bool:
+            left = iter(times)
+            return tuple(next(left) if value is None else value for value in row) in there
+
+        clock = self.tree.clock
+        times = [*need.times, *(not_before(name, clock) for name in need.unknown_times)]
+        return some_new(times, [output.of for output in unknown], clock, is_there)
 
     def _is_there_with_not(
         self, columns: tuple[str, ...], values: Values, shown: Iterable[int]

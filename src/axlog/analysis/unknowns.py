@@ -115,6 +115,14 @@ class ValueNeeds:
         same = frozenset(pair for pair in self.same if pair[0] not in known)
         return ValueNeeds(frozenset(compared), frozenset(different), names, same)
 
+    def pins(self) -> dict[str, str]:
+        """The unknown columns that can be one string only, and which."""
+        return {
+            column: each.operand
+            for column, each in self.compared
+            if each.operator == "=" and isinstance(each.operand, str)
+        }
+
     def _representatives(self) -> dict[str, str]:
         """For each column that is the same as another, the one that stands for all of them."""
         first: dict[str, str] = {}

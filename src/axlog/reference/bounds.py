@@ -5,8 +5,9 @@ of trees of at most |q| nodes, over the labels of pattern and document and one f
 variable, and one more for each text beside another, as texts that touch are one text. `bound_of`
 derives that bound. Times are those at which a constraint can become tight:
 sums of bounds from the times present, which is enough for coefficients -1, 0, 1 (as difference
-constraints have their corners there). For other coefficients and for strings compared by `<` the
-choice is a sample: give your own times and texts.
+constraints have their corners there). For other coefficients and three times in one constraint, it
+is every time up to one at which a single such constraint has a solution if it has any. For several
+of them, and for strings compared by `<`, the choice is a sample: give your own times and texts.
 """
 
 from __future__ import annotations
@@ -168,6 +169,8 @@ def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
     constraints = [c for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
     if not constraints:
         return ()
+    if any(len(c.terms) > 2 or any(abs(f) > 1 for f, _ in c.terms) for c in constraints):
+        return _every_time(tree, constraints)
     is_open = any(c.operator in ("<", ">", "!=") for c in constraints) or _has(pattern, Not)
     steps = {
         sign * constraint.bound + shift
@@ -179,6 +182,15 @@ def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
     for _ in {name for constraint in constraints for _, name in constraint.terms}:
         times |= {time + step for time in times for step in steps}
     return tuple(sorted(time for time in times if time >= tree.clock))
+
+
+def _every_time(tree: Tree, constraints: list[TimeConstraint]) -> tuple[int, ...]:
+    """All times from the clock on, as far as coefficients may carry those present."""
+    last = max(abs(tree.time(node)) for node in tree.subtree(DOCUMENT_NODE))
+    factors = max(sum(abs(factor) for factor, _ in c.terms) for c in constraints)
+    bounds = max(abs(constraint.bound) for constraint in constraints)
+    end = tree.clock + factors * max(last, abs(tree.clock), 1) + bounds + factors
+    return tuple(range(tree.clock, end + 1))
 
 
 # What a pattern sees ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from math import inf
 from axlog.analysis.garbage import Feeder, Pair, pair_of
 from axlog.analysis.keys import Key, keyed_relations, values_in, values_seen
 from axlog.analysis.scenarios import may_bring
+from axlog.analysis.truth import column_of
 from axlog.datalog.compile import Column, Relation, compile_pattern
 from axlog.document.reading import Element
 from axlog.document.tree import DOCUMENT_NODE
@@ -210,6 +211,8 @@ class Collector:
         # One that is watched no more (a value above it may change now) is let go after this.
         waiting = joining[0].waiting if len(joining) == 1 and joining[0] in found else None
         if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
+            return
+        if not waiting.pair.says_times(map(column_of, maintainer.pattern.outputs)):
             return
         roots = roots_above(engine, found[waiting.state], waiting.state)
         streams = {stream for each in waiting.open for stream in each}

@@ -97,6 +97,9 @@ class Teller:
             return "not reported: the view is deferred"
         if followed.reason is not None:
             return f"not reported: {followed.reason}"
+        reason = self._refusal(followed)
+        if reason is not None:
+            return f"not reported: {reason}"
         if has_not(view.pattern) or self._document.tree.types is not None:
             return "reported by possible rows, worked out anew after every update"
         if followed.root is not None:
@@ -104,6 +107,24 @@ class Teller:
         if followed.is_eager:
             return "reported by possible rows, kept as messages arrive, each read as nodes"
         return "reported by possible rows; messages are read when a stream ends"
+
+    def _refusal(self, followed: _Followed) -> str | None:
+        """Why the possible rows of a view are not decided; found out before a stream ends.
+
+        Costs a walk over the document where they are not kept yet.
+        """
+        if followed.living is not None or followed.walked is not None:
+            return None
+        view = followed.view
+        try:
+            tree = view.nodes_left()
+            if has_not(view.pattern) or tree.types is not None:
+                Outlook(tree, view.pattern).bindings()
+            else:
+                Living(tree, view.pattern, followed.root)
+        except _NOT_DECIDED as error:
+            return error.message
+        return None
 
     def may_come(self, view: View) -> bool | None:
         """Whether some row may still come, where the scenarios are kept; None: they are not."""

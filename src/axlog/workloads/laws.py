@@ -16,6 +16,11 @@ from random import Random
 from typing import Any
 
 from axlog.workloads.algebra_law import check_algebra, make_algebra_case, smaller_algebra
+from axlog.workloads.constraints_law import (
+    check_constraints,
+    make_constraints_case,
+    smaller_constraints,
+)
 from axlog.workloads.containment_law import check_pair, make_pair
 from axlog.workloads.damage_law import check_damage_case, make_damage_case
 from axlog.workloads.differential_cases import make_differential_case
@@ -86,7 +91,7 @@ LAWS: dict[str, Law] = {
                    200, less_of),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
                    smaller_mangled),
-    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1800,
+    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1760,
                 smaller_rows),
     "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
@@ -98,10 +103,12 @@ LAWS: dict[str, Law] = {
     "never": Law("never of joins is what its definition says", make_never_case, check_never, 10),
     "fallen": Law("never of any view is what its definition says", Drawn.make,
                   lambda case: check_fallen(Random(case.seed)), 25),
+    "constraints": Law("truth under constraints over times and values", make_constraints_case,
+                       check_constraints, 40, smaller_constraints),
     "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
     "damage": Law("damaged stores are whole or refused", make_damage_case, check_damage_case, 100),
 }  # fmt: skip
 """Every law by its name; the shares add up to ten thousand."""
 
-PARTS = {"4": ("4", "truth", "never", "fallen", "collect")}
+PARTS = {"4": ("4", "truth", "never", "fallen", "constraints", "collect")}
 """Laws that are checked in several ways: as of now, as data arrives, and with garbage collected."""

@@ -47,7 +47,7 @@ from axlog.workloads import small_cases
 from axlog.workloads.edits import Edit, carry_out
 from axlog.workloads.fuzz_cases import Case, Step
 from axlog.workloads.outlook_declared import make_keyed_case, make_typed_case
-from axlog.workloads.small_cases import Features, fragment
+from axlog.workloads.small_cases import Features, fragment, linear_terms
 
 _OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
 _FEATURES = Features(size=4, collects=False, outputs=_OUTPUTS)
@@ -105,12 +105,20 @@ def _joining(random: Random) -> Pattern:
     outputs += [Output(Kind.TIME, name) for name in names if random.random() < 0.3]
     where: list[Constraint] = []
     if names and random.random() < 0.6:
-        first, second = random.choice(names), random.choice(names)
-        terms = ((1, first),) if first == second else ((1, first), (-1, second))
-        where.append(TimeConstraint(terms, random.choice(OPERATORS), random.choice((0, 1, 2))))
-    if len(bound) == 2 and random.random() < 0.3:
-        where.append(ValueConstraint(Variable("x"), "!=", Variable("y")))
+        terms = linear_terms(random, names)
+        bounds = (0, 1, 2, -1, 4) if len(terms) > 2 else (0, 1, 2, -1)
+        where.append(TimeConstraint(terms, random.choice(OPERATORS), random.choice(bounds)))
+    if bound and random.random() < 0.3:
+        where.append(_pinning(random, bound))
     return Pattern((root,), tuple(where), tuple(outputs))
+
+
+def _pinning(random: Random, bound: list[str]) -> ValueConstraint:
+    """A constraint that ties a variable to a string, or to the other variable."""
+    if len(bound) == 2 and random.random() < 0.6:
+        return ValueConstraint(Variable("x"), random.choice(("!=", "=")), Variable("y"))
+    operator = random.choice(("=", "=", "!="))
+    return ValueConstraint(Variable(random.choice(bound)), operator, random.choice(("1", "a")))
 
 
 def _rooted(pattern: Pattern, label: str) -> Pattern:

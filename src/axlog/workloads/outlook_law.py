@@ -280,8 +280,9 @@ def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
     for row in satisfiable - present:
         covered = any(_agree(row, tuple(one.values())) for one in shown)
         _same(f"whether a possible row covers {row}", covered, True)
+    coming = satisfiable if _has_not(pattern) else satisfiable - present
     for one in shown:
-        instance = any(_agree(row, tuple(one.values())) for row in satisfiable)
+        instance = any(_agree(row, tuple(one.values())) for row in coming)
         _same(f"whether the possible row {dict(one)} may come", instance, True)
     tuples = 0
     wider: _Everything | None = None

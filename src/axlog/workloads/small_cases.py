@@ -161,9 +161,8 @@ class _Maker:
         random = self.random
         found: list[Constraint] = []
         if self.features.times and named and random.random() < 0.3:
-            first, second = random.choice(named), random.choice(named)
             operator = random.choice(("<=", ">=", "<", ">", "=", "!="))
-            terms = ((1, first),) if first == second else ((1, first), (-1, second))
+            terms = linear_terms(random, named)
             found.append(TimeConstraint(terms, operator, random.choice((0, 1, 2, -1))))
         if self.features.values and variables and random.random() < 0.2:
             left = Variable(random.choice(variables))
@@ -243,6 +242,15 @@ def _outputs(branches: Iterable[Branch]) -> Iterator[str]:
             yield branch.name
         if isinstance(branch, PatternNode | Collect):
             yield from _outputs(branches_of(branch))
+
+
+def linear_terms(random: Random, named: list[str]) -> tuple[tuple[int, str], ...]:
+    """A time, the difference of two, or up to three times with other coefficients."""
+    if random.random() < 0.3:
+        chosen = random.sample(named, min(len(named), random.choice((1, 2, 3, 3))))
+        return tuple((random.choice((-3, -2, -1, 1, 1, 2, 3)), name) for name in chosen)
+    first, second = random.choice(named), random.choice(named)
+    return ((1, first),) if first == second else ((1, first), (-1, second))
 
 
 # Updates ------------------------------------------------------------------------------------------

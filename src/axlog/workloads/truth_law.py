@@ -55,6 +55,7 @@ class StreamedCase:
     def __init__(self, random: Random, case: Case | None = None, **options: str) -> None:
         case = case or _make(random)
         self.case, self.random = case, random
+        options = {"cache": random.choice(("memory", "memory", "disk")), **options}
         self.tested = Widget(case.document, facts=case.facts, types=case.types, **options)  # type: ignore[arg-type]  # texts
         self.plain = Widget(case.document, facts=case.facts, types=case.types)
         (pattern,) = case.patterns
@@ -114,7 +115,9 @@ class StreamedCase:
 
     def told(self) -> str:
         """The case with all that happened, for people."""
-        return "\n".join([str(self.case), str(self.pattern), *self.said, self.plain.xml()])
+        how = f"cache {'disk' if self.tested.document.engine.shelf else 'memory'}"
+        said = [str(self.case), str(self.pattern), how, *self.said, self.plain.xml()]
+        return "\n".join(said)
 
 
 class _Run(StreamedCase):

@@ -144,12 +144,12 @@ class Counting(Maintainer):
 
     def has(self, binding: Binding) -> bool:
         """Whether the row of a binding is there."""
-        return self._counts.get(binding) is not None
+        return binding in self._counts
 
     @property
     def has_rows(self) -> bool:
         self.engine.build(self.root)
-        return next(iter(self._counts.items()), None) is not None
+        return bool(self._counts)
 
     def _enter(self, binding: Binding) -> None:
         self._values[binding] = self._show.values(binding)

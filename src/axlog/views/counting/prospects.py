@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from axlog.analysis.constraints import not_before, some_new
+from axlog.analysis.garbage import system_of
 from axlog.analysis.truth import Possible, Wanted, column_of
 from axlog.datalog.joins import Row as Binding
 from axlog.language.pattern import Kind, Pattern
@@ -84,7 +86,7 @@ class Prospects:
     def _holds(self, part: int, shown: Shown) -> bool:
         if self._partial[part]:
             return shown in self._held[part]
-        return self.maintainer.has(tuple(shown[at] for at in self._binding))
+        return self._is_there(shown)
 
     # Verdicts -------------------------------------------------------------------------------------
 
@@ -132,11 +134,11 @@ class Prospects:
             deadline = side.deadline()
             for row in self.waiting.live[part].rows():
                 shown = self._shown(part, row)
-                if self._is_answered(part, row, shown):
+                if self._is_answered(part, row, shown) or not self._may_be_new(part, row, shown):
                     continue
                 for wanted in self._wanted(1 - part):
                     _put(found, (shown, (wanted,)), deadline(row))
-        if self._may_start() and not self._is_less_needed():
+        if self._may_start() and not self._is_less_needed() and self._may_both_be_new():
             nothing = tuple(None for _ in self._columns)
             for one in self._wanted(0):
                 for other in self._wanted(1):
@@ -162,6 +164,44 @@ class Prospects:
     def _is_answered(self, part: int, row: Binding, shown: Shown) -> bool:
         """Whether the row holds already, so that nothing more is needed for it."""
         return not self._partial[part] and self._holds(part, shown)
+
+    def _may_be_new(self, part: int, row: Binding, shown: Shown) -> bool:
+        """Whether a partner can make a row of it that is not there; see `Outlook`."""
+        unknown = [at for at, value in enumerate(shown) if value is None]
+        if not self._are_times(unknown) or not self.maintainer.has_rows:
+            return True
+        windows = self.waiting.pair.sides[part].windows
+        if not any(window.highs for window in windows):
+            return True
+        (window,) = windows
+        clock = self.waiting.tree.clock
+        low = max([clock, *(bound.at(row) for bound in window.lows)])
+        high = min(bound.at(row) for bound in window.highs)
+        times = range(high, low - 1, -1)
+        return any(not self._is_there([time if v is None else v for v in shown]) for time in times)
+
+    def _may_both_be_new(self) -> bool:
+        """The same for two rows that are both to come."""
+        pair = self.waiting.pair
+        if (
+            pair.both_until is None
+            or not self._are_times(range(len(self._columns)))
+            or not self.maintainer.has_rows
+        ):
+            return True
+        system, clock = system_of(pair.relation.tests), self.waiting.tree.clock
+        names = {name for each in system for _, name in each.terms}
+        system += [not_before(name, clock) for name in sorted(names)]
+        shown = [column[: -len(".time")] for column in self._columns]
+        return some_new(system, shown, clock, self._is_there)
+
+    def _are_times(self, positions: Iterable[int]) -> bool:
+        """Whether some outputs are times, and there are any."""
+        columns = [self._columns[at] for at in positions]
+        return bool(columns) and all(column.endswith(".time") for column in columns)
+
+    def _is_there(self, shown: Sequence[Any]) -> bool:
+        return self.maintainer.has(tuple(shown[at] for at in self._binding))
 
     def _wanted(self, part: int) -> list[Wanted]:
         side = self.waiting.pair.sides[part]

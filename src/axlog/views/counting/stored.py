@@ -152,6 +152,9 @@ class StoredIndex:
         for _, value in list(self._store.scan(self._number)):
             yield marshal.loads(value)
 
+    def __bool__(self) -> bool:
+        return next(self._store.scan(self._number), None) is not None
+
     def __len__(self) -> int:
         """How many rows there are (not keys, which no one asks)."""
         return sum(1 for _ in self._store.scan(self._number))
@@ -166,21 +169,30 @@ class StoredCounts:
     def __init__(self, shelf: Shelf) -> None:
         self._index = shelf.index()
 
-    def get(self, row: Row, default: int = 0) -> int:
+    def get(self, row: Row, default: int | None = None) -> int | None:
         bucket = self._index.get(row)
         return default if bucket is None else int(bucket[1])
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._index
+
+    def __bool__(self) -> bool:
+        return bool(self._index)
 
     def __getitem__(self, row: Row) -> int:
         return int(self._index[row][1])  # type: ignore[index]
 
     def __setitem__(self, row: Row, count: int) -> None:
-        self._index.put(row, row, count - self.get(row))
+        self._index.put(row, row, count - (self.get(row) or 0))
 
     def __delitem__(self, row: Row) -> None:
         del self._index[row]
 
     def items(self) -> Iterator[tuple[Row, int]]:
         return self._index.values()
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for row, _ in self.items())
 
     def __len__(self) -> int:
         return len(self._index)

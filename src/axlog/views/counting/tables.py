@@ -71,7 +71,7 @@ class Table:
 
     @property
     def is_empty(self) -> bool:
-        return next(iter(next(iter(self._indexes.values())).values()), None) is None
+        return not next(iter(self._indexes.values()))
 
     def update(self, delta: Bag) -> None:
         """Add a delta, signs included."""

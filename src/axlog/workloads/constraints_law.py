@@ -1,0 +1,518 @@
+"""Truth under constraints: views that tie times and values of several streams, by all futures.
+
+    law constraints   `truth`, `possible()`, `status()`, `never` and deadlines of a view over a
+                      document that streams change are what all small futures say
+
+A case is a join of one to three parts, each fed by a stream, with linear constraints over their
+times (any coefficients, up to three times in one) and constraints that pin values. Messages, the
+clock and ends of streams come; after every step everything that the view says is compared.
+
+The reference tries all futures at once: nothing here is negated, so a row can come if it is a row
+of the document to which every stream has brought everything, at every time from the clock on. A
+message may hold a call, so what stands below a node may come later than it. Times end at a
+horizon; a verdict that goes beyond it is compared again with a horizon further off.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from axlog.errors import AxlogError, QueryError, UndecidedError
+from axlog.language.tree_syntax import parse_pattern
+from axlog.language.verdict import Truth
+from axlog.views.change import Change
+from axlog.views.view import View
+from axlog.widgets.widget import Widget
+
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+_VALUES = ("1", "2", "8", "9")
+_BROUGHT = ("1", "2")
+_HORIZON, _FAR = 8, 40
+_MOST = 3_000_000  # combinations that are tried at once
+_OPERATORS = ("<=", "<=", ">=", "<", ">", "=", "=", "!=")
+_REFUSED = ("AX307", "AX502", "AX503")
+
+Binding = tuple[tuple[int, ...], str]
+"""The times of a part's nodes and its value."""
+Shown = tuple[Any, ...]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a join: an element, maybe one inside it, maybe a value."""
+
+    label: str
+    time: str
+    inner: str | None = None  # the name of a second node's time
+    variable: str | None = None
+    place: str | None = None  # the element that its stream feeds; None: the root
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.time,) if self.inner is None else (self.time, self.inner)
+
+    def __str__(self) -> str:
+        place = "" if self.place is None else f"{self.place}/"
+        inner = "" if self.inner is None else f"[c#{self.inner}]"
+        value = "" if self.variable is None else f"/k/${self.variable}"
+        return f"[{place}{self.label}#{self.time}{inner}{value}]"
+
+    def message(self, value: str) -> str:
+        """A message that brings one binding of it."""
+        inner = "" if self.inner is None else "<c/>"
+        return f"<{self.label}>{inner}<k>{value}</k></{self.label}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A constraint over times."""
+
+    terms: tuple[tuple[int, str], ...]
+    operator: str
+    bound: int
+
+    def __str__(self) -> str:
+        left = " + ".join(f"{factor}*{name}" for factor, name in self.terms)
+        return f"{left} {self.operator} {self.bound}us".replace("+ -", "- ")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A constraint over values: with a constant, or another variable's."""
+
+    left: str
+    operator: str
+    right: str
+
+    def __str__(self) -> str:
+        right = self.right if self.right.startswith("$") else f'"{self.right}"'
+        return f"${self.left} {self.operator} {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A message of a part, the end of its stream, or (without a part) the clock."""
+
+    at: int
+    part: int | None = None
+    value: str | None = None  # None: the end
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintsCase:
+    """One case; `str` of it is enough to run it again."""
+
+    parts: tuple[Part, ...]
+    where: tuple[Linear | Pin, ...]
+    shown: tuple[str, ...]
+    steps: tuple[Step, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def query(self) -> str:
+        where = " and ".join(map(str, self.where))
+        query = "match /r" + "".join(map(str, self.parts))
+        query += f" where {where}" if where else ""
+        return query + (f" return {', '.join(self.shown)}" if self.shown else "")
+
+    @property
+    def document(self) -> str:
+        if self.parts[0].place is None:
+            return f"<r>{_CALL.format('s')}</r>"
+        inside = "".join(f"<{p.place}>{_CALL.format(p.place)}</{p.place}>" for p in self.parts)
+        return f"<r>{inside}</r>"
+
+    def stream(self, part: int) -> str:
+        return self.parts[part].place or "s"
+
+
+# Cases --------------------------------------------------------------------------------------------
+
+
+def make_constraints_case(random: Random) -> ConstraintsCase:
+    """A random case."""
+    is_apart = random.random() < 0.7
+    parts: list[Part] = []
+    for number in range(random.choice((1, 2, 2, 2, 2, 3))):
+        has_inner = random.random() < 0.15 and not any(p.inner for p in parts)
+        variable = random.choice("xxy") if random.random() < 0.55 else None
+        parts.append(
+            Part(
+                "abd"[number],
+                f"t{number + 1}",
+                "t4" if has_inner else None,
+                variable,
+                "pqe"[number] if is_apart else None,
+            )
+        )
+    names = [name for part in parts for name in part.names]
+    variables = sorted({part.variable for part in parts if part.variable is not None})
+    count = random.choice((0, 1, 1, 1, 2))
+    where: list[Linear | Pin] = [_linear(random, names, 4 - count) for _ in range(count)]
+    if variables and random.random() < 0.6:
+        where.append(_pin(random, variables))
+    shown = [f"${v}" for v in variables if random.random() < 0.6]
+    shown += [f"{name}.time" for name in names if random.random() < 0.25]
+    options = {
+        "cache": random.choice(("memory", "disk")),
+        "keep": random.choice(("all", "all", "needed")),
+        "never": random.choice(("all", "kept")),
+        "collect": random.choice(("state", "state", "off", "auto")),
+    }
+    steps = tuple(_steps(random, len(parts), is_apart))
+    return ConstraintsCase(
+        tuple(parts), tuple(where), tuple(shown[:3]), steps, tuple(options.items())
+    )
+
+
+def _linear(random: Random, names: list[str], most: int) -> Linear:
+    """A constraint with coefficients up to a limit: so small that solutions are near."""
+    size = min(len(names), random.choice((1, 2, 2, 2, 3)))
+    factors = [f for f in range(-most, most + 1) if f]
+    if random.random() < 0.3:
+        factors = [-1, 1]
+    terms = tuple((random.choice(factors), name) for name in random.sample(names, size))
+    return Linear(terms, random.choice(_OPERATORS), random.randint(-4, 3 * most))
+
+
+def _pin(random: Random, variables: list[str]) -> Pin:
+    operator = random.choice(("=", "=", "=", "!="))
+    if len(variables) == 2 and random.random() < 0.5:
+        return Pin("x", operator, "$y")
+    return Pin(random.choice(variables), operator, random.choice(_BROUGHT))
+
+
+def _steps(random: Random, parts: int, is_apart: bool) -> Iterator[Step]:
+    time = 0
+    is_open = set(range(parts))
+    for _ in range(random.randint(0, 5)):
+        time += random.choice((0, 0, 1, 1, 2))
+        pick = random.random()
+        if pick < 0.15 or not is_open:
+            yield Step(time)
+        elif pick < 0.25:
+            part = random.choice(sorted(is_open))
+            is_open -= {part} if is_apart else is_open
+            yield Step(time, part)
+        else:
+            yield Step(time, random.choice(sorted(is_open)), random.choice(_BROUGHT))
+
+
+def smaller_constraints(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
+    """Cases with fewer steps, constraints, columns and parts."""
+    for smaller in _cuts(case):
+        try:
+            parse_pattern(smaller.query)
+        except QueryError:
+            continue
+        yield smaller
+
+
+def _cuts(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
+    for number in range(len(case.steps)):
+        yield replace(case, steps=case.steps[:number] + case.steps[number + 1 :])
+    for number in range(len(case.where)):
+        yield replace(case, where=case.where[:number] + case.where[number + 1 :])
+    for number in range(len(case.shown)):
+        yield replace(case, shown=case.shown[:number] + case.shown[number + 1 :])
+    for number, part in enumerate(case.parts):
+        if part.variable is not None:
+            parts = (*case.parts[:number], replace(part, variable=None), *case.parts[number + 1 :])
+            yield replace(case, parts=parts)
+    last = len(case.parts) - 1
+    if last:
+        steps = tuple(step for step in case.steps if step.part != last)
+        yield replace(case, parts=case.parts[:last], steps=steps)
+
+
+# The reference ------------------------------------------------------------------------------------
+
+
+class TooLarge(Exception):
+    """There are more futures than can be tried."""
+
+
+@dataclass(frozen=True)
+class Futures:
+    """Every row that is there or can come, from a clock on and up to a horizon."""
+
+    case: ConstraintsCase
+    present: tuple[tuple[Binding, ...], ...]  # by part
+    is_open: tuple[bool, ...]
+    clock: int
+    horizon: int
+
+    def _bindings(self, number: int) -> list[Binding]:
+        """What a part can be bound to, what is there first."""
+        found = list(self.present[number])
+        part = self.case.parts[number]
+        if self.is_open[number]:
+            times = range(self.clock, self.clock + self.horizon + 1)
+            values = _VALUES if part.variable is not None else ("",)
+            chosen = [(t, *rest) for t in times for rest in _inner(part, t, times)]
+            found += [(each, value) for each, value in product(chosen, values)]
+        return found
+
+    @cached_property
+    def _columns(self) -> tuple[dict[str, NDArray[np.int64]], Flags]:
+        """Every combination that meets all constraints, by column; and which are there already."""
+        bindings = [self._bindings(number) for number in range(len(self.case.parts))]
+        sizes = [len(each) for each in bindings]
+        if np.prod(sizes, dtype=np.int64) > _MOST:
+            raise TooLarge
+        chosen = np.indices(sizes).reshape(len(sizes), -1)
+        columns: dict[str, NDArray[np.int64]] = {}
+        meets = np.ones(chosen.shape[1], np.bool_)
+        is_there = np.ones(chosen.shape[1], np.bool_)
+        for number, part in enumerate(self.case.parts):
+            is_there &= chosen[number] < len(self.present[number])
+            for at, name in enumerate(part.names):
+                times = np.array([times[at] for times, _ in bindings[number]], np.int64)
+                columns[f"{name}.time"] = times[chosen[number]]
+            if part.variable is not None:
+                codes = np.array([int(value) for _, value in bindings[number]], np.int64)
+                column = codes[chosen[number]]
+                known = columns.setdefault(f"${part.variable}", column)
+                meets &= known == column
+        for constraint in self.case.where:
+            meets &= _holds(constraint, columns)
+        return {name: column[meets] for name, column in columns.items()}, is_there[meets]
+
+    @cached_property
+    def _rows(self) -> tuple[set[Shown], set[Shown]]:
+        columns, is_there = self._columns
+        shown = [columns[name] for name in self.case.shown]
+        if not shown:
+            return ({()} if len(is_there) else set()), ({()} if is_there.any() else set())
+        table = np.unique(np.column_stack([*shown, is_there]), axis=0)
+        every: set[Shown] = set()
+        there: set[Shown] = set()
+        is_text = [name.startswith("$") for name in self.case.shown]
+        for *values, held in table.tolist():
+            row = tuple(str(v) if text else v for v, text in zip(values, is_text, strict=True))
+            every.add(row)
+            if held:
+                there.add(row)
+        return every, there
+
+    @property
+    def there(self) -> set[Shown]:
+        """The rows that are there."""
+        return self._rows[1]
+
+    @cached_property
+    def coming(self) -> set[Shown]:
+        """The rows that are not there and can come."""
+        return self._rows[0] - self._rows[1]
+
+    def status(self, row: Shown) -> Truth:
+        """Of a row whose values may be None: any."""
+        if any(_agree(each, row) for each in self.there):
+            return Truth.TRUE
+        return Truth.POSSIBLE if self.may_come(row) else Truth.NEVER
+
+    def may_come(self, row: Shown) -> bool:
+        return any(_agree(each, row) for each in self.coming)
+
+    @property
+    def truth(self) -> Truth:
+        return self.status((None,) * len(self.case.shown))
+
+
+def _inner(part: Part, time: int, times: range) -> list[tuple[int, ...]]:
+    """The times of what stands below a node to come: not before its own."""
+    return [()] if part.inner is None else [(later,) for later in times if later >= time]
+
+
+def _holds(constraint: Linear | Pin, columns: dict[str, NDArray[np.int64]]) -> Flags:
+    left: NDArray[np.int64] | int
+    right: NDArray[np.int64] | int
+    if isinstance(constraint, Pin):
+        left = columns[f"${constraint.left}"]
+        is_variable = constraint.right.startswith("$")
+        right = columns[constraint.right] if is_variable else int(constraint.right)
+    else:
+        left = sum(factor * columns[f"{name}.time"] for factor, name in constraint.terms)
+        right = constraint.bound
+    found: Flags = {
+        "<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater,
+        "=": np.equal, "!=": np.not_equal,
+    }[constraint.operator](left, right)  # fmt: skip
+    return found
+
+
+def _agree(row: Shown, wanted: Shown) -> bool:
+    return all(w is None or found == w for found, w in zip(row, wanted, strict=True))
+
+
+# The law ------------------------------------------------------------------------------------------
+
+
+def check_constraints(case: ConstraintsCase) -> Counter[str]:
+    """Compare all that a view says after every step; what was compared, by name."""
+    run = _Run(case)
+    try:
+        run.compare("at the start")
+        for step in case.steps:
+            told = run.take(step)
+            run.compare(f"after {step}", told)
+    except TooLarge:
+        run.seen["too large"] += 1
+    return run.seen
+
+
+class _Run:
+    def __init__(self, case: ConstraintsCase) -> None:
+        self.case = case
+        self.seen: Counter[str] = Counter()
+        options: dict[str, Any] = dict(case.options)
+        self.widget = Widget(case.document, {"v": case.query}, **options)
+        self.view: View = self.widget.view("v")
+        self.present: list[list[Binding]] = [[] for _ in case.parts]
+        self.is_open = [True for _ in case.parts]
+        self.before: dict[Shown, bool] | None = None  # whether each could be completed later
+
+    def take(self, step: Step) -> list[Change]:
+        """Carry out one step."""
+        at = step.at / 1_000_000
+        if step.part is None:
+            return self.widget.advance(at)
+        part, stream = self.case.parts[step.part], self.case.stream(step.part)
+        if step.value is None:
+            self.is_open = [o and self.case.stream(n) != stream for n, o in enumerate(self.is_open)]
+            return self.widget.end(stream, at=at)
+        times = tuple(step.at for _ in part.names)
+        value = step.value if part.variable is not None else ""
+        self.present[step.part].append((times, value))
+        return self.widget.feed(stream, part.message(step.value), at=at)
+
+    def futures(self, clock: int | None = None, horizon: int = _HORIZON) -> Futures:
+        clock = self.widget.document.tree.clock if clock is None else clock
+        present = tuple(map(tuple, self.present))
+        return Futures(self.case, present, tuple(self.is_open), clock, horizon)
+
+    # Comparing
+
+    def compare(self, when: str, told: Sequence[Change] = ()) -> None:
+        futures = self.futures()
+        if {row.values_ for row in self.view.rows()} != futures.there:
+            raise AssertionError(f"the rows {when}: {self.view.rows()}, wanted {futures.there}")
+        self._compare_never(when, told, futures)
+        try:
+            self._compare_truth(when, futures)
+        except AxlogError as error:
+            if error.code not in _REFUSED:
+                raise
+            self.seen[f"refused {error.code}"] += 1
+            self.before = None
+        self._compare_explained(when)
+
+    def _compare_truth(self, when: str, futures: Futures) -> None:
+        found = self.view.truth
+        self._same(f"the truth {when}", found, (None,) * len(self.case.shown), futures)
+        self.seen[f"truth {found.name}"] += 1
+        self.before = self._compare_possible(when, futures)
+        for row in self._asked(futures):
+            asked = dict(zip(self.view.columns, row, strict=True))
+            try:
+                status = self.view.status(asked)
+            except AxlogError as error:
+                if error.code != "AX307":
+                    raise
+                break
+            self._same(f"the status of {asked} {when}", status, row, futures)
+            self.seen["rows"] += 1
+
+    def _same(self, what: str, found: Truth, row: Shown, futures: Futures) -> None:
+        wanted = futures.status(row)
+        if found is Truth.POSSIBLE and wanted is Truth.NEVER:  # beyond the horizon?
+            wanted = self._further(futures).status(row)
+        if found is not wanted:
+            raise AssertionError(f"{what}: found {found}, wanted {wanted}; {self.case.query}")
+
+    def _further(self, futures: Futures) -> Futures:
+        return replace(futures, horizon=_FAR)
+
+    def _asked(self, futures: Futures) -> list[Shown]:
+        """Some rows, made up or possible, that the view is asked for."""
+        random = Random(str(self.case.steps) + str(futures.clock))
+        times = [futures.clock + step for step in range(-1, 4)]
+        choices = [
+            (None, *_VALUES) if name.startswith("$") else (None, *times) for name in self.case.shown
+        ]
+        made = [tuple(map(random.choice, choices)) for _ in range(2)]
+        return list(dict.fromkeys([*made, *sorted(futures.coming)[:1], *sorted(futures.there)[:1]]))
+
+    def _compare_possible(self, when: str, futures: Futures) -> dict[Shown, bool]:
+        """Every row to come is covered by what is listed, and all that is listed may come."""
+        listed = self.view.possible()
+        rows = {tuple(one.row.values()) for one in listed}
+        for row in futures.coming:
+            if not any(_agree(row, each) for each in rows):
+                raise AssertionError(f"{row} is not among the possible rows {when}: {rows}")
+        for each in rows:
+            if not futures.may_come(each) and not self._further(futures).may_come(each):
+                raise AssertionError(f"the possible row {each} {when} cannot come")
+        self.seen["listed"] += len(rows)
+        deadlines = [one.deadline for one in listed]
+        limits = [limit for limit in deadlines if limit is not None]
+        if listed and len(limits) == len(listed):
+            last = max(limits)
+            if not self._is_possible_at(last) or self.futures(last + 1).coming:
+                raise AssertionError(f"the deadline {last} {when}: {listed}")
+            self.seen["deadlines"] += 1
+        elif listed and not self._is_possible_at(futures.clock + 1):
+            raise AssertionError(f"without a deadline {when}: {listed}")
+        clock = futures.clock
+        return {
+            row: any(
+                one.deadline is None or one.deadline > clock
+                for one in listed
+                if tuple(one.row.values()) == row
+            )
+            for row in rows
+        }
+
+    def _is_possible_at(self, clock: int) -> bool:
+        return any(self.futures(clock, horizon).coming for horizon in (_HORIZON, _FAR))
+
+    def _compare_never(self, when: str, told: Sequence[Change], futures: Futures) -> None:
+        """`never` is told of what was possible, and cannot come any more in any shape."""
+        found = {change.row.values_ for change in told if change.op == "never"}
+        if self.before is None or not self.view.how_never().startswith("reported"):
+            return
+        if any(futures.status(row) is not Truth.NEVER for row in found):
+            raise AssertionError(f"never {when}: {found}, but they may come")
+        wanted = {row for row in self.before if futures.status(row) is Truth.NEVER}
+        wanted = {r for r in wanted if self._further(futures).status(r) is Truth.NEVER}
+        # joins do not report what could only have been completed in the moment in which it came
+        if not found <= wanted or {row for row in wanted - found if self.before[row]}:
+            raise AssertionError(f"never {when}: found {found}, wanted {wanted}")
+        self.seen["never"] += len(found)
+
+    def _compare_explained(self, when: str) -> None:
+        """What `explain` says of `never` is so: it is reported where the rows are decided."""
+        said = self.view.how_never()  # as `explain` does
+        is_reported = said.startswith("reported")
+        is_open = bool(self.widget.document.tree.calls())  # collection may have closed them
+        try:
+            self.view.possible()
+        except UndecidedError:
+            if is_reported:
+                raise AssertionError(f"{when}: {said!r}, but possible rows are refused") from None
+            return
+        except AxlogError:
+            return
+        if is_open and not is_reported and dict(self.case.options)["keep"] == "all":
+            raise AssertionError(f"{when}: {said!r}, but possible rows are decided")
+        self.seen["explained"] += 1
