@@ -60,7 +60,7 @@ from axlog.language.pattern import (
     Literal,
     Output,
     Pattern,
-    ValueConstraint,
+    TimeConstraint,
     Variable,
 )
 
@@ -402,8 +402,9 @@ def with_join_variables(pattern: Pattern) -> Pattern:
         operands = [node.test, *(comparison.operand for comparison in node.comparisons)]
         counts.update(operand.name for operand in operands if isinstance(operand, Variable))
     for constraint in pattern.where:  # `$x = $y` joins as one variable in both places does
-        is_equality = isinstance(constraint, ValueConstraint) and constraint.operator == "="
-        if is_equality and isinstance(constraint.right, Variable):
+        if isinstance(constraint, TimeConstraint) or constraint.operator != "=":
+            continue
+        if isinstance(constraint.right, Variable):
             counts.update((constraint.left.name, constraint.right.name))
     shown = {output.of for output in pattern.outputs if output.kind is Kind.VARIABLE}
     bound = bound_variables(pattern.branches)

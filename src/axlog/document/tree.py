@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -148,6 +149,18 @@ class Tree:
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
         self._new(NodeKind.DOCUMENT, NONE, 0)
+
+    def copied(self) -> Tree:
+        """A copy of the document as it is now, to read while this one goes on.
+
+        Columns are copied as blocks of memory: a million nodes take about a tenth of a second.
+        """
+        made = Tree.__new__(Tree)
+        for name, value in self.__dict__.items():
+            is_column = isinstance(value, array | list | dict | set)
+            made.__dict__[name] = copy(value) if is_column else value
+        made._partitions = {label: handles[:] for label, handles in self._partitions.items()}
+        return made
 
     # Reading --------------------------------------------------------------------------------
 

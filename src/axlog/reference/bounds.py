@@ -100,6 +100,8 @@ def alphabet_of(tree: Tree, pattern: Pattern) -> Alphabet:
     texts = [node.test.text for node in nodes if isinstance(node.test, Literal)]
     for constant in _constants(pattern):
         texts += _around(constant)
+    pinned = [c.right for c in constraints_of(pattern) if isinstance(c, ValueConstraint)]
+    elements += [each for each in pinned if isinstance(each, str) and _NAME.fullmatch(each)]
     used = _variable_uses(pattern)
     fresh = FRESH if len(set(used)) > 1 else FRESH[:1]
     if len(set(used)) < len(used):

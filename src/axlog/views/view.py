@@ -35,7 +35,9 @@ Listener = Callable[[Change], None]
 class View:
     """Rows of a query over a document that changes. Made by `watch`; read by anyone, any time.
 
-    Readers see the rows before or after an update, never in between (one lock with the writer).
+    Readers see the rows before or after an update, never in between: everything is read under the
+    writer's lock. What takes long (`possible`, `status`, `why`) is worked out from a copy of the
+    document that is made under the lock, so that updates need not wait for it.
     """
 
     def __init__(
@@ -126,10 +128,10 @@ class View:
         Kept as data arrives (`analysis/standing.py`). Raises `UndecidedError` where that is not
         decided; rows are kept all the same.
         """
-        prospects = self.prospects()
-        if prospects is not None:
-            return prospects.truth
         with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.truth
             return Truth.TRUE if self.holds() else self.standing.truth
 
     def possible(self) -> list[Possible]:
@@ -138,35 +140,35 @@ class View:
 
     def _possible(self) -> list[Possible]:
         """The same with times in microseconds."""
-        prospects = self.prospects()
-        if prospects is not None:
-            return prospects.possible()
-        possible = self._outlook().possible()
-        if self.is_whole():
-            return possible
-        there = {row.values_ for row in self.rows()}  # also those whose nodes were collected
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.possible()
+            tree = self.nodes_left().copied()
+            # rows whose nodes were collected are not in the tree
+            there = set() if self.is_whole() else {row.values_ for row in self.rows()}
+        possible = Outlook(tree, self.query.pattern).possible()
         return [one for one in possible if tuple(one.row.values()) not in there]
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values (those left out may be anything)."""
         row = inward(self.pattern, row)
-        status = self._outlook().status(row)
-        if self.is_whole() or not any(_is_of(row, known) for known in self.rows()):
-            return status
-        return Truth.TRUE  # its nodes were collected
-
-    def _outlook(self) -> Outlook:
         with self._lock:
-            return Outlook(self.nodes_left(), self.query.pattern)
+            tree = self.nodes_left().copied()
+            is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
+        status = Outlook(tree, self.query.pattern).status(row)
+        return Truth.TRUE if is_collected else status
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The row's derivations: what document node every pattern node matched."""
         with self._lock:
-            return derivations(self._nodes(), self.query.pattern, row, self.times)
+            tree = self._nodes().copied()
+        return derivations(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and why it was chosen."""
-        return explain(self.query, self.chosen, self.maintainer, self.how_never())
+        with self._lock:
+            return explain(self.query, self.chosen, self.maintainer, self.how_never())
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row in the shape of the query's constructor."""
@@ -214,7 +216,9 @@ class View:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __repr__(self) -> str:
-        said = f"{len(self)} rows" if self.broken is None else f"put aside, {self.broken.code}"
+        with self._lock:
+            broken = self.broken
+            said = f"{len(self)} rows" if broken is None else f"put aside, {broken.code}"
         return f"View({self.name!r}, {said}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------

@@ -375,7 +375,10 @@ class Document:
 
     def element(self) -> Element:
         """The root as an lxml element of its own: what is done to it leaves the document alone."""
-        return read_forest(serialise(self.nodes(), self.nodes().root), self.limits)[0]
+        with self._lock:
+            tree = self.nodes()
+            text = serialise(tree, tree.root)
+        return read_forest(text, self.limits)[0]
 
     def nodes(self) -> Tree:
         """The tree with everything in it that has arrived; an error if some was not kept."""
@@ -426,7 +429,7 @@ class Document:
         """How many nodes the document has, of what was kept."""
         with self._lock:
             self.settle()
-        return len(self.tree)
+            return len(self.tree)
 
     def __str__(self) -> str:
         return self.xml()

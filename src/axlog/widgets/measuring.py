@@ -29,9 +29,9 @@ def widget_samples(name: str, widget: Widget) -> Iterator[Sample]:
     with widget.document._lock:
         found = [*_streams(name, widget), *_views(name, widget)]
         joins = size_of_tables(widget.document.engine)
+        nodes = len(widget.document.tree)
     yield from found
-    tree = widget.document.tree
-    yield gauge("axlog_document_nodes", len(tree), "Nodes of the document", widget=name)
+    yield gauge("axlog_document_nodes", nodes, "Nodes of the document", widget=name)
     yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", widget=name)
     yield gauge(
         "axlog_clock_seconds",
@@ -126,7 +126,8 @@ def widget_health(name: str, widget: Widget) -> Health:
     failures: list[str] = []
     if isinstance(widget, DurableWidget) and not widget.is_whole:
         failures.append(f"{name}: {widget.trouble or 'the store is closed'}")
-    boxes = widget.outboxes.values() if isinstance(widget, DurableWidget) else ()
+    with widget.document._lock:
+        boxes = list(widget.outboxes.values()) if isinstance(widget, DurableWidget) else []
     views = [
         _view_health(name, view, [box for box in boxes if box.view == view.name])
         for view in widget.views.values()

@@ -362,7 +362,8 @@ class Widget:
 
     @property
     def views(self) -> dict[str, View]:
-        return dict(self.document.views)
+        with self.document._lock:
+            return dict(self.document.views)
 
     def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
         """Add a view; it has the rows of what is there now. See `Document.watch` for options."""
@@ -417,10 +418,9 @@ class Widget:
         return self.document.xml()
 
     def __repr__(self) -> str:
-        streams = len(self.document.tree.calls())
-        return (
-            f"Widget({len(self.document)} nodes, {streams} open streams, {len(self.views)} views)"
-        )
+        with self.document._lock:
+            nodes, streams = len(self.document), len(self.document.tree.calls())
+            return f"Widget({nodes} nodes, {streams} open streams, {len(self.views)} views)"
 
 
 def _check_option(name: str, value: str, *allowed: str) -> None:
