@@ -254,7 +254,7 @@ def project(
     """Test what can be tested, keep as needs what cannot yet, and leave only some columns.
 
     What is known is put into the needs first: a column that goes cannot be asked again. An unknown
-    that its tests leave one string for is that string.
+    that its tests leave one string for is that string, where it is shown.
     """
     at = [layout.index(column) for column in onto]
     tests = tuple(tests)
@@ -271,7 +271,7 @@ def project(
                 settled = narrowed.values.settled(known)
                 if settled is None:
                     continue
-                pinned = {c: v for c, v in settled.pins().items() if c in known}
+                pinned = {c: v for c, v in settled.pins().items() if c in onto}
                 if not pinned:
                     add(found, shown, replace(narrowed, values=settled))
                     continue
