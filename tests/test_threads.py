@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from axlog.analysis import truth
+from axlog.analysis.capacity import fits
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, UndecidedError
 from axlog.server.listing import Asked
@@ -237,7 +238,6 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
     widget.feed("f", "<a>1</a>", at=1e-6)
     view, ask = widget.view("v"), QUESTIONS[question]
     before = ask(view)
-    fits = truth.fits
     writers: list[Thread] = []
 
     def meanwhile(*given: Any) -> bool:

@@ -163,7 +163,7 @@ class _Bringing:
         for part, columns in parts:
             rows, layout = meet(rows, layout, part, tuple(columns))
         tests = [test for member in way.members for test in member.tests]
-        return project(rows, layout, tests, tuple(layout), add_need), layout
+        return project(rows, layout, tests, tuple(layout), add_need, pins=False), layout
 
     def _attribute(self, way: _Way, above: str | None) -> Brought:
         """An attribute: its value is the one text below it."""

@@ -249,12 +249,19 @@ def constrain(
 
 
 def project(
-    rows: Rows, layout: list[str], tests: Iterable[CompiledTest], onto: tuple[str, ...], add: Add
+    rows: Rows,
+    layout: list[str],
+    tests: Iterable[CompiledTest],
+    onto: tuple[str, ...],
+    add: Add,
+    *,
+    pins: bool = True,
 ) -> Rows:
     """Test what can be tested, keep as needs what cannot yet, and leave only some columns.
 
     What is known is put into the needs first: a column that goes cannot be asked again. An unknown
-    that its tests leave one string for is that string, where it is shown.
+    that its tests leave one string for is that string, with `pins`: where columns go later, the
+    need must go on to say it.
     """
     at = [layout.index(column) for column in onto]
     tests = tuple(tests)
@@ -271,7 +278,7 @@ def project(
                 settled = narrowed.values.settled(known)
                 if settled is None:
                     continue
-                pinned = {c: v for c, v in settled.pins().items() if c in onto}
+                pinned = {c: v for c, v in settled.pins().items() if c in onto} if pins else {}
                 if not pinned:
                     add(found, shown, replace(narrowed, values=settled))
                     continue

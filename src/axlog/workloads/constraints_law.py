@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from random import Random
@@ -351,6 +352,11 @@ def _holds(constraint: Linear | Pin, columns: dict[str, NDArray[np.int64]]) -> F
     return found
 
 
+def _outward(value: Any) -> Any:
+    """A value as it is given to a view: times in seconds."""
+    return Fraction(value, 1_000_000) if isinstance(value, int) else value
+
+
 def _agree(row: Shown, wanted: Shown) -> bool:
     return all(w is None or found == w for found, w in zip(row, wanted, strict=True))
 
@@ -423,7 +429,7 @@ class _Run:
         self.seen[f"truth {found.name}"] += 1
         self.before = self._compare_possible(when, futures)
         for row in self._asked(futures):
-            asked = dict(zip(self.view.columns, row, strict=True))
+            asked = dict(zip(self.view.columns, map(_outward, row), strict=True))
             try:
                 status = self.view.status(asked)
             except AxlogError as error:
@@ -455,7 +461,7 @@ class _Run:
 
     def _compare_possible(self, when: str, futures: Futures) -> dict[Shown, bool]:
         """Every row to come is covered by what is listed, and all that is listed may come."""
-        listed = self.view.possible()
+        listed = self.view._possible()  # with times in microseconds
         rows = {tuple(one.row.values()) for one in listed}
         for row in futures.coming:
             if not any(_agree(row, each) for each in rows):
@@ -465,7 +471,7 @@ class _Run:
                 raise AssertionError(f"the possible row {each} {when} cannot come")
         self.seen["listed"] += len(rows)
         deadlines = [one.deadline for one in listed]
-        limits = [limit for limit in deadlines if limit is not None]
+        limits = [limit for limit in deadlines if isinstance(limit, int)]
         if listed and len(limits) == len(listed):
             last = max(limits)
             if not self._is_possible_at(last) or self.futures(last + 1).coming:
