@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 import axlog
+from axlog.channels.naming import Channels
+from axlog.channels.updates import StreamUpdate
 from axlog.document.reading import Limits
 from axlog.errors import QueryError, UndecidedError
+from axlog.matching.filters import Filter
 from axlog.pipeline.embedded import Runner
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.operating import ProgressReport, RunnerReport
@@ -192,6 +195,23 @@ def test_never_is_given_up_with_its_reason_and_rows_go_on() -> None:
     assert len(widget.view("values").rows()) == 5
     with pytest.raises(UndecidedError, match="AX502"):
         widget.view("bomb").possible()
+
+
+def test_a_filter_that_exceeds_its_budget_is_taken_out() -> None:
+    """Publishing goes on; the subscription gets everything, other filters hold."""
+    branches = "".join(f"[c/$x{i}]" for i in range(9))
+    tests = " and ".join(f"$x{i} < $x{i + 1}" for i in range(8))
+    heavy, light = Filter(), Filter()
+    heavy.add("heavy", f"match /b{branches} where {tests} and $x8 < $x0")
+    light.add("light", "match /b/d")
+    channel = Channels().make("orders")
+    greedy = channel.subscribe("greedy", wanted=heavy)
+    modest = channel.subscribe("modest", wanted=light)
+    bomb = "<b>" + "".join(f"<c>{i}</c>" for i in range(9)) + "</b>"
+    for content in ("<b/>", bomb, "<b/>", "<b><d/></b>"):
+        channel.publish(StreamUpdate("orders", "insert", content))
+    assert [entry.sequence for entry in greedy.read(10).entries] == [2, 3, 4]
+    assert [entry.sequence for entry in modest.read(10).entries] == [4]
 
 
 # Where it is said ---------------------------------------------------------------------------------

@@ -6,6 +6,9 @@ and messages that bring calls, through which anything may come later. A message 
 passes if one of its trees does. A subscription without a filter wants everything, and an empty
 filter wants nothing.
 
+A filter that exceeds its work budget on some message is taken out: its subscription gets every
+message from then on, and publishing costs what it did.
+
 A message that nobody may parse (it is not well-formed, or hostile) is refused here, before it has a
 number.
 """
@@ -13,6 +16,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from logging import WARNING, getLogger
 from typing import Any
 
 from axlog.channels.updates import StreamUpdate
@@ -20,7 +24,9 @@ from axlog.document.reading import DEFAULT_LIMITS, Element, Limits
 from axlog.document.times import microseconds
 from axlog.document.xml import read_forest
 from axlog.matching.filters import Filter
+from axlog.reporting import report
 
+_log = getLogger("axlog.channels")
 CALL = "{urn:axlog}call"
 _BETWEEN = "\0"  # between the name of a subscription and the key of its pattern
 
@@ -65,6 +71,7 @@ class Wanting:
         self.limits = limits
         self._shared = Filter()
         self._keys: dict[str, list[str]] = {}
+        self.unfiltered: set[str] = set()  # subscriptions whose filter exceeded its budget
 
     def install(self, subscription: str, wanted: Filter) -> None:
         """Put a subscription's filter in, in place of the one it had."""
@@ -86,6 +93,7 @@ class Wanting:
 
     def remove(self, subscription: str) -> None:
         """Take a subscription's filter out."""
+        self.unfiltered.discard(subscription)
         for key in self._keys.pop(subscription, ()):
             self._shared.remove(key)
 
@@ -95,7 +103,24 @@ class Wanting:
         if forest is None:
             return frozenset(self._keys)
         time = 0 if update.at is None else microseconds(update.at)
-        return frozenset(self._found(forest, time))
+        found = frozenset(self._found(forest, time)) | self.unfiltered
+        if self._shared.exceeding:
+            self._give_up()
+        return found
+
+    def _give_up(self) -> None:
+        """Take out the filters that exceeded their budget."""
+        for key in self._shared.exceeding:
+            subscription = key.partition(_BETWEEN)[0]
+            if subscription not in self.unfiltered:
+                report(_log, WARNING, "filter set aside", subscription=subscription,
+                       reason="it takes too much work on a message; all messages pass")  # fmt: skip
+                keys = self._keys.get(subscription, [])
+                for each in keys:
+                    self._shared.remove(each)
+                keys.clear()
+                self.unfiltered.add(subscription)
+        self._shared.exceeding.clear()
 
     def _found(self, forest: list[Element], time: int) -> Iterator[str]:
         if self._keys:

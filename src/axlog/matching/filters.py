@@ -142,6 +142,7 @@ class Filter:
         self._on_tree: dict[bool, OnTree] = {}  # by whether rows are asked for
         self._reading_texts = 0
         self.messages = self.left_open = self.refuted = 0
+        self.exceeding: set[str] = set()  # keys whose pattern took too much work on a message
 
     # Patterns -------------------------------------------------------------------------------------
 
@@ -288,9 +289,18 @@ class Filter:
     def matches(self, message: Element, time: int = 0, content: bytes | None = None) -> set[str]:
         """The keys whose pattern a message matches.
 
+        A pattern that exceeds its work budget on a message passes it, and is in `exceeding`.
         `content`, if at hand, is the UTF-8 that the message was parsed from: it saves some looking.
         """
         self.messages += 1
+        try:
+            return self._matches(message, time, content)
+        except QueryError:  # a pattern exceeds a limit: each is judged by itself
+            found, exceeding = self._by_tree(False).keys(message, time)
+            self.exceeding |= exceeding
+            return found | exceeding
+
+    def _matches(self, message: Element, time: int, content: bytes | None) -> set[str]:
         if self._reading_texts and is_odd(message, content):
             odd = self._by_tree(False).rows(message, time)
             return {key for wanted, _ in odd for key in wanted.keys}

@@ -14,7 +14,7 @@ from lxml import etree
 
 from axlog.datalog.compile import Program
 from axlog.datalog.joins import Bag
-from axlog.document.reading import DEEPEST, Element, Limits
+from axlog.document.reading import DEEPEST, DEFAULT_LIMITS, Element, Limits
 from axlog.document.tree import Tree
 from axlog.document.xml import load
 from axlog.matching.questions import make_question
@@ -101,6 +101,18 @@ class OnTree:
     def rows(self, message: Element, time: int) -> Found:
         """The patterns that have rows, and the rows."""
         return _kept(self._wanted, self._interpreted.rows(tree_of(message, time)))
+
+    def keys(self, message: Element, time: int) -> tuple[set[str], set[str]]:
+        """The keys of the patterns that hold, and of those that exceed their work budget."""
+        bags = self._interpreted.rows_within(tree_of(message, time), DEFAULT_LIMITS.work)
+        found: set[str] = set()
+        exceeding: set[str] = set()
+        for wanted, bag in zip(self._wanted, bags, strict=True):
+            if bag is None:
+                exceeding |= wanted.keys
+            elif wanted.keep(bag):
+                found |= wanted.keys
+        return found, exceeding
 
 
 def _kept(wanted: Sequence[Wanted], bags: Sequence[Bag]) -> Found:

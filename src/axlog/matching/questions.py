@@ -5,8 +5,9 @@ hangs on a node becomes a function of its own, called there.
 
 Law: `ask(message)` is whether the program has a row. Declined (`None`): joins and constraints,
 which need rows; `self` and tests that a text passes as well as an element; paths longer than loops
-can nest. `rows.py` takes those. Looking for names in the message's bytes first was tried: a search
-costs as much as three steps, and child paths mostly end sooner.
+can nest; more than two loops over descendants inside each other, which a deep message multiplies.
+`rows.py` takes those. Looking for names in the message's bytes first was tried: a search costs as
+much as three steps, and child paths mostly end sooner.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from axlog.matching.message import is_element, texts, value
 from axlog.matching.twigs import can_check
 
 Ask = Callable[[Element], bool]
+MOST_DESCENTS = 2
 DEEPEST = 17
 """Blocks inside each other at most: Python nests twenty loops."""
 _FEW = 8  # children up to which looking at each is faster than an iterator that looks for a name
@@ -56,6 +58,7 @@ class _Writer:
             "value": value, "has_value": has_value, "texts": texts, "is_element": is_element,
         }  # fmt: skip
         self._numbers = 0
+        self._descents = 0  # loops over descendants that the code to be written stands in
         self._lines: list[str] = []
 
     def _fresh(self, stem: str) -> str:
@@ -126,6 +129,9 @@ class _Writer:
             self._line(depth, f"for {child} in {at}[:] if len({at}) < {_FEW} else {many}:")
             depth += 1
         elif edge.axis is Axis.DESCENDANT or (edge.axis is Axis.DESCENDANT_OR_SELF and is_document):
+            self._descents += 1
+            if self._descents > MOST_DESCENTS:
+                raise _Declined
             reach = "iter" if is_document else "iterdescendants"
             self._line(depth, f"for {child} in {at}.{reach}({by_name}):")
             depth += 1
@@ -137,18 +143,23 @@ class _Writer:
             self._line(depth, f"if {test}:")
             depth += 1
         self._at(edge.relation, child, depth)
+        self._descents -= edge.axis in (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
     def _below_any(self, edge: Edge, at: str, child: str, depth: int, is_document: bool) -> None:
         """`//*/a`: any `a` below that has an element between; few are `a`, all are `*`."""
         assert edge.relation.node is not None
         assert isinstance(edge.relation.node.test, Name)
         label = edge.relation.node.test.label
+        self._descents += 1
+        if self._descents > MOST_DESCENTS:
+            raise _Declined
         self._line(depth, f"for {child} in {at}.iterdescendants({label!r}):")
         depth += 1
         if not is_document:
             self._line(depth, f"if {child}.getparent() is not {at}:")
             depth += 1
         self._at(edge.relation, child, depth)
+        self._descents -= 1
 
     # Strings --------------------------------------------------------------------------------------
 

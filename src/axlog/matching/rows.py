@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from axlog.datalog.compile import Edge, Program, Relation
 from axlog.datalog.joins import Bag
+from axlog.datalog.work import Meters
 from axlog.document.reading import Element
 from axlog.document.tree import CALL_LABEL, Tree
 from axlog.evaluate.interpreter import Gathered, Interpreter
@@ -132,3 +133,18 @@ class Interpreted:
         risen = self._interpreter.evaluate(tree, tree.root)
         below = Gathered(risen.here, risen.everywhere)
         return [self._interpreter.rows(root, (), below, {}) for root in self._roots]
+
+    def rows_within(self, tree: Tree, work: int) -> list[Bag | None]:
+        """The same within a work budget; None for a program that exceeds it."""
+        interpreter, meters = self._interpreter, Meters(work)
+        interpreter.exploded, interpreter.meters = {}, meters
+        meters.size = lambda: len(tree)
+        try:
+            bags = self.rows(tree)
+            over = interpreter.exploded
+        finally:
+            interpreter.exploded = interpreter.meters = None
+        return [
+            None if any(relation in over for relation in root.walk()) else bag
+            for root, bag in zip(self._roots, bags, strict=True)
+        ]
