@@ -49,6 +49,17 @@ XML_ATTACKS: dict[str, bytes] = {
     "deep nesting that never ends": b"<b>" * 100_000,
     "a huge text": f"<b><c>{LARGE}</c></b>".encode(),
     "a huge attribute": f'<b k="{LARGE}"/>'.encode(),
+    "a huge namespace on many names": b'<b xmlns="%b">%b</b>'
+    % (b"u" * 1_000_000, b"".join(b"<n%d/>" % i for i in range(3000))),
+    "a huge namespace on one name many times": b'<b xmlns:p="%b">%b</b>'
+    % (b"u" * 100_000, b"<p:c/>" * 50_000),
+    "a namespace on many names of a small message": b'<b xmlns="%b">%b</b>'
+    % (b"u" * 2_000, b"<c/>" * 500),
+    "a huge namespace of attributes": b'<b xmlns:p="%b">%b</b>'
+    % (b"u" * 100_000, b'<c p:k="" />' * 3000),
+    "a huge namespace by default": doctype(
+        f'[<!ATTLIST b xmlns CDATA "{"u" * 100_000}">]', f"<b>{'<c/>' * 3000}</b>"
+    ),
     "a huge name": f"<b{'x' * 60_000}/>".encode(),
     "very many attributes": b"<b " + b" ".join(b'k%d=""' % i for i in range(6000)) + b"/>",
     "a NUL": b"<b>\0</b>",

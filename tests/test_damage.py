@@ -64,6 +64,13 @@ def test_an_older_snapshot_and_the_log_do_for_a_damaged_one():
         assert check_damage(stored, Damage(name, "flip", at)) == "same"
 
 
+def test_a_snapshot_that_nothing_follows_has_to_be_there():
+    """Found by `axlog fuzz --law damage`: an empty log looked like no store at all."""
+    stored = make_stored("off", True, 1, 1)
+    name = next(name for name in stored.files if name.startswith("snapshot"))
+    assert check_damage(stored, Damage(name, "remove")) == "refused"
+
+
 def test_fuzzed_stores():
     for seed in range(30):
         check_damage_case(make_damage_case(Random(f"damage:{seed}")))

@@ -45,6 +45,7 @@ CODES: dict[str, str] = {
     "AX122": "the document is too big",
     "AX123": "a text is too long",
     "AX124": "a name or an attribute is too long",
+    "AX125": "names grow too much by their namespaces",
     # queries
     "AX201": "the query does not parse",
     "AX202": "a name is declared twice",

@@ -16,6 +16,7 @@ import codecs
 import os
 import re
 import xml.etree.ElementTree as StandardTree
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -25,6 +26,7 @@ from xml.parsers import expat
 
 from lxml import etree
 
+from axlog.document.expansion import check_names
 from axlog.errors import HostileError, InputError, LimitError, MalformedError, Place
 
 Element: TypeAlias = etree._Element
@@ -72,7 +74,8 @@ class Limits:
 
     `depth` counts elements on a path, `size` bytes, `text` characters of a text, comment or
     attribute value, `name` characters of a name, `attributes` those of one element, or declared
-    by its DTD; `parts` the steps, connectives, comparisons,
+    by its DTD; `expansion` how many times as large as the input all names with their namespaces
+    may be; `parts` the steps, connectives, comparisons,
     constraints and outputs of a query, `branches` those side by side below one step, `rows` what a
     join may come to where that is more than twenty times what is joined, `work` the rows that one
     update may make a view look at.
@@ -83,6 +86,7 @@ class Limits:
     text: int = 10_000_000
     name: int = 50_000
     attributes: int = 5_000
+    expansion: int = 100
     parts: int = 2_000
     branches: int = 100
     rows: int = 1_000_000
@@ -250,8 +254,8 @@ def parse(
     encoded = _in_utf8(content, name)
     has_sections = b"<!" in encoded
     has_doctype = has_sections and b"<!DOCTYPE" in encoded
-    if has_doctype:
-        refuse_entities(encoded, name, limits)
+    default = refuse_entities(encoded, name, limits) if has_doctype else 0
+    check_names(encoded, limits, default)
     parser = make_parser() if has_doctype else _shared_parser(drops_blanks and not has_sections)
     try:
         root = etree.fromstring(encoded, parser)
@@ -327,21 +331,26 @@ def _unknown_encoding(encoding: str) -> MalformedError:
 
 def refuse_entities(
     content: bytes, name: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> None:
+) -> int:
     """Raise if the prolog declares an entity, before the parser that would expand it runs.
 
     So does a prolog that declares very many attributes: the parser looks through all for each.
+    The length of the longest namespace that it gives to elements by default.
     """
     attributes = count(1)
+    longest = 0
 
     scanner = expat.ParserCreate("utf-8")
 
     def declared(*_: Any) -> None:
         raise declares_entities(name)
 
-    def declared_attribute(*_: Any) -> None:
+    def declared_attribute(_: str, attribute: str, __: str, default: str | None, ___: Any) -> None:
+        nonlocal longest
         if next(attributes) > limits.attributes:
             raise too_many_attributes(limits)
+        if default and attribute.startswith("xmlns"):
+            longest = max(longest, len(default))
 
     def started(*_: Any) -> None:
         raise _PrologEnded
@@ -349,12 +358,9 @@ def refuse_entities(
     scanner.EntityDeclHandler = declared
     scanner.AttlistDeclHandler = declared_attribute
     scanner.StartElementHandler = started
-    try:
+    with suppress(_PrologEnded, expat.ExpatError):  # of what is wrong lxml says the place
         scanner.Parse(content, True)
-    except _PrologEnded:
-        return
-    except expat.ExpatError:
-        return  # lxml says what is wrong, with its place
+    return longest
 
 
 def refuse_external(dtd: str) -> None:

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from lxml import etree
 
+from axlog.document.expansion import expanded_size, refuse_growth, scope_size
 from axlog.document.reading import (
     DEFAULT_LIMITS,
     Element,
@@ -48,12 +49,15 @@ class _Splitter:
         self.name = name
         self.parser = make_pull_parser()
         self.started = False
+        self.size = 0  # bytes read
+        self.expanded = 0  # characters of names and namespaces
         self.inside: Any = None  # the record that is being read
 
     def records(self, file: IO[bytes]) -> Iterator[Element]:
         read = 0  # since the last record ended
         for piece in _pieces(file, self.name):
             read += len(piece)
+            self.size += len(piece)
             self._feed(piece)
             for record in self._ended():
                 yield record
@@ -87,13 +91,19 @@ class _Splitter:
                         raise declares_entities(self.name)
                 if len(element.attrib) > self.limits.attributes:
                     raise too_many_attributes(self.limits)
+                self._count(expanded_size(element))
                 if self.inside is None and element.tag == self.label:
                     self.inside = element
+                    self._count(scope_size(element))  # a record is passed on by itself
             elif element is self.inside:
                 self.inside = None
                 yield element
             elif self.inside is None:
                 _forget(element)
+
+    def _count(self, characters: int) -> None:
+        self.expanded += characters
+        refuse_growth(self.expanded, self.size, self.limits)
 
 
 def _forget(element: Element) -> None:

@@ -22,6 +22,7 @@ from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
+from axlog.document.expansion import fits
 from axlog.document.reading import Element, Limits, make_parser
 from axlog.matching.filters import AUTOMATON_FROM, Filter
 from axlog.matching.generate import Match, Matcher, generate
@@ -88,6 +89,7 @@ class MessagePlan:
         """Bytes up to which no limit can be met."""
         limits = self.limits
         shortest = min(limits.size, limits.text, limits.name, 4 * limits.attributes)
+        shortest = min(shortest, 16 * limits.expansion)
         return min(shortest, _LEVEL * self.deepest - 1)
 
     def declines(self, message: bytes) -> bool:
@@ -107,6 +109,7 @@ class MessagePlan:
             len(message) <= most
             and message.count(b"</") < self.deepest
             and message.count(b"=") <= self.limits.attributes
+            and fits(message, self.limits)
         )
 
     def bags(

@@ -69,6 +69,8 @@ def restore(
     last = [state for _, state in deque(replay(files, found, kind, until, views), maxlen=1)]
     found = last[0] if last else found
     if found is None:
+        if segments(files)[0] != 1:
+            raise missing("the snapshot that the log goes on from")
         return None
     for name, text in views.items():
         known = found.widget.document.views.get(name)

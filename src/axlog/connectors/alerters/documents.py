@@ -34,8 +34,9 @@ from axlog.connectors.alerters.alerter import (
 from axlog.connectors.alerters.fetching import AddressOptions, Fetching
 from axlog.connectors.kinds import Origin, SourceKind
 from axlog.connectors.paths import MessagePath
+from axlog.document.expansion import refuse_growth
 from axlog.document.patch_writing import patch_of
-from axlog.document.reading import Element, parse
+from axlog.document.reading import DEFAULT_LIMITS, Element, parse
 from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import AxlogError
@@ -82,7 +83,7 @@ class WatchedDocument(Collection):
             if self._is_patch:
                 updates, known = self._patched(state, content, now)
             else:
-                things = self._records(parse(content).root)
+                things = self._records(parse(content).root, len(content))
                 updates, known = self.compared(state["known"] or {}, things, now)
         except AxlogError as error:
             return Look(state=state, refused=[refusal(self.stream, content, where, error)])
@@ -101,7 +102,9 @@ class WatchedDocument(Collection):
         xml = etree.tostring(made, encoding="unicode")
         return [StreamUpdate(self.stream, "insert", xml, now)], text
 
-    def _records(self, root: Element) -> Iterator[Thing]:
+    def _records(self, root: Element, size: int) -> Iterator[Thing]:
+        """The records of a document of some size; each by itself has all namespaces in scope."""
+        written = 0
         found = root.iterchildren() if self._record is None else root.iter(self._record)
         for record in [each for each in found if is_element(each)]:
             tail, record.tail = record.tail, None
@@ -109,7 +112,10 @@ class WatchedDocument(Collection):
             if identity is None:
                 identity = etree.tostring(record, method="c14n").decode()
             made = etree.Element(RECORD)
-            made.append(parse(etree.tostring(record)).root)
+            xml = etree.tostring(record)
+            written += len(xml)
+            refuse_growth(written, size, DEFAULT_LIMITS)
+            made.append(parse(xml).root)
             record.tail = tail
             yield _Record(identity, made) if self._by is None else Thing(identity, made)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from xml.sax.saxutils import quoteattr
 
@@ -170,7 +170,11 @@ def _spine(data: bytes, spans: list[Span], name: str, limits: Limits) -> Tree:
         parts += (data[at:start], f"<{name}/>".encode())
         at = end
     parts.append(data[at:])
-    return load(parse(b"".join(parts), limits).root, limits=limits)
+    spine = b"".join(parts)
+    # Names are counted against the whole file: the records that were taken out are short now.
+    larger = len(data) // max(len(spine), 1) + 1
+    read = replace(limits, expansion=limits.expansion * larger)
+    return load(parse(spine, read).root, limits=limits)
 
 
 def _below(tree: Tree) -> Iterator[int]:
