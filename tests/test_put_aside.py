@@ -217,7 +217,8 @@ def test_health_and_metrics_say_it(make: Callable[..., Any], tmp_path: Path) -> 
 def items(updates: list[tuple[str, str, str]]) -> list[Packet]:
     """Whole messages, one a batch."""
     return [
-        Packet([[at * 1_000_000, stream, at, action, content, None, lane_of(0, stream), str(at)]],
+        Packet([[at * 1_000_000, stream, at, action, content, None, lane_of(0, stream), str(at), at,
+                 None]],
                {lane_of(0, stream): Lane(at, at * 1_000_000, None, 1)})
         for at, (stream, action, content) in enumerate(updates, 1)
     ]  # fmt: skip

@@ -508,12 +508,12 @@ def test_late_is_judged_within_a_lane_and_by_policy() -> None:
     definition = definition_of("path")
     batches = [[messages(5, 9, 7)], [messages(8, 12)]]
     _, refused = run(definition, make_plan(definition, buckets=1), batches)
-    assert refused == []  # nothing of it is wanted: it has no v
+    assert refused == ["m2", "m0"]  # though nothing of it is wanted: it has no v
     wanted = definition_of("join")
     _, refused = run(wanted, make_plan(wanted, buckets=1), batches)
     assert refused == ["m2", "m0"]
     order = Order(("a",), {"a": "clock"})
-    item = [7, "a", 2, "bindings", [], 9, lane_of(0, "a"), "m2"]
+    item = [7, "a", 2, "bindings", [], 9, lane_of(0, "a"), "m2", 2, None]
     released, late = order.take([Packet([item], {})])
     assert (released[0][0], late) == (9, [])
 

@@ -162,6 +162,9 @@ CODES: dict[str, str] = {
     "AX861": "the widget cannot be spread",
     "AX862": "the message needs the whole document",
     "AX863": "the DataFrame has not the columns it should have",
+    "AX864": "an address where a path of this machine is needed",
+    "AX865": "what lies beside a checkpoint needs a path of this machine",
+    "AX866": "Spark has no file system for the address",
     "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
     # what is kept on disk

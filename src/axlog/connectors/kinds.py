@@ -17,10 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from axlog.channels.protocol import Channel
+from axlog.connectors.locations import local_path, needed_path
 from axlog.connectors.protocol import Sink, Source
 from axlog.document.times import Times
 from axlog.errors import SetupError
@@ -49,6 +56,25 @@ def _seconds(given: Any) -> Any:
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration: a number of seconds, or a text with a unit."""
+
+
+def _is_local(written: str) -> str:
+    if local_path(written) is None:
+        raise PydanticCustomError(
+            "address", "{written} is an address, and this is a path of this machine",
+            {"written": repr(written)},
+        )  # fmt: skip
+    return written
+
+
+def _is_fetched(written: str) -> str:
+    return written if written.startswith(("http://", "https://")) else _is_local(written)
+
+
+LocalPath = Annotated[str, AfterValidator(_is_local)]
+"""The path of a file or directory of this machine, also as file:///PATH; no other address."""
+PathOrWeb = Annotated[str, AfterValidator(_is_fetched)]
+"""A path of this machine, or an http address."""
 
 
 class Secret:
@@ -158,7 +184,7 @@ class Origin:
         """A path of the pipeline file; `{view}` in it is the view that the sink is made for."""
         if self.views:
             written = written.replace("{view}", self.views[0].name)
-        return self.directory / written
+        return self.directory / needed_path(written)
 
 
 Given = TypeVar("Given", bound=Options)

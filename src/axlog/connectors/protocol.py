@@ -6,6 +6,11 @@ position is JSON and means something to its source alone; None is the beginning.
 span twice gives the same updates (a source that cannot promise this keeps what it has given out in
 a log of its own). Positions are stored in checkpoints and outlive the process.
 
+A source is one sequence of updates, or several: its partitions. A reading then says which partition
+each update is of. A source that may bring other updates when a position is read a second time (a
+topic whose partitions are interleaved by chance, a directory that gets a file between two others)
+is `Ranged`: a span of it is known by both its ends, and is read again by them.
+
 A sink takes changes in numbered batches. A batch may be written twice after a crash: a sink that
 has seen its number writes nothing the second time (idempotent by batch), or says with
 `exactly_once = False` that its receivers must.
@@ -13,8 +18,8 @@ has seen its number writes nothing the second time (idempotent by batch), or say
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from axlog.channels.updates import StreamUpdate
@@ -42,6 +47,9 @@ class Reading:
     position: Position
     refused: Sequence[Refusal] = ()
     more: bool = False  # something is known to be waiting behind this span
+    partitions: Sequence[int] = ()  # of each update; empty: the source is one sequence
+    waiting: Mapping[int, bool] = field(default_factory=dict)
+    """By partition, whether something is known to be waiting in it; empty: it has no partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,8 @@ class Reach:
     count: int
     position: Position
     more: bool = False
+    came: Mapping[int, bool] = field(default_factory=dict)
+    """By partition, whether something of it is in the span or known to be waiting behind it."""
 
 
 @runtime_checkable
@@ -72,13 +82,25 @@ class Measured(Protocol):
         """What `read` with the same arguments would come to."""
 
 
+@runtime_checkable
+class Ranged(Protocol):
+    """A source whose spans are known by both their ends."""
+
+    def between(self, start: Position, end: Position) -> Reading:
+        """The updates between two positions that it gave out; always the same, in order."""
+
+    def spans(self, start: Position, end: Position, limit: int) -> Sequence[Position]:
+        """Positions that cut a range into spans of about so many updates; the last is its end."""
+
+
 def reach_of(source: Source, position: Position, limit: int) -> Reach:
     """Where a span of any source ends."""
     if isinstance(source, Measured):
         return source.reach(position, limit)
     reading = source.read(position, limit)
     count = len(reading.updates) + len(reading.refused)
-    return Reach(count, reading.position, reading.more)
+    came = {p: waits or p in reading.partitions for p, waits in reading.waiting.items()}
+    return Reach(count, reading.position, reading.more, came)
 
 
 @runtime_checkable

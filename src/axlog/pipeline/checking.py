@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from axlog.analysis.keys import parse_fact
 from axlog.connectors.kinds import ChannelKind, Secret, SinkKind, SourceKind, ViewShape
+from axlog.connectors.locations import local_path, needed_path
 from axlog.connectors.paths import MessagePath
 from axlog.connectors.sinks.tables import check_columns, reserved
 from axlog.document.reading import Element
@@ -103,6 +104,7 @@ class _Checks:
             self.widget(mapping(widget), ("widgets", name))
         for name, users in self.table_users.items():
             self.shared_table(name, users)
+        self.checkpoint(mapping(self.content.get("settings")).get("checkpoint"))
         return self.problems
 
     # Telling --------------------------------------------------------------------------------------
@@ -179,6 +181,23 @@ class _Checks:
             )
             self.tell(error, ("channels", name))
 
+    def checkpoint(self, written: Any) -> None:
+        """An address is for Spark's file systems, and what lies beside a checkpoint is files."""
+        if not isinstance(written, str) or local_path(written) is not None:
+            return
+        path = ("settings", "checkpoint")
+        if self.content.get("engine", "spark") != "spark":
+            self.parsed(lambda: needed_path(written), path)
+        elif len(mapping(self.content.get("widgets"))) > 1:
+            error = PipelineError(
+                "AX865",
+                f"the checkpoint {written!r} is an address, and what several widgets share lies in"
+                " files beside it",
+                expected="a path, or file:///PATH",
+                advice="name a directory that all machines see, or write a pipeline a widget",
+            )
+            self.tell(error, path)
+
     def option(self, told: Any, kind: AnyKind, path: located.Path) -> None:
         loc = told["loc"]
         last = loc[-1] if loc else ""
@@ -191,7 +210,10 @@ class _Checks:
             expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
         else:
             what = f"{who}: {last}: {told['msg']}"
-        error = PipelineError("AX852", what, expected=expected)
+        elsewhere = told["type"] == "address"
+        if elsewhere:
+            expected = "a path, or file:///PATH"
+        error = PipelineError("AX864" if elsewhere else "AX852", what, expected=expected)
         at_key = told["type"] in ("missing", "extra_forbidden")
         self.tell(error, (*path, *loc[:1]), at_key=at_key, shows_line=False)
 
@@ -224,8 +246,7 @@ class _Checks:
     def types(self, widget: dict[str, Any], root: Element, path: located.Path) -> None:
         model = _valid(WidgetModel, widget)
         if model is not None and model.types:
-            given = types_of(model, self.directory)
-            self.parsed(lambda: read_types(given, str(root.tag)), path)
+            self.parsed(lambda: read_types(types_of(model, self.directory), str(root.tag)), path)
 
     def parsed(self, parse: Callable[[], T], path: located.Path) -> T | None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from axlog.connectors.locations import needed_path
 from axlog.document.reading import Element, read
 from axlog.document.tree import CALL_LABEL
 from axlog.errors import AxlogError, PipelineError
@@ -22,7 +23,7 @@ def is_xml(written: str) -> bool:
 
 def read_document(written: str, directory: Path) -> Element:
     """The root of a document that the file holds or names."""
-    return read(written if is_xml(written) else directory / written).root
+    return read(written if is_xml(written) else directory / needed_path(written)).root
 
 
 def calls_of(root: Element) -> dict[str, Element]:
@@ -60,9 +61,19 @@ def document_of(widget: WidgetModel, directory: Path) -> Element:
     return root
 
 
+def may_delete(widget: WidgetModel, root: Element) -> bool:
+    """Whether a stream may delete what others have brought, now or once its call has come."""
+    now = any(call.get("deletes", "no") != "no" for call in calls_of(root).values())
+    later = (stream for stream in widget.streams.values() if stream.call == "later")
+    return now or any(stream.deletes != "no" for stream in later)
+
+
 def types_of(widget: WidgetModel, directory: Path) -> list[str | Path]:
     """What says the widget's types: texts as they are, paths from the file's directory."""
-    return [written if _is_type(written) else directory / written for written in widget.types]
+    return [
+        written if _is_type(written) else directory / needed_path(written)
+        for written in widget.types
+    ]
 
 
 def _is_type(written: str) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
+from axlog.connectors.locations import needed_path
 from axlog.connectors.protocol import Refusal
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.pipeline.checkpoint import Checkpoint, Input
@@ -37,7 +38,7 @@ from axlog.pipeline.opening import (
     open_sinks,
     source_plans,
 )
-from axlog.pipeline.ordering import Lanes
+from axlog.pipeline.ordering import Lanes, source_of
 from axlog.pipeline.progress import Lagging, Outlooks, Progress, kept, state
 from axlog.pipeline.systems import System
 from axlog.pipeline.upstream import tell
@@ -86,7 +87,7 @@ class Runner:
         self.taking = Durations()  # batches, from the decision to their delivery
         now = fingerprint(model)
         directory = model.settings.checkpoint
-        place = None if directory is None else model.directory / directory
+        place = None if directory is None else model.directory / needed_path(directory)
         self.checkpoint = Checkpoint(place)
         try:
             self._open(now)
@@ -121,8 +122,7 @@ class Runner:
         }
         positions = self.checkpoint.positions()
         self.feeds = [
-            Feed(plan, self._lanes[plan.widget].lanes[plan.name], positions.get(plan.name))
-            for plan in plans
+            Feed(plan, self._lanes[plan.widget], positions.get(plan.name)) for plan in plans
         ]
         self._refused: list[Refusal] = []
         self.batch = 0
@@ -143,7 +143,7 @@ class Runner:
             self._deliver(0, initial)
             return
         for one in self.checkpoint.waiting():
-            self._lanes[self._widget_of[one.source]].lanes[one.source].restore(one)
+            self._lanes[self._widget_of[source_of(one.source)]].restore(one)
         self._restore(initial)
         if fitted.added:
             self._fill([model.full_name(*view) for view in fitted.added], now)
@@ -288,7 +288,7 @@ class Runner:
         most = self.model.settings.batch
         came = 0
         for feed in self.feeds:
-            if len(feed.lane.waiting) < most:
+            if any(len(lane.waiting) < most for lane in feed.lanes):
                 number, refused = feed.read(self.model, most, now)
                 came += number
                 self._refused += refused
@@ -378,18 +378,20 @@ class Runner:
     def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
         mine: dict[str, list[Input]] = {}
         for each in inputs:
-            mine.setdefault(self._widget_of[each.source], []).append(each)
+            mine.setdefault(self._widget_of[source_of(each.source)], []).append(each)
         changes, refused = self.system.feed(self.instances, mine)
         for feed in self.feeds:
             stream = feed.plan.stream
             if stream is not None:
-                feed.lane.is_open = self.instances[feed.plan.widget].is_open(stream)
+                is_open = self.instances[feed.plan.widget].is_open(stream)
+                for lane in feed.lanes:
+                    lane.is_open = is_open
         return changes, refused
 
     @property
     def is_done(self) -> bool:
         """Whether the sources are at their ends, and nothing waits."""
-        lanes = [feed.lane for feed in self.feeds]
+        lanes = [lane for feed in self.feeds for lane in feed.lanes]
         return all(not lane.waiting and lane.is_at_end for lane in lanes)
 
     # Delivering -----------------------------------------------------------------------------------

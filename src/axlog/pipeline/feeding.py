@@ -1,4 +1,4 @@
-"""A source of a pipeline at work: how far it was read, its lane, and its troubles.
+"""A source of a pipeline at work: how far it was read, its lanes, and its troubles.
 
 A source that cannot be reached is tried again with longer and longer pauses; when it began and how
 often it was tried is noted here, for progress, health and metrics.
@@ -13,7 +13,7 @@ from axlog.connectors.protocol import Position, Refusal, Source
 from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import SourcePlan
-from axlog.pipeline.ordering import Lane
+from axlog.pipeline.ordering import Lane, Lanes
 from axlog.reporting import report
 
 _events = getLogger("axlog.pipeline")
@@ -50,16 +50,21 @@ class Troubles:
 
 
 class Feed:
-    """A source at work: how far it was read, and its lane."""
+    """A source at work: how far it was read, and its lanes."""
 
-    def __init__(self, plan: SourcePlan, lane: Lane, position: Position) -> None:
+    def __init__(self, plan: SourcePlan, lanes: Lanes, position: Position) -> None:
         self.plan = plan
-        self.lane = lane
+        self._lanes = lanes
         self.position = position
         self.source: Source | None = None
         self.troubles: Troubles | None = None
         self.errors = 0  # tries that failed
         self.came = 0  # updates, refused ones too
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """Its sequences: one, or one for each of its partitions."""
+        return self._lanes.every(self.plan.name)
 
     def read(self, model: PipelineModel, limit: int, now: float) -> tuple[int, list[Refusal]]:
         """Read what is new into the lane; how much came, and what is no update."""
@@ -75,20 +80,25 @@ class Feed:
             self.troubles = self.troubles or Troubles("", now)
             self.troubles.note(error, now, self.plan.name)
             self.errors += 1
-            self.lane.is_at_end = False
+            for lane in self.lanes:
+                lane.is_at_end = False
             return 0, []
         if self.troubles is not None:
             self.troubles.over(now, self.plan.name)
         self.troubles = None
         refused = list(reading.refused)
-        for update in reading.updates:
-            odd = self.lane.take(update, now)
+        partitions = reading.partitions or (None,) * len(reading.updates)
+        for partition, update in zip(partitions, reading.updates, strict=True):
+            odd = self._lanes.of(self.plan.name, partition).take(update, now)
             if odd is not None:
                 refused.append(odd)
         self.position = reading.position
         came = len(reading.updates) + len(reading.refused)
         self.came += came
-        self.lane.is_at_end = came == 0 and not reading.more
+        for partition, waits in reading.waiting.items():
+            self._lanes.of(self.plan.name, partition).is_at_end = not waits
+        if not reading.waiting:
+            self._lanes.of(self.plan.name).is_at_end = came == 0 and not reading.more
         return came, refused
 
     def close(self) -> None:

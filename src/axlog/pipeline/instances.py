@@ -27,7 +27,7 @@ from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
 from axlog.language.query import parse_query
 from axlog.pipeline.checkpoint import Input
-from axlog.pipeline.documents import document_of, types_of
+from axlog.pipeline.documents import document_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.views.change import Change, Row
 from axlog.views.why import named_message
@@ -212,11 +212,15 @@ class Instances:
     # Making ---------------------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Any]:
-        """How the widget is made, as plain data."""
+        """How the widget is made, as plain data.
+
+        What a stream may delete is needed: then all that arrives is kept, as on Spark.
+        """
+        is_needed = may_delete(self.model, self._root)
         return {
             "namespaces": dict(self._namespaces),
-            "keep": self._settings.keep,
-            "validate": self._settings.validation,
+            "keep": "all" if is_needed else self._settings.keep,
+            "validate": "all" if is_needed else self._settings.validation,
             "facts": list(self.model.facts),
             "tune": self._tuning(),
             "collect": self._settings.collect,

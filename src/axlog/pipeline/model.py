@@ -168,7 +168,8 @@ class WidgetSettings(Options):
     """What a widget keeps and checks."""
 
     keep: Literal["all", "needed"] = Field(
-        default="all", description="Store what arrives, or only what views need."
+        default="all",
+        description="Store what arrives, or only what views and streams that may delete need.",
     )
     validation: Literal["all", "wanted"] = Field(
         default="all",

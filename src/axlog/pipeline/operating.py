@@ -83,7 +83,11 @@ class RunnerReport:
         reasons, late = [], []
         held, oldest = _held(feeds, now)
         if held:
-            slow = [f.plan.name for f in feeds if not f.lane.waiting and f.lane.is_open]
+            slow = [
+                feed.plan.name
+                for feed in feeds
+                if any(not lane.waiting and lane.is_open for lane in feed.lanes)
+            ]
             waited = f"for {', '.join(slow)}" if slow else "for their batch"
             reasons.append(f"{held} updates wait {waited}")
         for feed in feeds:
@@ -132,7 +136,8 @@ def _source(feed: Feed, now: float) -> Iterator[Sample]:
     at = {"source": feed.plan.name}
     yield counter("axlog_source_updates_total", feed.came, "Updates read", **at)
     yield counter("axlog_source_errors_total", feed.errors, "Tries that failed", **at)
-    yield gauge("axlog_source_waiting", len(feed.lane.waiting), "Updates held back", **at)
+    waiting = sum(len(lane.waiting) for lane in feed.lanes)
+    yield gauge("axlog_source_waiting", waiting, "Updates held back", **at)
     yield gauge(
         "axlog_source_lag_seconds", _since(feed.troubles, now), "Since it cannot be reached", **at
     )
@@ -140,9 +145,10 @@ def _source(feed: Feed, now: float) -> Iterator[Sample]:
 
 def _held(feeds: list[Feed], now: float) -> tuple[int, float]:
     """How many updates wait, and for how long the oldest has."""
-    waiting = [list(feed.lane.waiting)[:1] for feed in feeds]
+    lanes = [lane for feed in feeds for lane in feed.lanes]
+    waiting = [list(lane.waiting)[:1] for lane in lanes]
     oldest = max((now - read for heads in waiting for _, read in heads if read), default=0.0)
-    return sum(len(feed.lane.waiting) for feed in feeds), oldest
+    return sum(len(lane.waiting) for lane in lanes), oldest
 
 
 def _since(troubles: Troubles | None, now: float) -> float:

@@ -24,7 +24,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import groupby
-from operator import itemgetter
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -35,18 +34,24 @@ from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.spark.definition import Definition
+from axlog.spark.extracting import bags_of, by_bucket
 from axlog.spark.ordering import (
     BINDINGS,
     BODY,
+    CONTENT,
     KIND,
+    MESSAGE,
+    NOTHING,
     ORIGIN,
     SET_ASIDE,
     STREAM,
     TIME,
+    UNREAD,
     Hold,
     Item,
     Order,
     Packet,
+    Refused,
 )
 from axlog.spark.plan import Unit, may_delete
 from axlog.views.change import Change, timed_change
@@ -61,19 +66,6 @@ Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
 TUNE_EVERY = 16
 """Batches between two looks at what streams are still wanted for."""
 _NOTHING: Bag = {}
-
-
-@dataclass(slots=True)
-class Refused:
-    """An update that could not be taken, where it came from and why."""
-
-    stream: str
-    content: str
-    origin: str
-    error: str
-
-    def plain(self) -> list[str]:
-        return [self.stream, self.content, self.origin, self.error]
 
 
 @dataclass(slots=True)
@@ -101,6 +93,7 @@ class Instance:
         self._first_version = self.widget.document.tree.version
         self._ended: list[str] = []
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
+        self._plans = {s: self.widget._streaming.plan(s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
         self._again = 0.0
@@ -125,8 +118,8 @@ class Instance:
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refused.append(_refused(item, _late(item, clock)))
-        for kind, items in groupby(released, itemgetter(KIND)):
-            if kind == BINDINGS:
+        for are_bindings, items in groupby(released, _are_bindings):
+            if are_bindings:
                 self._apply_bindings(items, outcome)
                 continue
             for item in items:
@@ -244,8 +237,15 @@ class Instance:
                     time = self._time(item, clock)
                 if stream not in takes:
                     raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
+                if item[KIND] == UNREAD:
+                    bags = self._read(item, time)
+            except QueryError as error:
+                self._set_aside(error)
+                continue
             except AxlogError as error:
                 outcome.refused.append(_refused(item, error))
+                continue
+            if item[KIND] == NOTHING:
                 continue
             if not plain[stream]:
                 bags = tuple([bags[n] if n >= 0 else _NOTHING for n in numbers[stream]])
@@ -253,6 +253,15 @@ class Instance:
             clock = time
         streaming.apply_all(updates)
         outcome.applied += len(updates)
+
+    def _read(self, item: Item, time: int) -> tuple[Bag, ...]:
+        """The bindings of a message at the time that it has come to have; those of this bucket."""
+        plan = self._plans[item[STREAM]]
+        assert plan is not None
+        found = bags_of(plan, item[BODY].encode(), time)
+        each = by_bucket(self.unit, item[STREAM], found)
+        mine = [bags for at, _, bags in each if at == self.bucket]
+        return mine[0] if mine else (_NOTHING,) * len(found)
 
     def _numbers(self, stream: str) -> list[int]:
         """For each relation that the stream feeds now, its number in a fresh widget."""
@@ -400,6 +409,10 @@ def _tuples(plain: Any) -> Any:
     return tuple(_tuples(one) for one in plain) if isinstance(plain, list) else plain
 
 
+def _are_bindings(item: Item) -> bool:
+    return item[KIND] in (BINDINGS, UNREAD, NOTHING)
+
+
 def _late(item: Item, clock: int) -> LateError:
     return LateError(
         "AX404",
@@ -410,8 +423,8 @@ def _late(item: Item, clock: int) -> LateError:
 
 
 def _refused(item: Item, error: AxlogError) -> Refused:
-    content = item[BODY] if isinstance(item[BODY], str) else ""
-    return Refused(item[STREAM], content, item[ORIGIN], error.describe())
+    content = item[BODY] if isinstance(item[BODY], str) else item[CONTENT] or ""
+    return Refused(item[STREAM], content, item[ORIGIN], error.describe(), item[MESSAGE])
 
 
 # Changes as they travel -------------------------------------------------------------------------

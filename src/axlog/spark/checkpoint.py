@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from axlog.connectors.locations import is_address
 from axlog.errors import PipelineError
 from axlog.spark.definition import Definition
 from axlog.spark.extracting import ASIDE
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 3
+_FORM = 4
 _SALTS = 64
 ANEW = (
     "name a new checkpoint: the sources are read again from their beginning, so views that are new"
@@ -212,7 +213,7 @@ def _keys(spark: SparkSession | None, units: Iterable[Unit], *others: str) -> di
 
 
 def _read(spark: SparkSession, place: str) -> str | None:
-    if "://" not in place and not place.startswith("file:"):
+    if not is_address(place):
         path = Path(place) / FILE
         return path.read_text(encoding="utf-8") if path.exists() else None
     system, path = _hadoop(spark, place)
@@ -226,7 +227,7 @@ def _read(spark: SparkSession, place: str) -> str | None:
 
 
 def _write(spark: SparkSession, place: str, text: str) -> None:
-    if "://" not in place and not place.startswith("file:"):
+    if not is_address(place):
         Path(place).mkdir(parents=True, exist_ok=True)
         aside = Path(place) / f"{FILE}.part"
         aside.write_text(text, encoding="utf-8")
@@ -241,6 +242,16 @@ def _write(spark: SparkSession, place: str, text: str) -> None:
 
 
 def _hadoop(spark: SparkSession, place: str) -> tuple[Any, Any]:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
     context: Any = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path(place, FILE)
-    return path.getFileSystem(context._jsc.hadoopConfiguration()), path
+    try:
+        return path.getFileSystem(context._jsc.hadoopConfiguration()), path
+    except Py4JJavaError as error:
+        raise PipelineError(
+            "AX866",
+            f"{place}: {error.java_exception.getMessage()}",
+            expected="a path, or an address of a file system that this Spark has",
+            advice="name its class and jar: settings: {spark: {spark.jars.packages: ...}}",
+        ) from None

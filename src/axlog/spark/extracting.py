@@ -4,7 +4,12 @@ Every message is parsed once by each unit's plan for its stream: the embedded en
 matchers, compiled on the worker from the definition. Of a message that travels as bindings only the
 bindings go on, to the buckets of their keys; with them goes a census of all messages, wanted or
 not, to every bucket: it moves the clock. A message that cannot be taken becomes a dead letter with
-its origin; the rest of its batch is not affected.
+its content and origin; the rest of its batch is not affected.
+
+Whether a message is late is decided by the buckets, which know what came before. A message that may
+be refused there (`Past.may_refuse`: few are, where messages come in order) travels with its
+content, also if no view wants it. Where bindings depend on a time that the message has not got yet
+(it has none, or is given the clock's), it travels unread to all buckets of the unit.
 
 What the matchers decline but the document would take (several trees, a declaration, white space
 that counts) is parsed the long way here. A message that brings calls needs the document: in a plan
@@ -30,16 +35,25 @@ from axlog.document.xml import graft, read_forest
 from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
 from axlog.matching.plan import MessagePlan
 from axlog.matching.together import chunks, roots_of
-from axlog.spark.bucket import Refused
+from axlog.pipeline.upstream import speaks_of_time
 from axlog.spark.definition import Definition
-from axlog.spark.ordering import BINDINGS, SET_ASIDE, Item, Lane, lane_of
+from axlog.spark.ordering import (
+    BINDINGS,
+    NOTHING,
+    SET_ASIDE,
+    SOURCES_APART,
+    UNREAD,
+    Item,
+    Lane,
+    Refused,
+    lane_of,
+)
 from axlog.spark.packets import pack
+from axlog.spark.past import Past
 from axlog.spark.plan import ALL, SparkPlan, Unit
 from axlog.spark.tuning import Tuned
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
-SOURCES_APART = 1 << 44
-"""Numbers of messages that one source can have; a number tells the source too."""
 ASIDE = "-"
 """The bucket of what no engine takes: dead letters and counts."""
 
@@ -56,6 +70,13 @@ class Message(NamedTuple):
     origin: str
     document: str | None = None
     error: str | None = None
+    partition: int | None = None  # None: its source is one sequence
+    row: int | None = None  # where others may have the same number: what tells it apart
+
+    @property
+    def identity(self) -> int:
+        """What no other message of the batch has."""
+        return self.source * SOURCES_APART + (self.number if self.row is None else self.row)
 
 
 @dataclass
@@ -68,6 +89,8 @@ class Extracted:
     messages: int = 0
     kept: int = 0
     streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
+    latest: int | None = None  # the latest time of any message
+    ended: list[str] = field(default_factory=list)  # streams
     is_start: bool = False  # the first batch of a start that brought or dropped views
 
 
@@ -81,7 +104,6 @@ class _Seen:
     latest: int | None = None
     ended: int | None = None
     messages: int = 0
-    floor: int | None = None  # the latest time of all
 
     def lane(self) -> Lane:
         return Lane(self.first, self.latest, self.ended, self.messages)
@@ -119,6 +141,13 @@ class Extractor:
         self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
         self._start = definition.start
         self._tuned = Tuned()
+        self.past = Past()  # what is known of the batches before
+        self._floors: dict[tuple[str, int, int | None], int] = {}
+        self._timed = {
+            name for name, query in definition.queries().items() if speaks_of_time(query)
+        }
+        self._policies = _policies(definition)
+        self._is_whole = any(unit.kind != "bindings" for unit in plan.units)
         self._narrow: dict[tuple[str, str], Narrow] = {}
         self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
         for unit in plan.units:
@@ -144,7 +173,8 @@ class Extractor:
     def extract(self, messages: Iterable[Message]) -> Extracted:
         """What the messages of one partition come to."""
         out = Extracted()
-        seen: dict[tuple[str, int, str], _Seen] = {}
+        seen: dict[tuple[str, str], _Seen] = {}
+        self._floors = {}
         for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
@@ -152,7 +182,8 @@ class Extractor:
                 continue
             if message.action == "rest":
                 lanes = out.census.setdefault("", {})
-                lanes[lane_of(message.source, message.stream)] = Lane(0, None, None, 0, True)
+                lane = lane_of(message.source, message.stream, message.partition)
+                lanes[lane] = Lane(0, None, None, 0, True)
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
@@ -190,40 +221,63 @@ class Extractor:
         message: Message,
         root: Element | None,
         out: Extracted,
-        seen: dict[tuple[str, int, str], _Seen],
+        seen: dict[tuple[str, str], _Seen],
     ) -> None:
         """Send on what units need of a message, and note it in the census."""
-        source, stream, action, _, time, given, origin, _, _ = message
+        source, stream, action, _, time, given, origin, _, _, partition, _ = message
         is_plain = self._key is None and action != "refused"
         document = "" if is_plain else self._document(message)
         number = source * SOURCES_APART + given
-        parts = [
-            (unit.name, *part)
-            for unit, plans in self._plans
-            for part in self._send(unit, plans, message, root, document)
-        ]
-        known = seen.get((document, source, stream))
+        sequence = (document, source, partition)
+        floor = self._floors.get(sequence)
+        is_late = floor is not None and time is not None and time < floor
+        may_be_refused = is_late or stream in out.ended or self.past.may_refuse(stream, time)
+        parts = self._parts(message, root, document, may_be_refused)
+        lane = lane_of(source, stream, partition)
+        known = seen.get((document, lane))
         if known is None:
-            known = _Seen(lane_of(source, stream), document, number)
-            seen[document, source, stream] = known
-        floor = known.floor
-        late = floor if floor is not None and time is not None and time < floor else None
-        for unit_name, bucket, kind, body in parts:
-            item = [time, stream, number, kind, body, late, known.name, origin]
+            known = seen[document, lane] = _Seen(lane, document, number)
+        late = floor if is_late or time is None else None
+        for unit_name, bucket, kind, body, content in parts:
+            item = [time, stream, number, kind, body, late, lane, origin, message.identity, content]
             try:
                 out.items[unit_name, bucket][document].append(item)
             except KeyError:
                 out.items.setdefault((unit_name, bucket), {})[document] = [item]
-        if parts:
+        if any(kind != NOTHING for _, _, kind, _, _ in parts):
             out.kept += 1
             out.streams[stream][1] += 1
         known.messages += 1
         if action == "end":
             known.ended = self._start if time is None else time
+            out.ended.append(stream)
         elif time is not None and (known.latest is None or time > known.latest):
             known.latest = time
         if time is not None and (floor is None or time > floor):
-            known.floor = time
+            self._floors[sequence] = time
+            out.latest = time if out.latest is None else max(out.latest, time)
+
+    def _parts(
+        self, message: Message, root: Element | None, document: str, may_be_refused: bool
+    ) -> list[tuple[str, int, str, Any, str | None]]:
+        """The items of a message: unit, bucket, kind, body, and the content once if it may be
+        refused and travels in no other way."""
+        stream, time = message.stream, message.time
+        is_given_time = time is None or (
+            may_be_refused and self._policies.get(stream, "refuse") == "clock"
+        )
+        found = [
+            (unit.name, *part)
+            for unit, plans in self._plans
+            for part in self._send(unit, plans, message, root, document, is_given_time)
+        ]
+        if not may_be_refused or self._is_whole or message.action == "end":
+            return [(*part, None) for part in found]
+        content = text_of(message.content)
+        if not found:
+            unit, _ = self._plans[0]
+            return [(unit.name, 0, NOTHING, content, None)]
+        return [(*part, None if at else content) for at, part in enumerate(found)]
 
     def _send(
         self,
@@ -232,6 +286,7 @@ class Extractor:
         message: Message,
         root: Element | None,
         document: str,
+        is_given_time: bool,
     ) -> Iterable[tuple[int, str, Any]]:
         """What a unit gets of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
@@ -253,7 +308,16 @@ class Extractor:
         except QueryError as error:  # over a limit: the unit's view is set aside, the others go on
             said = [error.code, error.message]
             return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
-        return _by_bucket(unit, message.stream, bags)
+        if is_given_time and not self._timed.isdisjoint(unit.views):
+            content = text_of(message.content)
+            return [(bucket, UNREAD, content) for bucket in range(unit.buckets)]
+        return by_bucket(unit, message.stream, bags)
+
+
+def _policies(definition: Definition) -> dict[str, str]:
+    """What happens to late messages, by stream."""
+    tree = definition.widget(()).document.tree
+    return {stream: tree.call(node).late for stream, node in tree.calls().items()}
 
 
 def text_of(content: bytes) -> str:
@@ -293,7 +357,7 @@ def bags_of(
     return found
 
 
-def _by_bucket(
+def by_bucket(
     unit: Unit, stream: str, bags: tuple[Bag, ...]
 ) -> Iterable[tuple[int, str, tuple[Bag, ...]]]:
     """Bindings by the bucket of their key; those without a key go to all."""
@@ -324,9 +388,8 @@ def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | No
 
 
 def _refused(message: Message, error: str) -> Refused:
-    return Refused(
-        message.stream, message.content.decode("utf-8", "replace"), message.origin, error
-    )
+    content = message.content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    return Refused(message.stream, content, message.origin, error, message.identity)
 
 
 # Packets as they travel -------------------------------------------------------------------------
@@ -348,6 +411,8 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, by
         "messages": extracted.messages,
         "kept": extracted.kept,
         "streams": extracted.streams,
+        "latest": extracted.latest,
+        "ended": extracted.ended,
     }
     yield ASIDE, 0, pack(aside)
 

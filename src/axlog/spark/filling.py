@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axlog.connectors.protocol import Source
+from axlog.connectors.locations import is_address
+from axlog.connectors.protocol import Ranged, Source
 from axlog.errors import AxlogError, PipelineError
 from axlog.spark.checkpoint import ANEW, Settled
 from axlog.spark.plan import Unit
@@ -57,7 +58,7 @@ def fill(
 
 def committed(place: str) -> list[dict[str, Any]] | None:
     """The offset of every source after the last batch that was finished; None before the first."""
-    if "://" in place or place.startswith("file:"):
+    if is_address(place):
         raise PipelineError(
             "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
         )
@@ -89,11 +90,24 @@ def _past(
         opened.close()
 
 
-def _cuts(
-    source: Source, views: str, index: int, end: Mapping[str, Any]
-) -> list[tuple[str, int, int]]:
+def _ranges(source: Ranged, views: str, index: int, end: Any, count: int) -> list[tuple[Any, ...]]:
+    """The spans up to a position of a source whose spans are known by both their ends."""
+    try:
+        ends = source.spans(None, end, PART)
+    except (AxlogError, OSError) as error:
+        raise _lost(views, index, str(error)) from None
+    starts = [None, *ends[:-1]]
+    return [
+        (json.dumps(start), PART, number * count, "rest", None, json.dumps(stop))
+        for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
+    ]
+
+
+def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The spans from the beginning to an offset."""
     position, number, cuts = None, 0, []
+    if isinstance(source, Ranged) and end["number"]:
+        return _ranges(source, views, index, json.loads(end["position"]), end["number"])
     while number < end["number"]:
         try:
             reading = source.read(position, min(PART, end["number"] - number))

@@ -26,6 +26,7 @@ from axlog.spark.durable import Row
 from axlog.spark.extracting import ASIDE
 from axlog.spark.outlooks import Outlook, together
 from axlog.spark.packets import unpack
+from axlog.spark.past import Past, read_past, write_past
 from axlog.spark.pausing import collector_paused
 from axlog.spark.state import Total
 from axlog.spark.tuning import Tuning
@@ -119,8 +120,12 @@ class Delivery:
         first: int = 0,
         tuning: Tuning | None = None,
         buckets: DriverBuckets | None = None,
+        place: str = "",
     ) -> None:
-        """`buckets`: those of this process, where frames have what is for them."""
+        """`buckets`: those of this process, where frames have what is for them. `place`: where
+        tasks look for what is known of batches before theirs."""
+        self._place = place
+        self._past = read_past(place) if place else Past()
         self.behind = Behind()
         self._first = first
         self._buckets = buckets
@@ -135,12 +140,24 @@ class Delivery:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         rows = [(row[0], bytes(row[1])) for row in frame.collect()]
+        self._note(rows)
         if self._buckets is None:
             self._tell(number, rows)
             return
         self.behind.wait()
         self._buckets.begin(number, rows)
         self.behind.start(partial(self._apply, self._buckets, number, rows))
+
+    def _note(self, rows: Iterable[Row]) -> None:
+        """Leave what is known after a batch for the tasks of the next one."""
+        if not self._past.is_known:
+            return
+        past = self._past.after(
+            unpack(body) for key, body in rows if key.partition("/")[0] == ASIDE
+        )
+        if past != self._past:
+            write_past(self._place, past)
+            self._past = past
 
     def catch_up(self, last: int) -> None:
         """Tell the last batch that Spark has noted, if it was cut before all was told."""
@@ -191,7 +208,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
     told = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
-    refused: dict[tuple[str, str, str], Refusal] = {}
+    refused: dict[int, Refusal] = {}  # by message: all units may refuse it, one has its content
     outlooks: list[Any] = []
     for bucket, body in rows:
         said = unpack(body)
@@ -199,10 +216,9 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             each = said.pop("told")
             told.totals[bucket] = Total(**said)
         for one in [said] if bucket == ASIDE else each:
-            for stream, content, origin, error in one["refused"]:
-                refused.setdefault(
-                    (stream, origin, content), Refusal(stream, content, origin, error)
-                )
+            for stream, content, origin, error, message in one["refused"]:
+                if message not in refused or not refused[message].content:
+                    refused[message] = Refusal(stream, content, origin, error)
             if bucket == ASIDE:
                 told.messages += one["messages"]
                 told.kept += one["kept"]

@@ -53,8 +53,10 @@ def tell_no_more(place: str, index: int) -> None:
 
 
 def lagging(place: str, names: Sequence[str]) -> list[Lagging]:
-    """The sources that cannot be read now."""
-    found = []
+    """The sources that cannot be read now; none is known of where there is no place for it."""
+    found: list[Lagging] = []
+    if not place:
+        return found
     for index, name in enumerate(names):
         try:
             text = (Path(place) / "lagging" / f"{index}.json").read_text(encoding="utf-8")

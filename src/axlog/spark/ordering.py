@@ -8,8 +8,9 @@ input). `hold` bounds the wait, in the document's time: 0 applies everything tha
 None waits for the slowest stream. Nothing here looks at a wall clock, so a batch that is replayed
 releases the same items; where time passes by itself, a packet says how much of it has (`passed`).
 
-Late is judged within a lane (a stream as one source brings it), in the lane's own order: an item
-earlier than one before it. `Item.floor` is the latest time before it in its partition.
+Late is judged within a partition of a source (which is the whole source, if it has none), in the
+partition's own order: an item earlier than one before it, of whatever stream. The item's `floor` is
+the latest time before it in its packet. A lane is a stream as one partition of a source brings it.
 
 Law: whatever the batching, with `hold=None` the released items of all batches, one after the other,
 are in the order of (time, stream, number).
@@ -22,18 +23,29 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN = range(8)
+TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN, MESSAGE, CONTENT = range(10)
 Item: TypeAlias = list[Any]
-"""[time, stream, number, kind, body, floor, lane, origin]; kind is bindings, or an action.
+"""[time, stream, number, kind, body, floor, lane, origin, message, content].
 
-`body` is the bags of a message, one for each relation of its stream's plan, or the content of an
-update; `floor` is there only if it is later than the item's time.
+`kind` is bindings, unread, nothing, or an action. `body` is the bags of a message, one for each
+relation of its stream's plan, or the content. `floor` is there only if it is later than the item's
+time, or if the item has no time. `message` is the number that all items of one message have, and no
+other message of the batch. `content` is there if `body` is not the content and the message may be
+refused.
 """
 BINDINGS = "bindings"
 SET_ASIDE = "set aside"
 """Kinds of items: bindings that a message brings, and a view that exceeds a limit with it."""
+UNREAD = "unread"
+"""The kind of a message whose bindings depend on the time that its bucket gives it."""
+NOTHING = "nothing"
+"""The kind of a message that no view wants, and that may be refused all the same."""
 EVERY = "*"
 """In place of a stream: all that a source brings."""
+SOURCES_APART = 1 << 64
+"""Numbers of messages that one source can have: a number tells the source too."""
+PARTITIONS_APART = 1 << 44
+"""Numbers of messages that one partition of a source can have: a number tells the partition too."""
 _ORDER = itemgetter(TIME, STREAM, NUMBER)
 Hold: TypeAlias = int | None
 _EARLIEST = -(1 << 63)
@@ -53,8 +65,22 @@ class Packet(NamedTuple):
     """What one partition sends to one bucket: its items, and the census of all its messages."""
 
     items: list[Item]
-    census: Mapping[str, Lane]  # by lane: `source:stream`
+    census: Mapping[str, Lane]  # by lane: `source:stream`, `source/partition:stream`
     passed: int = 0  # nothing of this time or an earlier one can come any more
+
+
+@dataclass(slots=True)
+class Refused:
+    """An update that could not be taken, where it came from and why."""
+
+    stream: str
+    content: str
+    origin: str
+    error: str
+    message: int = 0  # as its items have it
+
+    def plain(self) -> tuple[str, str, str, str, int]:
+        return self.stream, self.content, self.origin, self.error, self.message
 
 
 class Late(NamedTuple):
@@ -87,7 +113,7 @@ class Order:
         """The items that can be applied now, in order, and those that came too late."""
         refused: list[Late] = []
         self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
-        newest = max(*self.lanes.values(), self.passed, self.start)
+        now = max(self.clock, self.passed)
         pending = self.pending
         for packet, floors in self._in_order(packets):
             for item in packet.items:
@@ -97,7 +123,7 @@ class Order:
                     or item[FLOOR] is not None
                     or (before is not None and time < before)
                 ):
-                    late = self._judge(item, before, newest)
+                    late = self._judge(item, before, now)
                     if late is not None:
                         refused.append(late)
                         continue
@@ -111,63 +137,74 @@ class Order:
     def _in_order(
         self, packets: Sequence[Packet]
     ) -> Iterable[tuple[Packet, dict[str, int | None]]]:
-        """Each packet with the latest time of its lanes before it; the lanes move on."""
+        """Each packet with the latest time before it in its partitions; the lanes move on."""
         floors: list[dict[str, int | None]] = [{} for _ in packets]
-        arrived = sorted(
-            (lane, told.first, number, told)
-            for number, packet in enumerate(packets)
-            for lane, told in packet.census.items()
-        )
-        for lane, _, number, told in arrived:
-            before = self.lanes.get(lane)
-            floors[number][lane] = before
-            if told.rests:
-                self.resting.add(lane)
-                continue
-            self.resting -= {lane, f"{lane.partition(':')[0]}:{EVERY}"}
-            times = [time for time in (before, told.latest, told.ended) if time is not None]
-            if times:
-                self.lanes[lane] = max(times)
-            if told.latest is not None:
-                self.heard = max(self.heard, told.latest)
-            if told.ended is not None:
-                self.ended.add(_stream(lane))
+        told: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
+        for number, packet in enumerate(packets):
+            for lane, one in packet.census.items():
+                told.setdefault((_partition(lane), number), []).append((lane, one))
+        latest: dict[str, int] = {}
+        for lane, time in self.lanes.items():
+            latest[_partition(lane)] = max(time, latest.get(_partition(lane), time))
+        for partition, number in sorted(
+            told, key=lambda each: (each[0], min(lane.first for _, lane in told[each]), each[1])
+        ):
+            before = latest.get(partition)
+            for lane, one in told[partition, number]:
+                floors[number][lane] = before
+                self._move(lane, one)
+                if lane in self.lanes:
+                    latest[partition] = max(self.lanes[lane], latest.get(partition, _EARLIEST))
         return zip(packets, floors, strict=True)
 
-    def _judge(self, item: Item, before: int | None, newest: int) -> Late | None:
+    def _move(self, lane: str, told: Lane) -> None:
+        """A lane has come so far."""
+        if told.rests:
+            self.resting.add(lane)
+            return
+        self.resting.difference_update(_resting_with(lane))
+        known = (self.lanes.get(lane), told.latest, told.ended)
+        times = [time for time in known if time is not None]
+        if times:
+            self.lanes[lane] = max(times)
+        if told.latest is not None:
+            self.heard = max(self.heard, told.latest)
+        if told.ended is not None:
+            self.ended.add(_stream(lane))
+
+    def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
         """Give an item its time, if it has none or is late; what it is if that is refused."""
         known = [time for time in (item[FLOOR], before) if time is not None]
         floor = max(known, default=self.start)
         if item[TIME] is None:
-            item[TIME] = newest  # it has no time of its own: the clock's
+            # It has the place of the one before it, and the clock's time.
+            item[TIME] = max(floor, now)
         elif item[TIME] < floor:
             if self.late.get(item[STREAM], "refuse") == "refuse":
                 return Late(item, floor)
             item[TIME] = floor
         return None
 
-    def _open(self) -> dict[str, int | None]:
-        """The streams that may bring more, with their latest time."""
-        found: dict[str, int | None] = dict.fromkeys(self.streams)
+    def _open(self) -> list[tuple[int, str, int, str]]:
+        """The partitions that may bring more: what each can bring at the earliest, as items are
+        ordered, and its name. A stream that has come from nowhere yet is one without a name."""
+        found: dict[str, tuple[int, str, int, str]] = {}
+        heard: set[str] = set()
         for lane, latest in self.lanes.items():
-            stream = _stream(lane)
-            if stream in found:
-                known = found[stream]
-                found[stream] = latest if known is None else min(known, latest)
-        return {
-            stream: latest
-            for stream, latest in found.items()
-            if stream not in self.ended and not self._rests(stream)
-        }
+            stream, partition = _stream(lane), _partition(lane)
+            heard.add(stream)
+            if stream not in self.streams or stream in self.ended:
+                continue
+            if self.resting.isdisjoint(_resting_with(lane)):
+                known = found.get(partition, (latest, stream))
+                least = (max(latest, known[0]), min(stream, known[1]))
+                found[partition] = (*least, _rank(partition), partition)
+        unheard = [s for s in self.streams if s not in heard | self.ended and not self._rests(s)]
+        return [*found.values(), *((_EARLIEST, stream, 0, "") for stream in unheard)]
 
     def _rests(self, stream: str) -> bool:
-        """Whether every source that has brought a stream has nothing more for now."""
-        lanes = {lane for lane in self.lanes if _stream(lane) == stream}
-        lanes |= {lane for lane in self.resting if _stream(lane) == stream}
-        whole = {lane.partition(":")[0] for lane in self.resting if _stream(lane) == EVERY}
-        if not lanes:
-            return bool(whole)
-        return all(lane in self.resting or lane.partition(":")[0] in whole for lane in lanes)
+        """Whether some source that could bring a stream has said that it has nothing for now."""
+        return any(_stream(lane) in (stream, EVERY) for lane in self.resting)
 
     def _clock(self) -> int:
         """The document's clock: what has this time or an earlier one has come."""
@@ -175,30 +212,23 @@ class Order:
         still_open = self._open()
         if self.hold == 0 or not still_open:
             return max(newest, self.passed)
-        slowest = min(self.start if each is None else each for each in still_open.values())
+        slowest = max(self.start, min(still_open)[0])
         waited = slowest if self.hold is None else max(slowest, newest - self.hold)
         return max(waited, self.passed)
 
     def _first_that_waits(self, pending: Sequence[Item]) -> int:
-        """Where the items begin before which an open stream could still bring something."""
+        """Where the items begin before which another partition could still bring something."""
         if self.hold == 0:
             return len(pending)
         past = self.passed
         if self.hold is not None:
             past = max(past, max(self.lanes.values(), default=self.start) - self.hold)
-        still_open = self._open()
-        bounds: dict[str, tuple[int, str] | None] = {}  # the earliest that another stream can bring
+        earliest = sorted(self._open())[:2]  # one of them is of another partition than an item
         for at, item in enumerate(pending):
-            time, stream = item[TIME], item[STREAM]
-            if stream not in bounds:
-                others = [
-                    (_EARLIEST if latest is None else latest, other)
-                    for other, latest in still_open.items()
-                    if other != stream
-                ]
-                bounds[stream] = min(others, default=None)
-            bound = bounds[stream]
-            if bound is not None and time > past and bound < (time, stream):
+            others = [one for one in earliest if one[3] != _partition(item[LANE])]
+            if not others or item[TIME] <= past:
+                continue
+            if others[0][:3] < (item[TIME], item[STREAM], item[NUMBER] // PARTITIONS_APART):
                 return at
         return len(pending)
 
@@ -222,10 +252,28 @@ class Order:
         self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
 
 
-def lane_of(source: int, stream: str) -> str:
-    """The name of a stream as one source brings it."""
-    return f"{source}:{stream}"
+def lane_of(source: int, stream: str, partition: int | None = None) -> str:
+    """The name of a stream as one source, or one partition of it, brings it."""
+    return f"{source}:{stream}" if partition is None else f"{source}/{partition}:{stream}"
 
 
 def _stream(lane: str) -> str:
     return lane.partition(":")[2]
+
+
+def _partition(lane: str) -> str:
+    """The source of a lane, with its partition."""
+    return lane.partition(":")[0]
+
+
+def _rank(written: str) -> int:
+    """What the numbers of a partition's items begin with."""
+    source, _, partition = written.partition("/")
+    return int(source) * (SOURCES_APART // PARTITIONS_APART) + int(partition or 0)
+
+
+def _resting_with(lane: str) -> tuple[str, ...]:
+    """What may have said that a lane rests: itself, its partition, its source."""
+    partition, _, stream = lane.partition(":")
+    source = partition.partition("/")[0]
+    return lane, f"{partition}:{EVERY}", f"{source}:{stream}", f"{source}:{EVERY}"

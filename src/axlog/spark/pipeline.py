@@ -22,7 +22,9 @@ from lxml import etree
 from pyspark.errors import StreamingQueryException
 
 from axlog.connectors.kinds import ViewShape
+from axlog.connectors.locations import local_path
 from axlog.document.times import start_of
+from axlog.errors import PipelineError
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.progress import Progress
@@ -95,7 +97,16 @@ class SparkPipeline:
     ) -> None:
         self.model, self._once = model, once
         checkpoint = model.settings.checkpoint
-        self._place = None if checkpoint is None else model.directory / checkpoint
+        found = None if checkpoint is None else local_path(checkpoint)
+        self._place = None if found is None else model.directory / found
+        self._elsewhere = checkpoint if found is None else None  # in another file system
+        if self._elsewhere is not None and len(model.widgets) > 1:
+            raise PipelineError(
+                "AX865",
+                f"the checkpoint {checkpoint!r} is an address, and what several widgets share lies"
+                " in files beside it",
+                expected="a path, or file:///PATH",
+            )
         self._beside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
         self.wiring = Wiring(model, self._beside)
         self.definitions = {name: definition_of(model, name, self.wiring) for name in model.widgets}
@@ -146,7 +157,7 @@ class SparkPipeline:
             self.definitions[widget],
             self.wiring.sources(widget),
             [sinks],
-            checkpoint=str(self._beside / widget),
+            checkpoint=f"{self._elsewhere or self._beside}/{widget}",
             once=self._once,
             every=settings.trigger,
             hold=settings.hold,

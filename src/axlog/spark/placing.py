@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from axlog.connectors.locations import is_address
 from axlog.errors import PipelineError
 from axlog.spark.definition import Definition
 from axlog.spark.plan import Lives, make_plan
@@ -57,7 +58,7 @@ def _why_not(asked: Asked) -> str | None:
     """Why state cannot be on the driver."""
     if asked.clock == "wall":
         return "deadlines pass by the wall clock, and only Spark's timers fire without a message"
-    if "://" in asked.place or asked.place.startswith("file:"):
+    if is_address(asked.place):
         return "the checkpoint is no local path"
     return None
 

@@ -3,8 +3,9 @@
 A source is read by positions that can be read again (`connectors/protocol.py`), and that is all
 that is asked of it. The driver's side reads ahead to find where a batch ends, and notes the
 positions in between: from each of them a task can read its part again, so any source is read in
-parallel. What an offset holds is JSON: the position, how many messages came before it, and the
-cuts.
+parallel. A part is so many messages after a position; of a source that is `Ranged` it is what lies
+between two positions, since the same number of messages may be others when it is read again. What
+an offset holds is JSON: the position, how many messages came before it, and the cuts.
 
 A source that has had nothing for a while says so: a mark in the offset becomes a row that tells the
 buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. So
@@ -41,13 +42,13 @@ from pyspark.sql.streaming.datasource import (
 
 from axlog.channels.updates import ACTIONS, StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
-from axlog.connectors.protocol import Reach, Reading, Source, reach_of
+from axlog.connectors.protocol import Ranged, Reach, Reading, Source, reach_of
 from axlog.document.reading import is_encodable
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.upstream import filter_of
 from axlog.spark.lagging import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
-from axlog.spark.ordering import EVERY
+from axlog.spark.ordering import EVERY, PARTITIONS_APART
 from axlog.spark.tuning import tuned_at
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ log = logging.getLogger(__name__)
 
 MESSAGES = (
     "source int, stream string, action string, content binary, time bigint, number bigint,"
-    " origin string, document string, error string"
+    " origin string, document string, error string, partition int, row bigint"
 )
 SCHEMA = pa.schema(
     [
@@ -70,6 +71,8 @@ SCHEMA = pa.schema(
         ("origin", pa.string()),
         ("document", pa.string()),
         ("error", pa.string()),
+        ("partition", pa.int32()),
+        ("row", pa.int64()),
     ]
 )
 PACKETS = "bucket string, body binary"
@@ -80,6 +83,8 @@ Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
+FROM_FRAME = -1
+"""The row of a message of the user's own DataFrame, until a task has it and knows the row."""
 _MARK = b"\xef\xbb\xbf"
 """Before a declaration: this is UTF-8, whatever follows."""
 FAR = 1 << 62
@@ -115,10 +120,14 @@ class Part(InputPartition):
         number: int,
         says: str = "rest",
         wanted: Sequence[str] | None = None,
+        end: str | None = None,
+        silent: Sequence[int] = (),
     ) -> None:
-        """`wanted`: the patterns of the filter that the source had when it was counted."""
+        """`wanted`: the patterns of the filter that the source had when it was counted; `end`: the
+        position that it ends at, where that is what counts; `silent`: partitions of the source that
+        have had nothing for a while."""
         self.position, self.count, self.number = position, count, number
-        self.says, self.wanted = says, wanted
+        self.says, self.wanted, self.end, self.silent = says, wanted, end, silent
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -130,6 +139,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limit = int(options.get("limit", MOST))
         self._parts = int(options.get("parts", 2))
         self._source: Source | None = None
+        self._is_ranged = False
         self._failed, self._since, self._retry = 0, 0.0, 0.0
         self._place = options.get("place", "")
         self._filters = options.get("filters", "") == "yes"
@@ -142,6 +152,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if "through" in options:
             self._through = cloudpickle.loads(base64.b64decode(options["through"]))
         self._came = monotonic()
+        self._heard: dict[int, float] = {}  # by partition: when it last had something
 
     def initialOffset(self) -> dict[str, Any]:
         return {"position": "null", "number": 0, "cuts": "[]", "rests": 0, "mark": self._mark}
@@ -170,8 +181,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reach = self._reach(position, min(part, most - taken))
             if reach is None or not reach.count:
                 break
-            cut = [json.dumps(position), reach.count, number]
-            cuts.append(cut if self._wanted is None else [*cut, "rest", self._wanted])
+            end = json.dumps(reach.position) if self._is_ranged else None
+            silent = [] if cuts else self._silent(reach)
+            cut = [json.dumps(position), reach.count, number, "rest", self._wanted, end, silent]
+            cuts.append(cut)
             position, number, taken = reach.position, number + reach.count, taken + reach.count
             if not reach.more:
                 break
@@ -179,8 +192,18 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._is_done = None if self._is_done is None else self._failed == 0
             return self._resting(start)
         self._came = monotonic()
-        end = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
-        return {**end, "rests": 0, "mark": start["mark"]}
+        ends = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
+        return {**ends, "rests": 0, "mark": start["mark"]}
+
+    def _silent(self, reach: Reach) -> list[int]:
+        """The partitions that have had nothing for so long that others need not wait for them."""
+        if not self._hold:
+            return []
+        now = monotonic()
+        since = {p: now if came else self._heard.get(p, now) for p, came in reach.came.items()}
+        self._heard = since
+        least = self._hold if self._is_done is None else 0.0
+        return [p for p, came in reach.came.items() if not came and now - since[p] >= least]
 
     def _resting(self, start: dict[str, Any]) -> dict[str, Any]:
         """The offset of a source that has nothing new: with a mark once it was silent enough."""
@@ -203,11 +226,11 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield self._through(chain.from_iterable(self._rows(partition)))
 
     def _rows(self, partition: Part) -> Iterator[list[Values]]:
+        silent = partition.silent if partition.count else [None]
+        rest = (partition.says, b"", None, partition.number, "", None, None)
+        yield [(self._index, s, *rest, at, None) for s in self._streams for at in silent]
         if partition.count:
             yield from read_part(self._make, self._index, partition)
-            return
-        rest = (partition.says, b"", None, partition.number, "", None, None)
-        yield [(self._index, stream, *rest) for stream in self._streams]
 
     def stop(self) -> None:
         if self._source is not None:
@@ -224,6 +247,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 if self._source is None:
                     self._source = self._make()
+                    self._is_ranged = isinstance(self._source, Ranged)
                 self._want(self._source)
                 reach = reach_of(self._source, position, limit)
             except (AxlogError, OSError) as error:
@@ -313,6 +337,9 @@ def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[li
     slow = Slow(f"source {index}")
     try:
         position, left, number = json.loads(part.position), part.count, part.number
+        if part.end is not None and isinstance(source, Ranged):
+            yield list(rows_of(source.between(position, json.loads(part.end)), index, number))
+            return
         while left > 0:
             reading = source.read(position, left)
             rows = list(rows_of(reading, index, number))
@@ -329,14 +356,16 @@ def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[li
 
 def rows_of(reading: Reading, index: int, number: int) -> Iterator[Values]:
     """The rows of a span: its updates, then what was refused, each with its number."""
-    for at, update in enumerate(reading.updates, number):
-        yield _row(update, index, at)
+    partitions = reading.partitions or (None,) * len(reading.updates)
+    for at, (partition, update) in enumerate(zip(partitions, reading.updates, strict=True), number):
+        yield _row(update, index, at, partition)
     for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
         stream, content, origin = whole(refusal.stream), encoded(refusal.content), refusal.origin
-        yield (index, stream, "refused", content, None, at, origin, None, whole(refusal.error))
+        error = whole(refusal.error)
+        yield (index, stream, "refused", content, None, at, origin, None, error, None, None)
 
 
-def _row(update: StreamUpdate, index: int, number: int) -> Values:
+def _row(update: StreamUpdate, index: int, number: int, partition: int | None) -> Values:
     action, time, error = update.action, None, None
     stream, content = update.stream, update.content
     try:
@@ -348,7 +377,10 @@ def _row(update: StreamUpdate, index: int, number: int) -> Values:
     except (AxlogError, OverflowError, UnicodeEncodeError) as refusal:
         action, time, error = "refused", None, whole(str(refusal))
         stream, content = whole(update.stream), encoded(update.content)
-    return (index, stream, action, content, time, number, update.origin, None, error)
+    # Among messages of one time and stream those of one partition follow each other.
+    number += PARTITIONS_APART * (partition or 0)
+    origin = update.origin
+    return (index, stream, action, content, time, number, origin, None, error, partition, None)
 
 
 def text_bytes(text: str) -> bytes:
@@ -468,4 +500,6 @@ def from_frame(frame: DataFrame, index: int) -> DataFrame:
         f.coalesce(f.col("origin") if "origin" in names else nothing, f.lit("")).alias("origin"),
         (f.col("document") if "document" in names else nothing).cast("string").alias("document"),
         error.alias("error"),
+        nothing.cast("int").alias("partition"),
+        f.lit(FROM_FRAME).cast("bigint").alias("row"),
     )

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import repeat
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 
+from axlog.connectors.locations import is_address, local_path
 from axlog.connectors.protocol import Refusal, Sink
 from axlog.pipeline.progress import Lagging
 from axlog.pipeline.upstream import speaks_of_time
@@ -36,11 +37,12 @@ from axlog.spark.extracting import Message, extractor_of, packed
 from axlog.spark.filling import fill, last_done
 from axlog.spark.gathering import BatchReport, Behind, Delivery
 from axlog.spark.lagging import lagging
-from axlog.spark.ordering import Hold
+from axlog.spark.ordering import PARTITIONS_APART, Hold
+from axlog.spark.past import NOTHING, Past, read_past, write_past
 from axlog.spark.pausing import collector_paused
 from axlog.spark.placing import DRIVER, Asked, placed
 from axlog.spark.plan import SparkPlan, Unit
-from axlog.spark.sources import MOST, PACKETS, Through, Values, frame_of
+from axlog.spark.sources import FROM_FRAME, MOST, PACKETS, Through, Values, frame_of
 from axlog.spark.tuning import Tuned, Tuning, tuned_at
 from axlog.widgets.widget import Widget
 
@@ -50,7 +52,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
-_NUMBER = Message._fields.index("number")
+_NUMBER, _ORIGIN, _PARTITION, _ROW = map(
+    Message._fields.index, ("number", "origin", "partition", "row")
+)
 
 
 class Maintained:
@@ -157,6 +161,8 @@ def maintain(
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
+    place = str(local_path(place) or place)  # file:///PATH is a path
+    beside = "" if is_address(place) else place  # where small files can be
     given = list(sources)
     waits = _waits(given, hold, documents)
     held: Hold = None if waits else 0
@@ -180,25 +186,28 @@ def maintain(
     if begin is not None:
         begin(settled)
     # What is dropped at a source moves no clock here.
-    filters = tune and not any(map(speaks_of_time, settled.definition.queries().values()))
+    speaks = any(map(speaks_of_time, settled.definition.queries().values()))
+    filters = tune and bool(beside) and not speaks
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile
-    send = _sender(settled, documents, cores, buckets, place=place if tune else "")
+    if beside and last_done(beside) is None:
+        write_past(beside, NOTHING)
+    send = _sender(settled, documents, cores, buckets, (), beside, tune, delay)
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send, place, filters)
+                 "" if at else mark, send, beside, filters)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = _extract(frames, send)
-    tuning = Tuning(settled.plan, place, tuned_at(place)) if tune else None
+    tuning = Tuning(settled.plan, beside, tuned_at(beside)) if tune and beside else None
     local: DriverBuckets | None = None
     said = packets
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
         said = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
-    delivery = Delivery(sinks, dead_letters, report, first, tuning, local)
+    delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside)
     done = last_done(place) if on_driver else None
     if done is not None:
         delivery.catch_up(done)
@@ -216,7 +225,7 @@ def maintain(
     names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
     plan = replace(settled.plan, state=lives)
     close = (lambda: None) if local is None else local.close
-    return Maintained(query, plan, settled.run, place, names, delivery.behind, close)
+    return Maintained(query, plan, settled.run, beside, names, delivery.behind, close)
 
 
 HOLD = 2.0
@@ -258,6 +267,8 @@ def _sender(
     buckets: int | None,
     only: tuple[str, ...] = (),
     place: str = "",
+    tunes: bool = False,
+    delay: int | None = None,
 ) -> Through:
     """The left half: a partition's messages to one row a bucket; of some units `only`."""
     written = json.dumps(settled.definition.plain(), sort_keys=True)
@@ -265,9 +276,13 @@ def _sender(
 
     def send(messages: Iterable[Values]) -> pa.RecordBatch:
         extractor = extractor_of(written, documents, cores, buckets, only)
-        batch = batch_of_task() if place else None
+        batch = batch_of_task() if tunes and place else None
         # Only what was known before the batch: one that is repeated is read as it was.
         extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
+        # What is filled is told by nobody; of other batches without a place nothing is known.
+        extractor.past = NOTHING if only else read_past(place) if place else Past()
+        if delay is not None:
+            extractor.past = extractor.past.at(round(1e6 * time()) - delay)
         with collector_paused():
             extracted = extractor.extract(map(Message._make, messages))
             found = list(packed(extracted, extractor.plan))
@@ -308,20 +323,40 @@ def batch_of_task() -> int | None:
     return None if found is None else int(found)
 
 
+def partition_of_task() -> int:
+    """The number of the partition that this task is for; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
-    """The messages of a partition; those without a number are numbered as they come."""
-    start = 0
-    for batch in batches:
+    """The messages of a partition.
+
+    Those of the user's own DataFrame are given what tells them apart: their partition and row, a
+    number if they have none, and their place as the origin if they have none.
+    """
+    task, batch, start = partition_of_task(), batch_of_task(), 0
+    for read in batches:
         columns = [
             repeat(None) if column.null_count == len(column) else column.to_pylist()
-            for column in batch.columns
+            for column in read.columns
         ]
-        numbers = range(start, start + len(batch))
-        start += len(batch)
-        given = columns[_NUMBER]
-        columns[_NUMBER] = [
-            number if one is None else one for number, one in zip(numbers, given, strict=False)
-        ]
+        rows = range(start, start + len(read))
+        start += len(read)
+        apart = PARTITIONS_APART * task
+        if columns[_ROW] == [FROM_FRAME] * len(read):
+            columns[_PARTITION], columns[_ROW] = repeat(task), range(apart + rows[0], apart + start)
+            columns[_NUMBER] = [
+                apart + row if one is None else one
+                for row, one in zip(rows, columns[_NUMBER], strict=False)
+            ]
+            where = "" if batch is None else f"batch {batch}, "
+            columns[_ORIGIN] = [
+                one or f"source {source}, {where}partition {task}, row {row}"
+                for source, row, one in zip(columns[0], rows, columns[_ORIGIN], strict=False)
+            ]
         yield from zip(*columns, strict=False)
 
 

@@ -56,7 +56,7 @@ class Tuning:
         for (unit, number), claim in claims.items():
             self._claims.setdefault(unit, {})[number] = claim
         found = self._together()
-        if found.plain() == self.now.plain() or "://" in self._place:
+        if found.plain() == self.now.plain():
             return False
         self.now = found
         _write(self._place, batch, found)

@@ -33,7 +33,7 @@ from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.alerters.alerter import element, stream_of
-from axlog.connectors.kinds import Options, Origin, SourceKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SourceKind
 from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.errors import ConnectorError
 
@@ -56,7 +56,7 @@ _FIRST = 256  # bytes that tell one log from another with the same number
 class AccessLogOptions(Options):
     """Options of `access-log`."""
 
-    path: str = Field(description="The log file; rotated ones are found beside it.")
+    path: LocalPath = Field(description="The log file; rotated ones are found beside it.")
     calls: Literal["in", "out", "all"] = Field(default="all", description="Which calls to tell.")
     time: Literal["monotone", "line"] = Field(
         default="monotone", description="Whether times may go back where the log's do."

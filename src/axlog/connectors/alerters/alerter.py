@@ -37,7 +37,7 @@ from axlog.channels.channel import LocalChannel
 from axlog.channels.entries import Retention
 from axlog.channels.journal import Journal
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.kinds import Options, Origin, Seconds
+from axlog.connectors.kinds import LocalPath, Options, Origin, Seconds
 from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.reporting import report
@@ -54,7 +54,7 @@ class AlerterOptions(Options):
     """Options that all alerters with a log have."""
 
     interval: Seconds = Field(default=60.0, ge=0, description="How often to look.")
-    log: str | None = Field(
+    log: LocalPath | None = Field(
         default=None,
         description="File that keeps what was seen; without it a restart looks anew.",
     )

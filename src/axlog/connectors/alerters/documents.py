@@ -32,7 +32,7 @@ from axlog.connectors.alerters.alerter import (
     stream_of,
 )
 from axlog.connectors.alerters.fetching import AddressOptions, Fetching
-from axlog.connectors.kinds import Origin, SourceKind
+from axlog.connectors.kinds import Origin, PathOrWeb, SourceKind
 from axlog.connectors.paths import MessagePath
 from axlog.document.expansion import refuse_growth
 from axlog.document.patch_writing import patch_of
@@ -49,7 +49,7 @@ class DocumentOptions(AlerterOptions, AddressOptions):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    url: str = Field(description="The document's address, or the path of a file.")
+    url: PathOrWeb = Field(description="The document's address, or the path of a file.")
     form: Literal["records", "patch"] = Field(
         default="records", alias="as", description="What a new version brings."
     )

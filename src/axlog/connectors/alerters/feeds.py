@@ -32,7 +32,7 @@ from axlog.connectors.alerters.alerter import (
 )
 from axlog.connectors.alerters.feed_items import fields_of, identity_of, items_of
 from axlog.connectors.alerters.fetching import AddressOptions, Fetching
-from axlog.connectors.kinds import Origin, SourceKind
+from axlog.connectors.kinds import Origin, PathOrWeb, SourceKind
 from axlog.document.reading import parse
 from axlog.document.xml import check_forest
 from axlog.errors import AxlogError
@@ -43,7 +43,7 @@ ITEM = "item"
 class FeedOptions(AlerterOptions, AddressOptions):
     """Options of `feed`."""
 
-    url: str = Field(description="The feed's address, or the path of a file.")
+    url: PathOrWeb = Field(description="The feed's address, or the path of a file.")
 
 
 def read_feed(content: bytes, where: str) -> list[Thing]:

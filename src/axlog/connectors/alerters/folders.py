@@ -25,7 +25,7 @@ from axlog.connectors.alerters.alerter import (
     refusal,
     stream_of,
 )
-from axlog.connectors.kinds import Origin, SourceKind
+from axlog.connectors.kinds import LocalPath, Origin, SourceKind
 from axlog.connectors.protocol import Refusal
 from axlog.document.reading import read
 from axlog.errors import AxlogError, ConnectorError
@@ -37,7 +37,7 @@ _UNFINISHED = (".tmp", ".part")
 class FolderOptions(AlerterOptions):
     """Options of `folder`."""
 
-    path: str = Field(description="The directory.")
+    path: LocalPath = Field(description="The directory.")
     pattern: str = Field(default="**/*.xml", description="Which files of it and below it.")
 
 

@@ -10,13 +10,13 @@ from axlog.channels.channel import LocalChannel
 from axlog.channels.entries import Retention
 from axlog.channels.journal import Journal
 from axlog.channels.protocol import Channel
-from axlog.connectors.kinds import ChannelKind, Options, Origin
+from axlog.connectors.kinds import ChannelKind, LocalPath, Options, Origin
 
 
 class MemoryChannelOptions(Options):
     """Options of the channel `memory`."""
 
-    journal: str | None = Field(default=None, description="File that keeps what is retained.")
+    journal: LocalPath | None = Field(default=None, description="File that keeps what is retained.")
     messages: int = Field(default=10_000, ge=1, description="At most so many are retained.")
     size: int = Field(default=64 * 1024 * 1024, ge=1, description="At most so many bytes of them.")
     when_full: Literal["drop", "wait", "refuse"] = Field(

@@ -21,7 +21,7 @@ from lxml import etree
 from pydantic import Field
 
 from axlog.connectors.alerters.alerter import clean
-from axlog.connectors.kinds import Options, Origin, SinkKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SinkKind
 from axlog.connectors.publishers.envelopes import change_id
 from axlog.connectors.publishers.keeping import State, beside
 from axlog.connectors.sinks.files import replace_file, unwritable
@@ -140,7 +140,7 @@ def _now() -> str:
 class FeedOptions(Options):
     """Options of the sink `feed`."""
 
-    path: str = Field(description="The file; {view} in it is the view's name.")
+    path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     format: Literal["rss", "atom", "json"] = Field(default="rss", description="Which format.")
     items: int = Field(default=50, ge=1, description="At most so many, the newest.")
     title: str = Field(default="{op} {row}", description="An item's title; {column} is filled in.")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from axlog.connectors.kinds import Options, Origin, Seconds, Secret, SinkKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, Seconds, Secret, SinkKind
 from axlog.connectors.publishers.envelopes import change_id
 from axlog.connectors.publishers.feeds import filled
 from axlog.connectors.publishers.keeping import State
@@ -43,7 +43,9 @@ class MailOptions(Options):
     every: Seconds | None = Field(
         default=None, gt=0, description="A digest so often; a mail for each change without it."
     )
-    state: str | None = Field(default=None, description="File that keeps what waits and was sent.")
+    state: LocalPath | None = Field(
+        default=None, description="File that keeps what waits and was sent."
+    )
     timeout: Seconds = Field(default=30.0, gt=0, description="For each step with the server.")
 
 

@@ -12,7 +12,7 @@ from lxml import etree
 from pydantic import Field
 
 from axlog.connectors.alerters.alerter import clean
-from axlog.connectors.kinds import Options, Origin, SinkKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SinkKind
 from axlog.connectors.publishers.keeping import WholeFile
 
 _STYLE = """
@@ -26,7 +26,7 @@ th, td { text-align: left; padding: .3rem .8rem; border-bottom: 1px solid #8884;
 class PageOptions(Options):
     """Options of `page`."""
 
-    path: str = Field(description="The file; {view} in it is the view's name.")
+    path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     title: str | None = Field(
         default=None, description="The page's title; the view's name without."
     )
@@ -64,7 +64,7 @@ class PageSink(WholeFile):
 class XmlOptions(Options):
     """Options of `xml`."""
 
-    path: str = Field(description="The file; {view} in it is the view's name.")
+    path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     root: str = Field(
         default="rows", pattern=r"^[A-Za-z_][\w.\-]*$", description="The root's name."
     )

@@ -8,11 +8,13 @@ and their number of copies (`axlog_copies`). Old versions stay until somebody va
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from axlog.connectors.kinds import Column, Options, Origin, SinkKind
+from axlog.connectors.locations import local_path
 from axlog.connectors.sinks.arrow import schema_of, table_of
 from axlog.connectors.sinks.sql import COPIES, KEY
 from axlog.connectors.sinks.tables import check_columns, columns_of, difference, key_of, view_of
@@ -20,11 +22,26 @@ from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.views.change import Change
 
+_STORES = frozenset({"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "hdfs", "viewfs"})
+"""Schemes of stores that deltalake reads by itself; it takes their keys from the environment."""
+
+
+def _is_known(written: str) -> str:
+    if local_path(written) is None and written.partition(":")[0].lower() not in _STORES:
+        raise PydanticCustomError(
+            "address", "{written} is an address that deltalake does not know",
+            {"written": repr(written)},
+        )  # fmt: skip
+    return written
+
 
 class DeltaOptions(Options):
     """Options of `delta`."""
 
-    path: str = Field(description="The table's directory; {view} in it makes one for each view.")
+    path: Annotated[str, AfterValidator(_is_known)] = Field(
+        description="The table's directory, or its address in an object store (s3://...);"
+        " {view} in it makes one for each view."
+    )
 
 
 class DeltaSink:
@@ -34,7 +51,9 @@ class DeltaSink:
 
     def __init__(self, options: DeltaOptions, origin: Origin) -> None:
         self._package = import_extra("deltalake")
-        self.path = str(origin.path(options.path))
+        written = options.path.replace("{view}", view_of(origin).name)
+        is_elsewhere = local_path(written) is None  # in a store that deltalake reads by itself
+        self.path = written if is_elsewhere else str(origin.path(options.path))
         self.run = origin.run or "run"
         check_columns(view_of(origin), (KEY, COPIES))
         own = columns_of(view_of(origin))
@@ -60,9 +79,12 @@ class DeltaSink:
         """Every commit is whole."""
 
     def _last(self) -> int:
-        if not self._package.DeltaTable.is_deltatable(self.path):
-            return -1
-        last = self._package.DeltaTable(self.path).transaction_version(self.run)
+        try:
+            if not self._package.DeltaTable.is_deltatable(self.path):
+                return -1
+            last = self._package.DeltaTable(self.path).transaction_version(self.run)
+        except (self._package.exceptions.DeltaError, OSError) as error:
+            raise ConnectorError("AX859", f"{self.path}: {error}") from error
         return -1 if last is None else int(last)
 
     def _commit(self, batch: int) -> Any:

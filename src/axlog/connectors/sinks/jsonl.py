@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from axlog.connectors.kinds import Options, Origin, SinkKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SinkKind
 from axlog.connectors.publishers.envelopes import ENVELOPES
 from axlog.connectors.sinks.files import read_state, replace_file, unwritable
 from axlog.document.times import plain
@@ -25,7 +25,7 @@ from axlog.views.change import Change
 class JsonLinesOptions(Options):
     """Options of the sink `jsonl`."""
 
-    path: str = Field(description="The file; {view} in it makes one for each view.")
+    path: LocalPath = Field(description="The file; {view} in it makes one for each view.")
     envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] | None = Field(
         default=None, description="The form of other systems; axlog's own log without it."
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from axlog.connectors.kinds import Options, Origin, SinkKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import arrow, schema_of, table_of
 from axlog.connectors.sinks.files import settle_file, unwritable
 from axlog.connectors.sinks.tables import Values, check_columns, columns_of, difference, view_of
@@ -25,7 +25,7 @@ from axlog.views.change import Change
 class ParquetOptions(Options):
     """Options of `parquet`."""
 
-    path: str = Field(description="The file; {view} in it makes one for each view.")
+    path: LocalPath = Field(description="The file; {view} in it makes one for each view.")
 
 
 class ParquetSink:

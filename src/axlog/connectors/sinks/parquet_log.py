@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from axlog.connectors.kinds import Column, Options, Origin, SinkKind
+from axlog.connectors.kinds import Column, LocalPath, Options, Origin, SinkKind
 from axlog.connectors.sinks.arrow import schema_of, table_of
 from axlog.connectors.sinks.files import settle_file, unwritable
 from axlog.document.times import plain
@@ -34,7 +34,7 @@ COLUMNS = (
 class ParquetLogOptions(Options):
     """Options of `parquet-log`."""
 
-    path: str = Field(description="The directory; a run makes one in it.")
+    path: LocalPath = Field(description="The directory; a run makes one in it.")
 
 
 class ParquetLogSink:

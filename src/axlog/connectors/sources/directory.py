@@ -15,6 +15,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from lxml import etree
 from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate
-from axlog.connectors.kinds import Origin, SourceKind
+from axlog.connectors.kinds import LocalPath, Origin, SourceKind
 from axlog.connectors.protocol import Position, Reading, Refusal
 from axlog.connectors.sources.times import TimeOptions, Timing
 from axlog.document.reading import DEFAULT_LIMITS, parse
@@ -35,7 +36,7 @@ _UNFINISHED = (".tmp", ".part")
 class DirectoryOptions(TimeOptions):
     """Options of `directory`."""
 
-    path: str = Field(description="The directory, or one file.")
+    path: LocalPath = Field(description="The directory, or one file.")
     pattern: str = Field(default="*.xml", description="Which files of it.")
     record: str | None = Field(
         default=None,
@@ -102,6 +103,49 @@ class DirectorySource:
             if len(updates) + len(refused) >= limit:
                 return Reading(updates, place.plain(), refused, more=at + 1 < len(waiting))
         return Reading(updates, place.plain(), refused)
+
+    def between(self, start: Position, end: Position) -> Reading:
+        """The messages between two positions, whatever files have come since."""
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for _, read in self._range(_Place.of(start), _Place.of(end)):
+            if isinstance(read, Refusal):
+                refused.append(read)
+            else:
+                updates.append(read)
+        return Reading(updates, end, refused)
+
+    def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
+        """Positions that cut a range into spans of so many messages; the last is its end."""
+        found: list[Position] = []
+        for number, (place, _) in enumerate(self._range(_Place.of(start), _Place.of(end)), 1):
+            if number % limit == 0:
+                found.append(place.plain())
+        return [*found, end]
+
+    def _range(self, place: _Place, end: _Place) -> Iterator[tuple[_Place, StreamUpdate | Refusal]]:
+        """The messages up to a position, each with the position behind it."""
+        is_by_name = self.options.order == "name"
+        last = max(end.done, default="")
+        paths = {self._key(path): path for path in self._waiting(place)}
+        names = [n for n in paths if n == end.file or (n <= last if is_by_name else n in end.done)]
+        gone = set() if is_by_name else end.done - place.done - paths.keys()
+        if gone or (end.file is not None and end.file not in paths):
+            raise ConnectorError(
+                "AX858",
+                f"{self.path} has no {min(gone, default=end.file)} any more, which was read before",
+                advice="put the file back, or start with another checkpoint",
+            )
+        for name in names:
+            if place.file != name:
+                place.file, place.records = name, 0
+            most = end.records if name == end.file else None
+            for read in islice(self._messages(paths[name]), place.records, most):
+                place.records += 1
+                yield place, read
+            if name != end.file:
+                place.done = {name} if is_by_name else place.done | {name}
+                place.file, place.records = None, 0
 
     def close(self) -> None:
         """Let go of the file that is being read."""

@@ -15,7 +15,7 @@ from typing import IO
 from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate, read_line
-from axlog.connectors.kinds import Options, Origin, SourceKind
+from axlog.connectors.kinds import LocalPath, Options, Origin, SourceKind
 from axlog.connectors.protocol import Position, Reach, Reading, Refusal
 from axlog.document.reading import is_encodable
 from axlog.errors import AxlogError, ConnectorError
@@ -29,7 +29,7 @@ _DECODE = json.JSONDecoder().decode
 class JsonLinesOptions(Options):
     """Options of `jsonl`."""
 
-    path: str = Field(description="The file.")
+    path: LocalPath = Field(description="The file.")
 
 
 class JsonLinesSource:
