@@ -20,7 +20,7 @@ import json
 import logging
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -79,9 +79,16 @@ def _word(value: object) -> str:
     return text if text and not any(c.isspace() or c in "\"'=" for c in text) else json.dumps(text)
 
 
-def configure_logs(form: str = "text", level: str = "warning", out: IO[str] | None = None) -> None:
+def configure_logs(
+    form: str = "text",
+    level: str = "warning",
+    out: IO[str] | None = None,
+    *,
+    without: Collection[str] = (),
+) -> None:
     """Let axlog's events go to a stream (standard error), in one of `FORMATS`.
 
+    Events of the names `without` are left out.
     Calling it again replaces what it set up before; other people's handlers stay.
     """
     logger = logging.getLogger(ROOT)
@@ -90,6 +97,7 @@ def configure_logs(form: str = "text", level: str = "warning", out: IO[str] | No
             logger.removeHandler(handler)
     handler = logging.StreamHandler(out or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else Words())
+    handler.addFilter(lambda record: record.getMessage() not in without)
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False

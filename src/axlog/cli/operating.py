@@ -43,11 +43,14 @@ _events = getLogger("axlog.process")
 
 
 def set_up_logs(form: str | None, level: str) -> None:
-    """Configure the events of this process: those asked for, else warnings as lines of text."""
+    """Configure the events of this process: those asked for, else warnings as lines of text.
+
+    Messages that are refused go to the dead letters and are counted: they are no lines by default.
+    """
     if level not in LEVELS:
         raise typer.BadParameter(" or ".join(LEVELS), param_hint="--log-level")
     if form is None:
-        configure_logs("text", "warning")
+        configure_logs("text", "warning", without=("refused",))
         return
     if form not in FORMATS:
         raise typer.BadParameter(" or ".join(FORMATS), param_hint="--log-format")
