@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server_access import TOKEN, secured
 
 from axlog.channels.channel import LocalChannel
 from axlog.channels.naming import Channels
@@ -22,7 +23,7 @@ from axlog.connectors.http import LOOPBACK, Allowance
 from axlog.errors import ChannelError, ConnectorError, StreamError
 from axlog.matching.filters import Filter
 from axlog.pipeline import kinds
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 from axlog.widgets.widget import Widget
 
@@ -32,7 +33,7 @@ KINDS = ("memory", "http", "redis", "kafka")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    settings = Settings(port=0)
+    settings = secured()
     with running(make_application(Channels(), settings), settings) as address:
         yield address
 
@@ -52,7 +53,7 @@ def open_channel(
             made: Channel
             if request.param == "http":
                 http = HttpChannel(
-                    f"{request.getfixturevalue('server')}/channels/{name}", allowance=HERE
+                    f"{request.getfixturevalue('server')}/channels/{name}", TOKEN, HERE
                 )
                 http.make()
                 made = http
@@ -157,11 +158,11 @@ def test_a_peer_that_is_not_there_and_one_that_refuses(server: str) -> None:
         ("http://127.0.0.1:1/channels/a", ConnectorError, "AX822"),
         (f"{server}/channels/none", ChannelError, "AX801"),
     ):
-        channel = HttpChannel(url, allowance=HERE)
+        channel = HttpChannel(url, TOKEN, HERE)
         with pytest.raises(error, match=code):
             channel.publish(order(1))
         channel.close()
-    made = HttpChannel(f"{server}/channels/strict", allowance=HERE)
+    made = HttpChannel(f"{server}/channels/strict", TOKEN, HERE)
     made.make(messages=3)
     with pytest.raises(StreamError, match="AX101"):
         made.publish(StreamUpdate("orders", "insert", "<order>"))

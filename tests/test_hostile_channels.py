@@ -15,6 +15,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, is_text
+from tests.server_access import TOKEN, secured
 
 from axlog.channels.channel import LocalChannel
 from axlog.channels.journal import Journal
@@ -27,7 +28,7 @@ from axlog.errors import AxlogError, ChannelError
 from axlog.matching.filters import Filter
 from axlog.pipeline.embedded import Runner
 from axlog.pipeline.model import PipelineModel
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 
 SMALL = {
@@ -163,11 +164,11 @@ def test_a_filter_that_runs_here_tells_what_it_cannot_read(redis_server: Any) ->
 
 
 def test_a_channel_that_looks_gives_poison_no_number(tmp_path: Path) -> None:
-    settings = Settings(port=0)
+    settings = secured()
     with ExitStack() as stack:
         server = running(make_application(Channels(), settings), settings)
         address = stack.enter_context(server)
-        http = HttpChannel(f"{address}/channels/c", allowance=Allowance(hosts=LOOPBACK))
+        http = HttpChannel(f"{address}/channels/c", TOKEN, allowance=Allowance(hosts=LOOPBACK))
         stack.callback(http.close)
         http.make()
         local = LocalChannel("c", journal=Journal(tmp_path / "c.sqlite"))

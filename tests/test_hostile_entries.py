@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.hostile_attacks import XML_ATTACKS, XML_LURES, Outside, aims, is_text
+from tests.server_access import BEARER, secured
 from typer.testing import CliRunner
 
 import axlog
@@ -39,7 +40,7 @@ from axlog.errors import AxlogError
 from axlog.evaluate.patches import read_patch
 from axlog.pipeline.embedded import Runner
 from axlog.pipeline.model import PipelineModel
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 from axlog.widgets.watching import watch_file
 
@@ -163,7 +164,7 @@ class Serving(Parsing):
             answer = client.post(
                 f"{self.url}/channels/orders/updates",
                 content=body,
-                headers={"Content-Type": self.kind},
+                headers={"Content-Type": self.kind, **BEARER},
             )
         assert answer.status_code < 500, answer.text
         if answer.status_code != 200:
@@ -373,7 +374,7 @@ _HARMLESS = {
 def served() -> Iterator[tuple[str, Channels]]:
     channels = Channels()
     channels.make("orders")
-    settings = Settings(port=0)
+    settings = secured()
     with running(make_application(channels, settings), settings) as address:
         yield address, channels
 

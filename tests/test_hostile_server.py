@@ -20,6 +20,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
+from tests.server_access import client_of, secured
 
 from axlog import Widget
 from axlog.channels.entries import Unreadable
@@ -30,7 +31,7 @@ from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.http import LOOPBACK, Allowance, Client
 from axlog.errors import AxlogError, ConnectorError
 from axlog.server import connections
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 from axlog.workloads.mangling import mangled
 
@@ -48,14 +49,14 @@ def channels() -> Channels:
 @pytest.fixture(scope="module")
 def address(channels: Channels) -> Iterator[str]:
     widgets = {"w": Widget(DOCUMENT, views={"v": "match //b/$x return $x"})}
-    settings = Settings(port=0, allowance=HERE)
+    settings = secured(allowance=HERE)
     with running(make_application(channels, settings, widgets=widgets), settings) as found:
         yield found
 
 
 @pytest.fixture
 def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, trust_env=False, timeout=60) as made:
+    with client_of(address) as made:
         yield made
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.hostile_attacks import XML_ATTACKS, XML_LURES, Outside, aims
+from tests.server_access import BEARER, secured
 
 import axlog
 from axlog.channels.naming import Channels
@@ -26,7 +27,7 @@ from axlog.connectors.alerters.tables import TABLE, TableOptions
 from axlog.connectors.kinds import Origin, Secret
 from axlog.connectors.protocol import Reading
 from axlog.errors import AxlogError
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 
 DOCUMENT = '<a><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></a>'
@@ -172,11 +173,11 @@ def test_what_goes_out_as_events_is_one_event_each() -> None:
         escaped = text.replace("\r", "&#13;")
         orders.publish(StreamUpdate("s", "insert", f"<b>{escaped}</b>", number))
     orders.publish(StreamUpdate("s", "end", "", 9))
-    settings = Settings(port=0)
+    settings = secured()
     lines: list[str] = []
     with running(make_application(channels, settings), settings) as address:
         url = f"{address}/channels/orders/events?after=0"
-        with httpx.stream("GET", url, timeout=60, trust_env=False) as answer:
+        with httpx.stream("GET", url, headers=BEARER, timeout=60, trust_env=False) as answer:
             body = b""
             for part in answer.iter_bytes():
                 body += part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
 import signal
 import socket
@@ -21,6 +22,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.server_access import TOKEN, client_of, secured
 
 import axlog
 from axlog.connectors.sinks.jsonl import read_log
@@ -40,7 +42,6 @@ from axlog.reporting import (
     gauge,
     report,
 )
-from axlog.server.application import Settings
 from axlog.server.operating import WidgetsReport, serving_report
 from axlog.views.change import Change
 from axlog.widgets.measuring import widget_health, widget_samples
@@ -338,8 +339,8 @@ def test_metrics_and_health_are_served() -> None:
     widget = axlog.Widget(DOCUMENT, VIEWS)
     widget.feed("f", "<a>1</a>")
     with (
-        serving_report(WidgetsReport({"w": widget}), Settings(port=0)) as address,
-        httpx.Client(base_url=address, trust_env=False) as client,
+        serving_report(WidgetsReport({"w": widget}), secured()) as address,
+        client_of(address) as client,
     ):
         metrics = client.get("/metrics")
         assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -349,7 +350,10 @@ def test_metrics_and_health_are_served() -> None:
         health = client.get("/health")
         assert (health.status_code, health.json()["status"]) == (200, "ok")
         assert health.json()["views"][0]["behind"]["updates"] == 0
-        assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 401
+        assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
+        del client.headers["Authorization"]
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/health").json() == {"status": "ok"}
 
 
 # Stopping -----------------------------------------------------------------------------------------
@@ -491,7 +495,12 @@ settings: {batch: 10, checkpoint: state, trigger: 10ms, hold: 0}
 def serving(path: Path) -> tuple[subprocess.Popen[str], str]:
     command = [*AXLOG, "serve", "--port", "0", str(path)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=path.parent
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=path.parent,
+        env={**os.environ, "AXLOG_TOKEN": TOKEN},
     )
     assert process.stdout is not None
     address = process.stdout.readline().split()[-1]
@@ -507,7 +516,7 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
     number = 0
     for part in range(2):
         process, address = serving(path)
-        with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+        with client_of(address) as client:
             assert client.get("/health").json()["status"] == "ok"
             with suppress(httpx.HTTPError):  # the server goes away in the middle of it
                 while True:
@@ -523,7 +532,8 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
     process, address = serving(path)  # what was acknowledged last may be on its way
     wanted = Counter(json.dumps({"x": x}) for x in acknowledged)
     eventually(lambda: rows_of(tmp_path / "out.jsonl") >= wanted)
-    found = httpx.get(f"{address}/metrics", trust_env=False).text
+    with client_of(address) as client:
+        found = client.get("/metrics").text
     assert 'axlog_channel_entries_total{channel="in"}' in found
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -539,7 +549,8 @@ def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     address = process.stderr.readline().split()[-1].removesuffix("/health")
-    with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+    token = process.stderr.readline().split()[-1]
+    with client_of(address, token) as client:
         row = 'axlog_view_rows{widget="monitor",view="late"} 1'
         eventually(lambda: row in client.get("/metrics").text)
         said = client.get("/health").json()

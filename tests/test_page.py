@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
 import pytest
+from tests.server_access import TOKEN, secured
 
 import axlog
 from axlog.channels.naming import Channels
@@ -14,7 +16,7 @@ from axlog.connectors.protocol import Refusal
 from axlog.pipeline.embedded import Runner
 from axlog.pipeline.progress import Lagging
 from axlog.pipeline.reading import load
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.observing import Observer
 from axlog.server.page import page_operations
 from axlog.server.pipelines import observe_runner
@@ -40,10 +42,13 @@ def browser() -> Iterator[object]:
         opened.close()
 
 
+@contextmanager
 def served(observed):
-    settings = Settings(port=0)
-    app = make_application(Channels(), settings, page_operations(observed))
-    return running(app, settings)
+    """A link that signs in."""
+    settings = secured()
+    app = make_application(Channels(), settings, page_operations(observed, settings.access))
+    with running(app, settings) as address:
+        yield f"{address}/#token={TOKEN}"
 
 
 def _is_ours(address: str) -> bool:

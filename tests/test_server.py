@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import feedparser  # type: ignore[import-untyped]  # it has no types
 import httpx
 import pytest
+from tests.server_access import BEARER, TOKEN, client_of, principal, secured, token_of
 
 from axlog.channels.entries import Retention
 from axlog.channels.naming import Channels
@@ -28,13 +29,15 @@ from axlog.channels.updates import StreamUpdate
 from axlog.connectors.http import LOOPBACK, Allowance
 from axlog.errors import ChannelError
 from axlog.matching.filters import Filter
-from axlog.server.access import Token, read_tokens
+from axlog.server.access import Access
 from axlog.server.application import Settings, make_application
+from axlog.server.roles import written_hash
 from axlog.server.running import running
 from axlog.server.webhooks import is_signed
 from axlog.widgets.widget import Widget
 
 HERE = Allowance(hosts=LOOPBACK, seconds=60)
+PEER = "administrator/peer"
 
 
 def eventually(holds: Callable[[], Any], seconds: float = 15) -> Any:
@@ -54,14 +57,14 @@ def channels() -> Channels:
 
 @pytest.fixture
 def server(channels: Channels) -> Iterator[str]:
-    settings = Settings(port=0, allowance=HERE, longest_pause=0.05)
+    settings = secured(allowance=HERE, longest_pause=0.05)
     with running(make_application(channels, settings), settings) as address:
         yield address
 
 
 @pytest.fixture
 def client(server: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server, trust_env=False, timeout=60) as made:
+    with client_of(server) as made:
         yield made
 
 
@@ -82,7 +85,7 @@ class Events:
     def __init__(self, server: str, path: str, **headers: str) -> None:
         parts = urlsplit(server)
         self.socket = socket.create_connection((parts.hostname, parts.port), timeout=60)
-        said = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        said = "".join(f"{name}: {value}\r\n" for name, value in {**BEARER, **headers}.items())
         self.socket.sendall(f"GET {path} HTTP/1.0\r\nHost: {parts.netloc}\r\n{said}\r\n".encode())
         self.file = self.socket.makefile("r", encoding="utf-8", newline="\n")
         self.head = list(iter(lambda: self.file.readline().strip(), ""))
@@ -249,13 +252,19 @@ def test_a_named_subscription_keeps_its_filter_and_its_place(
     assert client.delete(path).status_code == 204
     assert client.get(reading).status_code == 404
     assert channels["orders"].subscriptions() == {}
+    client.put(path, json={"after": 0})  # it starts anew
+    assert [e["sequence"] for e in client.get(reading).json()["entries"]] == [1, 2, 3]
 
 
 def test_the_description_names_every_route(client: httpx.Client) -> None:
     said = client.get("/openapi.json").json()
     assert said["openapi"] == "3.1.0"
     assert set(said["paths"]["/channels/{channel}/updates"]) == {"get", "post"}
-    assert said["paths"]["/channels/{channel}"]["put"]["security"] == [{"token": []}]
+    assert said["paths"]["/channels/{channel}"]["put"]["security"] == [
+        {"token": []},
+        {"session": []},
+    ]
+    assert said["paths"]["/channels/{channel}"]["put"]["x-axlog-grant"] == "administer"
     ids = [op["operationId"] for path in said["paths"].values() for op in path.values()]
     assert len(ids) == len(set(ids))
     made = client.put("/channels/new", json={"messages": 5, "when_full": "refuse"})
@@ -344,7 +353,7 @@ def test_a_webhook_is_verified_signed_and_retried(
         assert is_signed("a secret of the peer", body, headers["x-hub-signature"])
         assert not is_signed("another", body, headers["x-hub-signature"])
         assert 'rel="hub"' in headers["link"]
-    eventually(lambda: channels["orders"].subscriptions()["peer"].acknowledged == 6)
+    eventually(lambda: channels["orders"].subscriptions()[PEER].acknowledged == 6)
     receiver.plan = [410]
     channels["orders"].publish(published(6))
     eventually(lambda: channels["orders"].subscriptions() == {})
@@ -402,12 +411,13 @@ def test_a_slow_address_slows_no_other(
 
 
 def test_webhooks_go_on_after_a_restart(tmp_path: Path, receiver: Receiver) -> None:
-    settings = Settings(port=0, allowance=HERE, longest_pause=0.05)
+    settings = secured(allowance=HERE, longest_pause=0.05)
     channels = Channels(tmp_path)
     channels.make("orders")
     with running(make_application(channels, settings), settings) as server:
         given = {"callback": receiver.address, "after": 0}
-        httpx.put(f"{server}/channels/orders/subscriptions/peer", json=given, trust_env=False)
+        with client_of(server) as client:
+            client.put("/channels/orders/subscriptions/peer", json=given)
         channels["orders"].publish(published(1))
         eventually(lambda: receiver.sequences() == [1])
     channels["orders"].publish(published(2))  # while nobody serves
@@ -419,42 +429,37 @@ def test_webhooks_go_on_after_a_restart(tmp_path: Path, receiver: Receiver) -> N
 
 
 def test_private_addresses_are_refused(channels: Channels, receiver: Receiver) -> None:
-    settings = Settings(port=0)
-    with running(make_application(channels, settings), settings) as server:
+    settings = secured()
+    with running(make_application(channels, settings), settings) as server, client_of(server) as it:
         given = {"callback": receiver.address}
-        path = f"{server}/channels/orders/subscriptions/peer"
-        answer = httpx.put(path, json=given, trust_env=False)
+        answer = it.put("/channels/orders/subscriptions/peer", json=given)
     assert (answer.status_code, answer.json()["code"]) == (502, "AX821")
     assert receiver.asked == []
 
 
 # Access -------------------------------------------------------------------------------------------
 
-SECRET = "a token for the tests"
 
-
-def test_a_server_for_others_needs_tokens(channels: Channels) -> None:
+def test_a_server_for_others_needs_principals(channels: Channels) -> None:
     with pytest.raises(ChannelError, match="AX807"):
         make_application(channels, Settings(host="0.0.0.0"))
-    make_application(channels, Settings(host="0.0.0.0", tokens=(Token.of("a", SECRET),)))
+    make_application(channels, Settings(host="0.0.0.0", access=Access.of_token(TOKEN)))
     with pytest.raises(ChannelError, match="AX807"):
-        read_tokens({"a": {"token": "short"}})
-    with pytest.raises(ChannelError, match="AX807"):
-        read_tokens({"a": {"token": SECRET, "speed": 1}})
+        Access.of_token("short")
 
 
-def test_tokens_and_their_quotas(channels: Channels) -> None:
-    quotas = {"rate": 0.001, "size": 2000, "subscriptions": 1}
-    tokens = tuple(read_tokens({"shop": {"token": SECRET, **quotas}}))
-    settings = Settings(host="127.0.0.1", port=0, tokens=tokens)
+def test_principals_and_their_limits(channels: Channels) -> None:
+    shop = principal("shop", "publish", "subscribe", rate=0.001, size=2000, subscriptions=1)
+    settings = secured(shop)
     with running(make_application(channels, settings), settings) as server:
-        client = httpx.Client(base_url=server, trust_env=False)
+        client = client_of(server, None)
         path, update = "/channels/orders/updates", published(1).plain()
         assert client.post(path, json=update).status_code == 401
         assert client.post(path, json=update).headers["www-authenticate"] == "Bearer"
         wrong = {"Authorization": "Bearer not the token"}
         assert client.post(path, json=update, headers=wrong).status_code == 401
-        client.headers["Authorization"] = f"Bearer {SECRET}"
+        assert client.get("/channels/orders").status_code == 401  # reading, too
+        client.headers["Authorization"] = f"Bearer {token_of('shop')}"
         assert [client.post(path, json=update).status_code for _ in range(2)] == [200, 429]
         large = {"stream": "orders", "insert": f"<a>{'x' * 3000}</a>"}
         assert client.post(path, json=large).status_code == 429
@@ -463,8 +468,7 @@ def test_tokens_and_their_quotas(channels: Channels) -> None:
         assert client.put(second, json={}).status_code == 429
         client.delete(first)
         assert client.put(second, json={}).status_code == 200
-        del client.headers["Authorization"]
-        assert client.get("/channels/orders").status_code == 200  # reading is open
+        assert client.put("/channels/more", json={}).status_code == 403
         client.close()
 
 
@@ -472,8 +476,8 @@ def test_pages_of_other_sites_are_kept_out(client: httpx.Client) -> None:
     update = published(1).plain()
     path = "/channels/orders/updates"
     foreign = {"Origin": "https://example.org"}
-    assert client.post(path, json=update, headers=foreign).status_code == 401
-    assert client.get("/channels", headers={"Host": "rebound.example"}).status_code == 401
+    assert client.post(path, json=update, headers=foreign).json()["code"] == "AX815"
+    assert client.get("/channels", headers={"Host": "rebound.example"}).json()["code"] == "AX815"
     assert client.post(path, json=update, headers={"Origin": str(client.base_url)}).is_success
 
 
@@ -489,10 +493,12 @@ views: {v: {query: "match /a/b/$x return $x", channel: rows}}
 channels: {rows: {kind: memory}}
 """
     )
-    (tmp_path / "tokens.yaml").write_text("ann: {token: '${AXLOG_TEST_TOKEN}', rate: 5}\n")
+    grants = "[{may: read}, {may: publish, channels: more}]"
+    entry = f'{{hash: "{written_hash(TOKEN)}", grants: {grants}}}'
+    (tmp_path / "roles.yaml").write_text(f"principals: {{ann: {entry}}}\n")
     command = [sys.executable, "-c", "from axlog.cli import main; main()", "serve"]
-    options = ["--port", "0", "--channel", "more", "--tokens", str(tmp_path / "tokens.yaml")]
-    environment = {**os.environ, "AXLOG_TEST_TOKEN": SECRET, "PYTHONUNBUFFERED": "1"}
+    options = ["--port", "0", "--channel", "more", "--roles", str(tmp_path / "roles.yaml")]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [*command, str(tmp_path / "p.yaml"), *options],
         stdout=subprocess.PIPE,
@@ -503,17 +509,17 @@ channels: {rows: {kind: memory}}
             assert process.stdout is not None
             said = process.stdout.readline().split()
             assert said[:3] == ["serving", "2", "channels"]
-            with httpx.Client(base_url=said[-1], trust_env=False, timeout=60) as client:
+            with client_of(said[-1]) as client:
                 got = client.get("/channels/rows/updates?after=0&wait=15").json()
                 assert "<x>17</x>" in got["entries"][0]["insert"]
                 rows = client.get("/widgets/widget/views/v").json()["rows"]
                 assert rows == [{"row": {"x": "17"}, "count": 1}]
                 assert "text/html" in client.get("/").headers["content-type"]
                 update = published(1).plain()
+                assert client.post("/channels/more/updates", json=update).status_code == 200
+                assert client.post("/channels/rows/updates", json=update).status_code == 403
+                del client.headers["Authorization"]
                 assert client.post("/channels/more/updates", json=update).status_code == 401
-                mine = {"Authorization": f"Bearer {SECRET}"}
-                answer = client.post("/channels/more/updates", json=update, headers=mine)
-                assert answer.status_code == 200
             process.terminate()
             assert process.wait(60) in (0, -15)
         finally:
@@ -534,22 +540,26 @@ def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
 
 def test_views_over_http_and_their_quota() -> None:
     widget = Widget("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
-    token = Token.of("ann", SECRET, views=1)
-    settings = Settings(port=0, tokens=(token,))
+    settings = secured(principal("ann", "watch", views=1), principal("bob", "watch"))
     with running(make_application(Channels(), settings, widgets={"w": widget}), settings) as server:
-        client = httpx.Client(base_url=server, trust_env=False)
+        client = client_of(server, None)
+        query = {"query": 'match /a[b/"2"]'}
+        assert client.get("/widgets/w/views/own").status_code == 401
+        assert client.put("/widgets/w/views/new", json=query).status_code == 401
+        client.headers["Authorization"] = f"Bearer {token_of('ann')}"
         own = client.get("/widgets/w/views/own").json()
         assert [row["row"] for row in own["rows"]] == [{"x": "1"}, {"x": "2"}]
         assert own["truth"] == "true"
-        query = {"query": 'match /a[b/"2"]'}
-        assert client.put("/widgets/w/views/new", json=query).status_code == 401
-        client.headers["Authorization"] = f"Bearer {SECRET}"
         assert client.put("/widgets/w/views/bad", json={"query": "match ("}).status_code == 422
         assert client.put("/widgets/w/views/new", json=query).status_code == 201
         assert client.get("/widgets/w/views/new").json()["count"] == 1
         assert client.put("/widgets/w/views/more", json=query).status_code == 429
-        assert client.put("/widgets/w/views/own", json=query).status_code == 400
-        assert client.delete("/widgets/w/views/own").status_code == 401
+        assert client.put("/widgets/w/views/own", json=query).status_code == 409
+        assert client.delete("/widgets/w/views/own").status_code == 403
+        with client_of(server, token_of("bob")) as other:
+            assert other.get("/widgets/w/views/new").status_code == 200
+            assert other.delete("/widgets/w/views/new").status_code == 403
+            assert other.put("/widgets/w/views/new", json=query).status_code == 409
         assert client.delete("/widgets/w/views/new").status_code == 204
         assert client.get("/widgets/w/views/new").status_code == 404
         assert client.get("/widgets/none/views/v").status_code == 404

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server_access import TOKEN, secured
 
 from axlog.channels.naming import Channels
 from axlog.channels.updates import StreamUpdate
@@ -25,7 +26,7 @@ from axlog.pipeline import embedded
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.progress import Progress
 from axlog.pipeline.reading import load
-from axlog.server.application import Settings, make_application
+from axlog.server.application import make_application
 from axlog.server.running import running
 from axlog.spark import pipeline as on_spark
 
@@ -67,8 +68,8 @@ widgets:
         channel: out
       heard: {{query: "match /told/order/oid/$x return $x", sinks: [log]}}
 channels:
-  in: {{kind: http, url: "{peer}/channels/in", allow: ["127.0.0.1"]}}
-  out: {{kind: http, url: "{peer}/channels/{engine}", allow: ["127.0.0.1"]}}
+  in: {{kind: http, url: "{peer}/channels/in", token: "{TOKEN}", allow: ["127.0.0.1"]}}
+  out: {{kind: http, url: "{peer}/channels/{engine}", token: "{TOKEN}", allow: ["127.0.0.1"]}}
 sinks:
   log: {{kind: jsonl, path: "{engine}/log.jsonl"}}
 dead_letters: {{kind: jsonl, path: "{engine}/dead.jsonl"}}
@@ -100,7 +101,7 @@ def receiver() -> Iterator[tuple[int, list[tuple[str, str, Any]]]]:
 
 @pytest.fixture
 def peer() -> Iterator[str]:
-    settings = Settings(port=0)
+    settings = secured()
     with running(make_application(Channels(), settings), settings) as address:
         yield address
 
@@ -160,7 +161,7 @@ def left_by(place: Path) -> dict[str, Any]:
 
 
 def channel_of(peer: str, name: str) -> HttpChannel:
-    return HttpChannel(f"{peer}/channels/{name}", allowance=Allowance(hosts=LOOPBACK))
+    return HttpChannel(f"{peer}/channels/{name}", TOKEN, Allowance(hosts=LOOPBACK))
 
 
 def heard(peer: str, name: str) -> list[str]:
@@ -191,7 +192,9 @@ def test_all_sources_and_sinks_as_the_embedded_engine_has_them(
     for engine in ("embedded", "spark"):
         (tmp_path / engine).mkdir()
         path = tmp_path / f"{engine}.yaml"
-        path.write_text(PIPELINE.format(engine=engine, brokers=brokers, port=port, peer=peer))
+        path.write_text(
+            PIPELINE.format(engine=engine, brokers=brokers, port=port, peer=peer, TOKEN=TOKEN)
+        )
         models[engine] = load(str(path))
     embedded.run(models["embedded"], once=True)
     shown = {"embedded": capsys.readouterr().out}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -162,11 +162,13 @@ def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
     try:
         assert started.stderr is not None
         line = next(line for line in started.stderr if "live page" in line)
-        address = line.split(" is at ")[1].strip()
+        address, _, token = line.split(" is at ")[1].strip().partition("/#token=")
+        bearer = {"Authorization": f"Bearer {token}"}
         until = time.monotonic() + 60
         while time.monotonic() < until:
             query = "widget=orders&view=late&truth=true"
-            with urlopen(f"{address}/live/state?{query}", timeout=60) as answer:
+            asking = Request(f"{address}/live/state?{query}", headers=bearer)
+            with urlopen(asking, timeout=60) as answer:
                 state = json.load(answer)
             if state["shown"]["counts"]["true"]:
                 break

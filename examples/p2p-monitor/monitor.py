@@ -3,14 +3,16 @@
     python examples/p2p-monitor/monitor.py
 
 Two shops follow their access logs and publish the calls in them on channels; the monitor subscribes
-to both. Its filter runs at the shops, so that only failed calls travel. One shop is killed and
-comes back, then the monitor, and nothing is lost. Once the other has failed, the monitor wants
-nothing more of it: it is unsubscribed, and so, inside that shop, is the log.
+to both, with a token that the shops know by its hash (`roles.yaml`). Its filter runs at the shops,
+so that only failed calls travel. One shop is killed and comes back, then the monitor, and nothing
+is lost. Once the other has failed, the monitor wants nothing more of it: it is unsubscribed, and
+so, inside that shop, is the log.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -21,11 +23,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
+
+from axlog.server.roles import new_token, written_hash
 
 HANGS = 900
 """Seconds after which nothing is waited for any more: no measure of anything."""
 HERE = Path(__file__).parent
+MONITOR, OPERATOR = new_token(), new_token()
 LINE = '10.0.0.1 - - [17/May/2026:10:05:03 +0000] "GET /{n} HTTP/1.1" {status} 17\n'
 
 
@@ -40,14 +45,21 @@ class Peer:
             text = text.replace(f"{{{name}}}", str(port))
         self.file = directory / file
         self.file.write_text(text, encoding="utf-8")
+        self.roles = directory / "roles.yaml"
+        roles = (HERE / "roles.yaml").read_text(encoding="utf-8")
+        for name, token in (("{MONITOR}", MONITOR), ("{OPERATOR}", OPERATOR)):
+            roles = roles.replace(name, written_hash(token))
+        self.roles.write_text(roles, encoding="utf-8")
         self.port = free_port()
         self.log = directory / "access.log"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         axlog = "from axlog.cli import main; main()"
-        command = [sys.executable, "-c", axlog, "serve", str(self.file), "--port", str(self.port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        options = ["--port", str(self.port), "--roles", str(self.roles)]
+        command = [sys.executable, "-c", axlog, "serve", str(self.file), *options]
+        known = {**os.environ, "MONITOR_TOKEN": MONITOR}
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=known)
         eventually(self.channels, self)
 
     def kill(self) -> None:
@@ -62,14 +74,16 @@ class Peer:
             log.write("".join(LINE.format(n=n, status=status) for n, status in calls))
 
     def channels(self) -> Any:
-        """What the peer says of its channels; nothing while it is not there."""
-        said = self.get("/channels")
+        """What the peer tells the monitor of its channels; nothing while it is not there."""
+        said = self.get("/channels", MONITOR)
         return None if said is None else json.loads(said)
 
-    def get(self, path: str) -> str | None:
+    def get(self, path: str, token: str) -> str | None:
         """What the peer answers; nothing while it is not there, or too busy to answer."""
+        asked = Request(f"http://127.0.0.1:{self.port}{path}")
+        asked.add_header("Authorization", f"Bearer {token}")
         try:
-            with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+            with urlopen(asked, timeout=30) as answer:
                 return str(answer.read(), "utf-8")
         except HTTPError as error:  # /health says 503 where a source cannot be reached
             return str(error.read(), "utf-8")
@@ -78,12 +92,12 @@ class Peer:
 
     def views(self) -> list[str]:
         """The views that the peer still keeps."""
-        said = self.get("/health")
+        said = self.get("/health", OPERATOR)
         return [] if said is None else [view["view"] for view in json.loads(said)["views"]]
 
     def read(self) -> int:
         """How many updates the peer has read from its log."""
-        for line in (self.get("/metrics") or "").splitlines():
+        for line in (self.get("/metrics", OPERATOR) or "").splitlines():
             if line.startswith("axlog_source_updates_total"):
                 return int(float(line.rpartition(" ")[2]))
         return 0

@@ -14,6 +14,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from threading import Condition
 from time import monotonic
 from typing import Any
@@ -62,12 +64,14 @@ class LocalChannel:
         self._was_left = False
         self._changed = Condition()
         self._journal = journal
+        self._path = None if journal is None else journal.path
         self._wanting = Wanting(limits)
         self._installed: dict[str, Installed] = {}
         self._producers: dict[str, tuple[int, int]] = {}
         self._open: dict[str, LocalSubscription] = {}
         self._named: dict[str, Remembered] = {}
         self._notes: dict[str, str] = {}
+        self._followers: set[int] = set()  # who reads without a subscription
         self._listeners: list[Callable[[], None]] = []
         self.dropped = 0  # entries that left before a named subscription acknowledged them
         self._retained = Retained(self.retention)
@@ -268,21 +272,82 @@ class LocalChannel:
         with self._changed:
             return dict(self._named)
 
+    def replace_options(self, name: str, options: Mapping[str, Any]) -> None:
+        """Remember other options with a subscription; nothing is left of those of before."""
+        with self._changed:
+            known = self._named[name]
+            self._named[name] = replace(known, options=json.dumps(dict(options)))
+            if self._journal is not None:
+                self._journal.remember(self._named[name])
+                self._journal.scrub()
+
     def newest(self, number: int) -> list[Entry]:
         """The newest entries, oldest first."""
         with self._changed:
             return self._retained.after(max(self.first - 1, self.last - number), number)
 
+    # Reading without a subscription (`reader.py`) ------------------------------------------------
+
+    def follow(self, reader: object) -> None:
+        """Count a reader that has no subscription."""
+        with self._changed:
+            self._followers.add(id(reader))
+
+    def unfollow(self, reader: object) -> None:
+        """Count it no more."""
+        with self._changed:
+            self._followers.discard(id(reader))
+
+    def look(
+        self, name: str | None, after: int, limit: int
+    ) -> tuple[list[Entry], int, bool, Callable[[Entry], bool]]:
+        """Entries after a number, up to where, whether that is all for ever, and what judges them.
+
+        They are judged by the filter of the subscription `name`, outside the channel's lock.
+        """
+        with self._changed:
+            if name is not None and name not in self._named:  # it was unsubscribed meanwhile
+                return [], after, True, _everything
+            self._check_kept(after)
+            found = self._retained.after(after, limit)
+            upto = found[-1].sequence if found else after
+            installed = None if name is None else self._installed.get(name)
+            ended = self.is_closed and upto >= self._retained.last
+        if installed is None:
+            return found, upto, ended, _everything
+        return found, upto, ended, partial(installed.wants, name or "", limits=self.limits)
+
+    def _check_kept(self, seen: int) -> None:
+        """Refuse to read on after what is not kept any more; called with the lock."""
+        first = self._retained.first
+        if seen + 1 < first:
+            raise ChannelError(
+                "AX803",
+                f"messages {seen + 1} to {first - 1} of the channel {self.name!r}"
+                " are not kept any more",
+                advice=f"take the state anew, then seek({first - 1})",
+            )
+
+    def producers(self, prefix: str) -> set[str]:
+        """The producers whose names begin like this."""
+        with self._changed:
+            return {name for name in self._producers if name.startswith(prefix)}
+
     @property
     def readers(self) -> int:
         """How many read, or will come back to read."""
         with self._changed:
-            return len(self._named.keys() | self._open.keys())
+            return len(self._named.keys() | self._open.keys()) + len(self._followers)
 
     @property
     def is_abandoned(self) -> bool:
         """Whether it is kept on demand only, and the last who demanded it has unsubscribed."""
         return self.on_demand and self._was_left and self.readers == 0
+
+    @property
+    def journal_path(self) -> Path | None:
+        """The file of its journal."""
+        return self._path
 
     @property
     def first(self) -> int:
@@ -316,6 +381,16 @@ class Installed:
     wanted: Filter
     text: str
     after: int
+
+    def wants(self, name: str, entry: Entry, *, limits: Limits) -> bool:
+        """Whether the subscription of this name wants an entry."""
+        if entry.sequence > self.after:
+            return name in entry.wanted_by
+        return passes(self.wanted, entry.update, limits)
+
+
+def _everything(entry: Entry) -> bool:
+    return True
 
 
 class LocalSubscription:
@@ -354,27 +429,17 @@ class LocalSubscription:
         retained = self.channel._retained
         if self.is_closed:
             return Delivery((), self.seen, is_closed=True)
-        if self.seen + 1 < retained.first:
-            raise ChannelError(
-                "AX803",
-                f"messages {self.seen + 1} to {retained.first - 1} of the channel"
-                f" {self.channel.name!r} are not kept any more",
-                advice=f"take the state anew, then seek({retained.first - 1})",
-            )
+        self.channel._check_kept(self.seen)
         found = retained.after(self.seen, limit)
         clock = max((each.time for each in found if each.time is not None), default=None)
         if found:
             self.seen = found[-1].sequence
         installed = self.channel._installed.get(self.name)
         if installed is not None:
-            found = [entry for entry in found if self._wants(installed, entry)]
+            limits = self.channel.limits
+            found = [entry for entry in found if installed.wants(self.name, entry, limits=limits)]
         ended = self.channel.is_closed and self.seen >= retained.last
         return Delivery(found, self.seen, clock, ended)
-
-    def _wants(self, installed: Installed, entry: Entry) -> bool:
-        if entry.sequence > installed.after:
-            return self.name in entry.wanted_by
-        return passes(installed.wanted, entry.update, self.channel.limits)
 
     def seek(self, sequence: int) -> None:
         with self.channel._changed:

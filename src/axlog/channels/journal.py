@@ -3,12 +3,15 @@
 One SQLite file holds the retained entries, the named subscriptions with what each acknowledged, and
 the last number of every producer. What `publish` returned is on disk: after a kill of the process
 nothing of it is lost; after a loss of power the last moments may be, unless `sync="full"`.
+It holds messages, so the file is made for its owner alone (mode 0600). Addresses and secrets of
+webhooks are not in it (`server/hooks.py`).
 
 Not handled: two processes that open one journal; a channel has one owner (P3 2.3).
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +54,7 @@ class Journal:
         self._cut = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._base = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
             self._base.execute("pragma journal_mode=wal")
             self._base.execute(f"pragma synchronous={sync}")
@@ -152,6 +156,11 @@ class Journal:
 
     def forget(self, name: str) -> None:
         self._base.execute("delete from subscriptions where name = ?", (name,))
+
+    def scrub(self) -> None:
+        """Write the file anew, so that nothing is left in it of what was replaced."""
+        self._base.execute("vacuum")
+        self._base.execute("pragma wal_checkpoint(truncate)")
 
     def close(self) -> None:
         self._base.close()

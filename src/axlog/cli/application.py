@@ -24,6 +24,7 @@ VERBS = (
     "check",
     "run",
     "serve",
+    "token",
     "explain",
     "diff",
     "reduce",

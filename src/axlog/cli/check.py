@@ -1,4 +1,6 @@
-"""`axlog check PIPELINE`: everything that is wrong with a pipeline file, before anything starts.
+"""`axlog check FILE`: everything that is wrong with a pipeline file, before anything starts.
+
+A file with `principals` is one of roles, and is checked as such.
 
 One line a problem: a table on a terminal, JSON lines in a pipe. Exit code 2 if one is an error.
 `--schema` prints the JSON schema for editors, `--reference` every key as Markdown, `--kinds` lists
@@ -8,6 +10,8 @@ the sources and sinks.
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,12 +21,12 @@ from rich.text import Text
 
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json
-from axlog.errors import SetupError
+from axlog.errors import AxlogError, SetupError
 from axlog.extras import extra_of, not_installed
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.connectors.kinds import SinkKind, SourceKind
-    from axlog.pipeline.reading import Checked
+    from axlog.pipeline.checking import Problem
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -34,7 +38,8 @@ def register(app: typer.Typer) -> None:
 
 def check(
     pipeline: Annotated[
-        str | None, typer.Argument(metavar="PIPELINE", help="The pipeline file.")
+        str | None,
+        typer.Argument(metavar="PIPELINE", help="The pipeline file, or a file of roles."),
     ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of pipeline files instead.")
@@ -65,15 +70,43 @@ def check(
         return
     if pipeline is None:
         raise typer.BadParameter("give the path of a pipeline file", param_hint="PIPELINE")
-    checked = reading.check(pipeline)
-    if is_json(json):
-        lines = Lines()
-        for problem in checked.problems:
-            lines.thing(problem.plain())
-    else:
-        _print(checked, pipeline)
+    text = reading.read_text(Path(pipeline))
+    if _is_roles(text):
+        _check_roles(text, pipeline, json)
+        return
+    checked = reading.check_text(text, Path(pipeline).parent, pipeline)
+    _list_problems(checked.problems, json)
     if checked.model is None:
+        if not is_json(json):
+            _say(f"{pipeline}: {len(checked.errors)} errors", "red")
         raise typer.Exit(2)
+    if not is_json(json):
+        views = len(list(checked.model.view_names()))
+        _say(f"{pipeline}: in order; {views} views, engine {checked.model.engine}")
+
+
+def _is_roles(text: str) -> bool:
+    from axlog.pipeline.located import locate
+    from axlog.server.roles import is_roles
+
+    try:
+        return is_roles(locate(text).content)
+    except AxlogError:
+        return False
+
+
+def _check_roles(text: str, source: str, json: bool | None) -> None:
+    from axlog.server.roles import check_roles_text
+
+    roles, problems = check_roles_text(text, source)
+    _list_problems(problems, json)
+    if roles is None:
+        if not is_json(json):
+            _say(f"{source}: {len(problems)} errors", "red")
+        raise typer.Exit(2)
+    if not is_json(json):
+        reading = "needs a token" if roles.public is None else "is public"
+        _say(f"{source}: in order; {len(roles.principals)} principals, reading {reading}")
 
 
 def missing(error: ImportError) -> SetupError:
@@ -83,16 +116,20 @@ def missing(error: ImportError) -> SetupError:
     return not_installed(error.name)
 
 
-def _print(checked: Checked, pipeline: str) -> None:
+def _list_problems(problems: Iterable[Problem], json: bool | None) -> None:
+    if is_json(json):
+        lines = Lines()
+        for problem in problems:
+            lines.thing(problem.plain())
+        return
     console = Console(highlight=False)
-    for problem in checked.problems:
+    for problem in problems:
         console.print(Text(problem.level, style=_STYLES[problem.level]), end=": ")
         console.print(Text(problem.error.describe()), soft_wrap=True)
-    if checked.model is None:
-        console.print(f"{pipeline}: {len(checked.errors)} errors", style="red")
-        return
-    views = len(list(checked.model.view_names()))
-    console.print(f"{pipeline}: in order; {views} views, engine {checked.model.engine}")
+
+
+def _say(text: str, style: str | None = None) -> None:
+    Console(highlight=False).print(text, style=style)
 
 
 def _list_kinds(json: bool | None) -> None:

@@ -131,7 +131,8 @@ def _watch(
         suppress(KeyboardInterrupt),
     ):
         if not console.is_terminal:
-            console.print(f"the live page is at {address}" if address else "no page")
+            said = f"the live page is at {address}" if address else "no page"
+            console.print(said, soft_wrap=True)
         while not run.is_over:
             if began is None and run.has_started:
                 began = monotonic()

@@ -43,7 +43,7 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
         f"  {_moment(orders['clock'])}  {messages:,} documents, {kept}; {says}",
     )
     if address:
-        head.append(f"\nlive page: {address}", style="cyan")
+        head.append("\nlive page: ").append(address, style=f"cyan link {address}")
     possible = None if state["shown"] is None else state["shown"]["counts"]["possible"]
     parts = [
         _orders(counts, possible),
@@ -60,7 +60,7 @@ def waiting(counts: Mapping[str, int], says: str, address: str | None) -> Group:
     """What there is to see before the engine has started: what waits, and what will be said."""
     head = Text.assemble(("the supply chain", "bold"), f"  {says}")
     if address:
-        head.append(f"\nlive page: {address}", style="cyan")
+        head.append("\nlive page: ").append(address, style=f"cyan link {address}")
     published = Table("published so far", "documents")
     for stream, count in counts.items():
         published.add_row(stream, f"{count:,}")

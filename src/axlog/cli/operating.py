@@ -12,10 +12,12 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging import INFO, getLogger
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axlog.cli import admission
 from axlog.errors import SetupError
 from axlog.reporting import FORMATS, LEVELS, configure_logs, report
 
@@ -97,17 +99,22 @@ class Stopping:
 
 
 @contextmanager
-def reported(listen: str | None, said: Report) -> Iterator[None]:
+def reported(listen: str | None, said: Report, roles: Path | None = None) -> Iterator[None]:
     """Serve a report while the block runs, where one is asked for."""
     if listen is None:
         yield
         return
     host, _, port = listen.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or int(port) > 65535:
         raise typer.BadParameter("HOST:PORT", param_hint="--listen")
+    admitted = admission.admitted(roles, host)
     serving, settings = _server()
-    with serving(said, settings(host=host.strip("[]") or "127.0.0.1", port=int(port))) as address:
-        typer.echo(f"metrics at {address}/metrics, health at {address}/health", err=True)
+    with serving(said, settings(host=host, port=int(port), access=admitted.access)) as address:
+        told = f"metrics at {address}/metrics, health at {address}/health"
+        typer.echo(told, err=True)
+        if admitted.token is not None:
+            typer.echo(f"the token for them, shown once: {admitted.token}", err=True)
         yield
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from axlog.cli import admission
 from axlog.errors import ChannelError, SetupError
 
 if TYPE_CHECKING:  # starlette and uvicorn come with the extra `server`
@@ -55,10 +57,15 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
 
 
 @contextmanager
-def page(observed: Observed, port: int | None, report: Report | None = None) -> Iterator[str]:
-    """Serve a page; without a port the usual one, or any that is free. Gives the address.
+def page(
+    observed: Observed,
+    port: int | None,
+    report: Report | None = None,
+    roles: Path | None = None,
+) -> Iterator[str]:
+    """Serve a page; without a port the usual one, or any that is free. Gives a link to it.
 
-    With a report, its metrics and health are there too.
+    With a report, its metrics and health are there too. Without roles the link signs in by itself.
     """
     from axlog.channels.naming import Channels
     from axlog.server.application import Settings, make_application
@@ -66,23 +73,27 @@ def page(observed: Observed, port: int | None, report: Report | None = None) -> 
     from axlog.server.page import page_operations
     from axlog.server.running import running
 
-    operations = list(page_operations(observed))
+    admitted = admission.admitted(roles)
+    operations = list(page_operations(observed, admitted.access))
     if report is not None:
-        operations += operating_operations(report)
-    settings = Settings(port=PORT if port is None else port)
+        operations += operating_operations(report, admitted.access)
+
+    def started(at: int) -> Any:
+        settings = Settings(port=at, access=admitted.access)
+        return running(make_application(Channels(), settings, operations), settings)
+
     try:
-        started = running(make_application(Channels(), settings, operations), settings)
-        address = started.__enter__()
+        opened = started(PORT if port is None else port)
+        address = opened.__enter__()
     except ChannelError:
         if port is not None:
             raise
-        settings = Settings(port=0)
-        started = running(make_application(Channels(), settings, operations), settings)
-        address = started.__enter__()
+        opened = started(0)
+        address = opened.__enter__()
     try:
-        yield address
+        yield admitted.link(address)
     finally:
-        started.__exit__(None, None, None)
+        opened.__exit__(None, None, None)
 
 
 def is_there() -> bool:

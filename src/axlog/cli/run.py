@@ -15,7 +15,9 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +25,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from axlog.cli import operating, paging
+from axlog.cli import admission, operating, paging
 from axlog.cli.check import missing
 from axlog.errors import SetupError
 
@@ -60,6 +62,7 @@ def run(
         typer.Option(help="The page's port on this machine; 8040 or a free one without it.", min=0),
     ] = None,
     listen: operating.Listen = None,
+    roles: admission.Roles = None,
     log_format: operating.LogFormat = None,
     log_level: operating.LogLevel = "info",
 ) -> None:
@@ -78,11 +81,12 @@ def run(
     if page:
         paging.need_server()
     is_shown = page if page is not None else not once and paging.is_there()
+    served = _Served(port if is_shown else _NO_PAGE, listen, roles)
     with _shown(progress) as show:
         if chosen == "embedded":
-            _run_here(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
+            _run_here(model, once, seconds, show, served)
         else:
-            _run_on_spark(model, once, seconds, show, port if is_shown else _NO_PAGE, listen)
+            _run_on_spark(model, once, seconds, show, served)
 
 
 def spark_engine() -> Any:
@@ -101,25 +105,34 @@ _NO_PAGE = -1
 """In place of a port."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What is served beside the run."""
+
+    port: int | None  # of the page
+    listen: str | None  # of metrics and health
+    roles: Path | None
+
+
 def _run_on_spark(
     model: PipelineModel,
     once: bool,
     seconds: float | None,
     show: Callable[[Progress], None] | None,
-    port: int | None,
-    listen: str | None,
+    served: _Served,
 ) -> None:
     from axlog.pipeline.operating import ProgressReport
 
     engine = spark_engine()
     said = ProgressReport(show)
     with ExitStack() as stack:
-        stack.enter_context(operating.reported(listen, said))
+        stack.enter_context(operating.reported(served.listen, said, served.roles))
         tell: Callable[[Progress], None] = said
         more: dict[str, Any] = {}
-        if port != _NO_PAGE:
+        if served.port != _NO_PAGE:
             observed, take = paging.reported(model, "spark")
-            _say(stack.enter_context(paging.page(observed, port, said)))
+            shown = paging.page(observed, served.port, said, served.roles)
+            _say(stack.enter_context(shown))
             more = {"on_report": take, "outlook": paging.POSSIBLE}
 
             def tell(progress: Progress) -> None:
@@ -138,8 +151,7 @@ def _run_here(
     once: bool,
     seconds: float | None,
     show: Callable[[Progress], None] | None,
-    port: int | None,
-    listen: str | None,
+    served: _Served,
 ) -> None:
     from axlog.pipeline.embedded import Runner
     from axlog.pipeline.operating import RunnerReport
@@ -151,9 +163,11 @@ def _run_here(
         try:
             with ExitStack() as stack:
                 said = RunnerReport(runner)
-                stack.enter_context(operating.reported(listen, said))
-                if port != _NO_PAGE:
-                    _say(stack.enter_context(paging.page(paging.observed(runner), port, said)))
+                stack.enter_context(operating.reported(served.listen, said, served.roles))
+                if served.port != _NO_PAGE:
+                    observed = paging.observed(runner)
+                    shown = paging.page(observed, served.port, said, served.roles)
+                    _say(stack.enter_context(shown))
                 runner.run(seconds)
         finally:
             runner.close()

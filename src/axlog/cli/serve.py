@@ -1,8 +1,7 @@
 """`axlog serve`: channels as web services, and with a pipeline file its channels, views and page.
 
-Without tokens it listens on loopback only. Tokens are a YAML file: `NAME: {token: '${SECRET}',
-rate: 100, size: 100000, subscriptions: 10, views: 5}`; a token's text may name variables of the
-environment.
+Who may do what is a file of roles (`--roles`, see `server/roles.py`). Without one it listens on
+loopback only, and the token of the one administrator is generated and shown once.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axlog.cli import operating
+from axlog.cli import admission, operating
 from axlog.cli.check import missing
-from axlog.errors import AxlogError, ChannelError
+from axlog.errors import AxlogError
 
 if TYPE_CHECKING:
     from axlog.pipeline.embedded import Runner
-    from axlog.server.access import Token
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +38,11 @@ def serve(
     directory: Annotated[
         Path | None, typer.Option(help="Where channels keep their journals.")
     ] = None,
-    tokens: Annotated[Path | None, typer.Option(help="A YAML file of tokens.")] = None,
+    roles: admission.Roles = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="The certificate with its chain, as a PEM file: use TLS.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, as a PEM file.")] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="A private host or network that webhooks may go to; can be repeated."),
@@ -62,10 +64,14 @@ def serve(
         from axlog.server.running import Serving, listening
     except ImportError as error:
         raise missing(error) from None
+    admitted = admission.admitted(roles, host)
+    access = admitted.access
     settings = Settings(
         host=host,
         port=port,
-        tokens=tuple(_tokens(tokens)),
+        access=access,
+        certificate=None if tls_cert is None else str(tls_cert),
+        key=None if tls_key is None else str(tls_key),
         allowance=Allowance(hosts=tuple(allow or ())),
     )
     settings.check()
@@ -73,18 +79,22 @@ def serve(
     for name in channel or ():
         channels.make(name)
     stopping = operating.Stopping()
-    with operating.stopped_by_signals(stopping.ask):
+    with operating.stopped_by_signals(stopping.ask), admission.reloaded_by_signal(access):
         runner = None if pipeline is None else _runner(pipeline, channels)
         bound = listening(settings)
         widgets = {} if runner is None else _widgets(runner)
         if runner is None:
-            more = operating_operations(WidgetsReport({}, channels))
+            more = operating_operations(WidgetsReport({}, channels), access)
         else:
-            more = operating_operations(Joined(RunnerReport(runner), channels))
-            more += page_operations(observe_runner(runner))
-        server = Serving(make_application(channels, settings, more, widgets=widgets), bound)
+            more = operating_operations(Joined(RunnerReport(runner), channels), access)
+            more += page_operations(observe_runner(runner), access)
+        app = make_application(channels, settings, more, widgets=widgets)
+        server = Serving(app, bound, settings)
         stopping.of(server.stop)
-        typer.echo(f"serving {len(channels)} channels at http://{host}:{bound.getsockname()[1]}")
+        named = f"[{host}]" if ":" in host else host
+        address = f"{settings.scheme}://{named}:{bound.getsockname()[1]}"
+        typer.echo(f"serving {len(channels)} channels at {address}")
+        _say_who(admitted, address, has_page=runner is not None)
         work = None if runner is None else Thread(target=_work, args=(runner,), daemon=True)
         try:
             if work is not None:
@@ -123,21 +133,9 @@ def _widgets(runner: Runner) -> dict[str, Any]:
     return {name: one.widgets[""] for name, one in found if one.is_single}
 
 
-def _tokens(path: Path | None) -> list[Token]:
-    if path is None:
-        return []
-    from axlog.connectors.kinds import Secret
-    from axlog.pipeline.located import locate
-    from axlog.pipeline.reading import read_text
-    from axlog.server.access import read_tokens
-
-    found = locate(read_text(path), str(path))  # as hostile as any other file
-    for problem in found.problems:  # without its line, in which a secret stands
-        raise ChannelError("AX807", f"{path}: {problem.message}")
-    written = found.content
-    if not isinstance(written, dict) or not all(isinstance(v, dict) for v in written.values()):
-        raise ChannelError("AX807", f"{path} has no tokens", expected="NAME: {token: ...}")
-    for fields in written.values():
-        if isinstance(fields.get("token"), str):
-            fields["token"] = Secret(fields["token"]).reveal()
-    return read_tokens(written)
+def _say_who(admitted: admission.Admission, address: str, *, has_page: bool) -> None:
+    """Show a token that was generated, once."""
+    if admitted.token is not None:
+        typer.echo(f"the administrator's token, shown once: {admitted.token}")
+        if has_page:
+            typer.echo(f"the live page is at {admitted.link(address)}")

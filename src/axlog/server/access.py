@@ -1,74 +1,53 @@
-"""Who may do what: tokens and their quotas.
+"""Who makes a request, and whether they may: tokens, sessions, grants and limits.
 
-A server that listens on loopback only may run without tokens; then everybody on the machine may
-write, and requests must name a loopback host and come from no other site (a page in a browser must
-not reach it by a name that resolves to it). Any other server needs tokens for whatever changes
-something: publishing, subscribing by name, views. Reading is open unless `open_reading` is off.
+A request is made by the principal whose token it carries (`Authorization: Bearer`), by the one who
+signed in if it carries the cookie of a session, or by `anyone`. The roles are replaced as a whole
+when their file changes or when the process gets SIGHUP (`reload`); a file that is not in order
+leaves the roles as they are, and `problem` says why. Whoever waits or streams asks again before
+each delivery (`check`), so a grant that is taken away ends what it had begun.
 
-Tokens are kept as digests, compared in constant time. Quotas are a token's: messages a second (a
-bucket that holds two seconds' worth), bytes a request, named subscriptions, views.
+Tokens and sessions are looked up by a digest with a key of this process: how long the look-up takes
+says nothing of them.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Mapping
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from ipaddress import ip_address
-from math import inf
+from pathlib import Path
+from secrets import token_bytes
+from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
-from axlog.errors import AccessError, ChannelError
+from axlog.errors import AccessError, AxlogError
+from axlog.reporting import Health, report
+from axlog.server.roles import (
+    ANYONE,
+    Principal,
+    Resource,
+    Roles,
+    administrator,
+    digest_of,
+    load_roles,
+)
+from axlog.server.sessions import Sessions
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes that a request may have where no quota says less."""
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A name, the digest of its secret, and what it may use."""
-
-    name: str
-    digest: bytes
-    rate: float = inf  # messages a second
-    size: int = LARGEST  # bytes a request
-    subscriptions: int = 1000
-    views: int = 100
-
-    @classmethod
-    def of(cls, name: str, secret: str, **quotas: Any) -> Token:
-        """The token of a secret, which is not kept."""
-        if len(secret) < 16:
-            raise ChannelError(
-                "AX807",
-                f"the token of {name!r} is too short to be secret",
-                expected="16 characters or more",
-            )
-        return cls(name, sha256(secret.encode()).digest(), **quotas)
-
-
-ANYONE = Token("anyone", b"")
-
-
-def read_tokens(written: Mapping[str, Mapping[str, Any]]) -> list[Token]:
-    """Tokens as a settings file has them: by name, `token` and quotas."""
-    found = []
-    for name, fields in written.items():
-        quotas = {key: value for key, value in fields.items() if key != "token"}
-        unknown = sorted(set(quotas) - {"rate", "size", "subscriptions", "views"})
-        if unknown or not isinstance(fields.get("token"), str):
-            raise ChannelError(
-                "AX807",
-                f"the token {name!r} has "
-                + (f"an unknown key {unknown[0]!r}" if unknown else "no secret"),
-                expected="token, rate, size, subscriptions, views",
-            )
-        if any(isinstance(q, bool) or not isinstance(q, int | float) for q in quotas.values()):
-            raise ChannelError("AX807", f"a quota of the token {name!r} is not a number")
-        found.append(Token.of(name, fields["token"], **quotas))
-    return found
+BURST = 2.0
+"""Seconds' worth of a rate that may be used at once."""
+MOST_METERS = 10_000
+"""Principals and addresses whose use is remembered; beyond, the oldest start anew."""
+SAFE = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing."""
+_log = logging.getLogger("axlog.access")
 
 
 def is_loopback(host: str) -> bool:
@@ -82,75 +61,233 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Used:
-    """What a token has used."""
+class _Bucket:
+    """An allowance that fills with time."""
 
-    allowance: float
-    at: float
-    subscriptions: set[str] = field(default_factory=set)
-    views: set[str] = field(default_factory=set)
+    left: float
+    at: float = field(default_factory=monotonic)
+
+    def wait(self, rate: float, wanted: float) -> float:
+        """Take something out; how many seconds it lacks if there is too little."""
+        now = monotonic()
+        self.left = min(max(BURST * rate, 1.0), self.left + (now - self.at) * rate)
+        self.at = now
+        if wanted > self.left:
+            return (wanted - self.left) / rate
+        self.left -= wanted
+        return 0.0
+
+
+@dataclass(slots=True)
+class _Meter:
+    """What a principal uses."""
+
+    requests: _Bucket
+    messages: _Bucket
+    streams: int = 0
 
 
 class Access:
     """Lets requests through, and counts."""
 
-    def __init__(self, tokens: Iterable[Token] = (), *, open_reading: bool = True) -> None:
-        self.tokens = list(tokens)
-        self.open_reading = open_reading
-        self._used: dict[str, _Used] = {}
+    def __init__(self, roles: Roles | None = None, path: str | Path | None = None) -> None:
+        self.sessions = Sessions()
+        self.problem: str | None = None
+        self._key = token_bytes(32)
+        self._path = None if path is None else Path(path)
+        self._meters: OrderedDict[str, _Meter] = OrderedDict()
+        self._lock = Lock()
+        self._stamp = self._seen()
+        self._take(load_roles(self._path) if self._path is not None else roles or Roles())
 
-    def who(self, authorization: str | None, *, writes: bool) -> Token:
-        """The token of a request, by its `Authorization` header."""
-        if not self.tokens:
-            return ANYONE
-        scheme, _, secret = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer":
-            if writes or not self.open_reading:
-                raise AccessError(
-                    "AX811", "a token is needed", expected="Authorization: Bearer TOKEN"
-                )
-            return ANYONE
-        digest = sha256(secret.strip().encode()).digest()
-        found = None
-        for token in self.tokens:  # all of them: the time says nothing
-            if hmac.compare_digest(token.digest, digest):
-                found = token
+    @classmethod
+    def of_token(cls, token: str) -> Access:
+        """One principal, the administrator, with this token."""
+        return cls(administrator(token))
+
+    def _take(self, roles: Roles) -> None:
+        self.roles = roles
+        self._anyone = roles.anyone
+        self._by_token = {self._keyed(each.digest): each for each in roles.principals}
+        self._by_name = {each.name: each for each in roles.principals}
+
+    def _keyed(self, digest: bytes) -> bytes:
+        return hmac.digest(self._key, digest, "sha256")
+
+    # The file -------------------------------------------------------------------------------------
+
+    def _seen(self) -> tuple[int, ...]:
+        """What tells one state of the file from another."""
+        if self._path is None:
+            return ()
+        try:
+            found = self._path.stat()
+        except OSError:
+            return (0,)
+        return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def refresh(self) -> None:
+        """Reload the file if it is another than it was."""
+        if self._seen() != self._stamp:
+            self.reload()
+
+    def reload(self) -> None:
+        """Take the roles of the file; those of before stay where it is not in order."""
+        if self._path is None:
+            return
+        self._stamp = self._seen()
+        try:
+            roles = load_roles(self._path)
+        except AxlogError as error:
+            self.problem = f"{self._path} was changed and is not in order: {error.message}"
+            where = None if error.place is None else str(error.place)
+            report(_log, logging.ERROR, "roles kept", error=error.message, place=where)
+            return
+        self.problem = None
+        self._take(roles)
+        report(_log, logging.INFO, "roles loaded", principals=len(roles.principals))
+
+    def health(self) -> Health:
+        """Whether the roles are those of the file."""
+        return Health(troubles=() if self.problem is None else (self.problem,))
+
+    # Who ------------------------------------------------------------------------------------------
+
+    def of_secret(self, token: str) -> Principal:
+        """The principal of a token."""
+        found = self._by_token.get(self._keyed(digest_of(token)))
         if found is None:
             raise AccessError("AX811", "the token is not known")
         return found
 
-    def spend(self, token: Token, messages: int) -> None:
-        """Count messages against a token's rate."""
-        if token.rate == inf:
+    def named(self, name: str) -> Principal | None:
+        """The principal of a name."""
+        return self._by_name.get(name)
+
+    def who(self, request: Request) -> Principal:
+        """Who makes a request."""
+        authorization = request.headers.get("authorization")
+        if authorization is not None:
+            scheme, _, token = authorization.partition(" ")
+            if scheme.lower() != "bearer":
+                raise _no_token()
+            return self.of_secret(token.strip())
+        session = self.sessions.of(request)
+        if session is not None:
+            self._check_site(request)
+            signed_in = self._by_name.get(session.name)
+            # A token that was replaced ends the sessions that it began.
+            if signed_in is not None and hmac.compare_digest(signed_in.digest, session.digest):
+                return signed_in
+        return self._anyone
+
+    def _check_site(self, request: Request) -> None:
+        """Refuse a request that another site has a browser make: it would bring the cookie along.
+
+        Browsers say where a request comes from. Who writes with a cookie must say it.
+        """
+        site = request.headers.get("sec-fetch-site")
+        is_told = site == "same-origin" or request.headers.get("origin") is not None
+        if site in ("cross-site", "same-site") or not (request.method in SAFE or is_told):
+            raise AccessError(
+                "AX815",
+                "a session can be used by the pages of this server only",
+                advice="send the token: Authorization: Bearer TOKEN",
+            )
+
+    # What -----------------------------------------------------------------------------------------
+
+    def current(self, principal: Principal) -> Principal:
+        """The principal as the roles have it now; one that is gone may do nothing."""
+        if principal.name == ANYONE:
+            return self._anyone
+        found = self._by_name.get(principal.name)
+        if found is None or found.digest != principal.digest:
+            return Principal(principal.name, principal.digest)
+        return found
+
+    def check(self, principal: Principal, verb: str, resource: Resource) -> None:
+        """Refuse what no grant of now allows; the same whether or not the thing exists."""
+        if self.current(principal).may(verb, resource):
             return
-        used, now = self._of(token), monotonic()
-        most = max(2 * token.rate, 1.0)
-        used.allowance = min(most, used.allowance + (now - used.at) * token.rate)
-        used.at = now
-        if messages > used.allowance:
+        if principal.name == ANYONE:
+            raise _no_token()
+        raise AccessError("AX814", f"{principal.name!r} may not {verb} {resource}")
+
+    def check_known(self, principal: Principal) -> None:
+        """Refuse who brings no token, where nothing is public."""
+        if not self.current(principal).grants and principal.name == ANYONE:
+            raise _no_token()
+
+    # How much -------------------------------------------------------------------------------------
+
+    def spend(self, principal: Principal, address: str, messages: int | None = None) -> None:
+        """Count a request, or messages, against the principal's rate."""
+        limits = principal.limits
+        with self._lock:
+            meter = self._meter(principal, address)
+            if messages is None:
+                seconds, what = meter.requests.wait(limits.requests, 1), "requests"
+                rate = limits.requests
+            else:
+                seconds, what = meter.messages.wait(limits.rate, messages), "messages"
+                rate = limits.rate
+        if seconds:
             raise AccessError(
                 "AX812",
-                f"the token {token.name!r} may bring {token.rate:g} messages a second",
-                advice=f"try again in {(messages - used.allowance) / token.rate:.1f} seconds",
+                f"{principal.name!r} may bring {rate:g} {what} a second",
+                advice=f"try again in {seconds:.1f} seconds",
             )
-        used.allowance -= messages
 
-    def claim(self, token: Token, kind: str, what: str) -> None:
-        """Count a subscription or a view against a token's quota."""
-        held: set[str] = getattr(self._of(token), kind)
-        most: int = getattr(token, kind)
-        if what not in held and len(held) >= most:
-            raise AccessError("AX812", f"the token {token.name!r} may have {most} {kind}")
-        held.add(what)
+    @contextmanager
+    def streaming(self, principal: Principal, address: str) -> Iterator[None]:
+        """Count a request that waits or streams, while it does."""
+        most = principal.limits.streams
+        with self._lock:
+            meter = self._meter(principal, address)
+            if meter.streams >= most:
+                raise AccessError(
+                    "AX812", f"{principal.name!r} may have {most} requests that wait or stream"
+                )
+            meter.streams += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                meter.streams -= 1
 
-    def release(self, kind: str, what: str) -> None:
-        """Give back what a token had claimed."""
-        for used in self._used.values():
-            getattr(used, kind).discard(what)
+    def _meter(self, principal: Principal, address: str) -> _Meter:
+        """The meter of a principal; those without a token have one for each address."""
+        name = f"{ANYONE} {address}" if principal.name == ANYONE else principal.name
+        meter = self._meters.get(name)
+        if meter is None:
+            limits = principal.limits
+            meter = self._meters[name] = _Meter(
+                _Bucket(max(BURST * limits.requests, 1.0)), _Bucket(max(BURST * limits.rate, 1.0))
+            )
+            if len(self._meters) > MOST_METERS:
+                self._drop_meter()
+        self._meters.move_to_end(name)
+        return meter
 
-    def _of(self, token: Token) -> _Used:
-        known = self._used.get(token.name)
-        if known is None:
-            first = max(2 * token.rate, 1.0)
-            known = self._used[token.name] = _Used(first, monotonic())
-        return known
+    def _drop_meter(self) -> None:
+        for name, meter in self._meters.items():
+            if not meter.streams:
+                del self._meters[name]
+                return
+
+
+def _no_token() -> AccessError:
+    return AccessError(
+        "AX811",
+        "a token is needed",
+        expected="Authorization: Bearer TOKEN",
+        advice="in a browser, sign in on the live page",
+    )
+
+
+def used_up(principal: Principal, kind: str, count: int) -> None:
+    """Refuse one thing more than a principal may have."""
+    most: int = getattr(principal.limits, kind)
+    if count >= most:
+        raise AccessError("AX812", f"{principal.name!r} may have {most} {kind}")

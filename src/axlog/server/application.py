@@ -1,52 +1,97 @@
-"""The web application: channels, webhooks, the description, and the checks of all requests."""
+"""The web application: all operations, and the checks that every request passes."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axlog.channels.naming import Channels
 from axlog.connectors.http import Allowance, Client
 from axlog.errors import AccessError, ChannelError
-from axlog.server.access import Access, Token, is_loopback
+from axlog.server.access import SAFE, Access, is_loopback
 from axlog.server.answers import answer, problem
 from axlog.server.operations import Operation, description
 from axlog.server.pulses import Pulses
+from axlog.server.roles import Principal
+from axlog.server.roles import channel as resource
 from axlog.server.serving import Serving
+from axlog.server.signing import signing_operations
+from axlog.server.subscribing import Subscribing
 from axlog.server.views import Views
 from axlog.server.webhooks import Webhooks
 from axlog.widgets.widget import Widget
 
+REFRESHED = 1.0
+"""Seconds after which a change of the file of roles is seen."""
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+"""On every answer that does not say otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a server is set up."""
+    """How a server is set up. Without roles it answers nobody."""
 
     host: str = "127.0.0.1"
     port: int = 8040
-    tokens: tuple[Token, ...] = ()
-    open_reading: bool = True
+    access: Access = field(default_factory=Access)
+    certificate: str | None = None  # files: TLS if both are given
+    key: str | None = None
     allowance: Allowance = field(default_factory=Allowance)
     pulse: float = 0.02  # seconds: readers are woken no more often
     longest_pause: float = 60.0  # between attempts to reach a webhook
 
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
+
     def check(self) -> None:
-        """Refuse what would let anybody write."""
-        if not self.tokens and not is_loopback(self.host):
+        """Refuse what would answer others without anybody having said whom."""
+        if not self.access.roles.principals and not is_loopback(self.host):
             raise ChannelError(
                 "AX807",
-                f"a server on {self.host!r} can be reached by others and has no tokens",
-                advice="give it tokens, or let it listen on 127.0.0.1",
+                f"a server on {self.host!r} can be reached by others and has no principals",
+                advice="give it a file of roles, or let it listen on 127.0.0.1",
             )
+        if (self.certificate is None) != (self.key is None):
+            raise ChannelError("AX818", "TLS needs a certificate and its key")
+        if self.certificate is not None:
+            check_certificate(self.certificate, self.key)
+
+
+def check_certificate(certificate: str, key: str | None) -> None:
+    """Refuse files that TLS cannot be spoken with, before anything starts."""
+
+    def no_password() -> str:
+        raise ValueError("the key needs a password")
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, no_password)
+    except FileNotFoundError:
+        missing = next((each for each in (certificate, key or "") if not Path(each).exists()), "")
+        raise ChannelError("AX818", f"there is no file {missing!r}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise ChannelError(
+            "AX818",
+            f"TLS cannot be spoken with {certificate!r} and {key!r}: {reason}",
+            expected="a certificate with its chain, and its key without a password, as PEM files",
+        ) from None
 
 
 def make_application(
@@ -63,26 +108,35 @@ def make_application(
     """
     settings = settings or Settings()
     settings.check()
-    access = Access(settings.tokens, open_reading=settings.open_reading)
+    access = settings.access
     pulses = Pulses(settings.pulse)
     client = Client(settings.allowance)
-    webhooks = Webhooks(
-        client, pulses, f"http://{settings.host}:{settings.port}/hub", settings.longest_pause
-    )
-    operations = Serving(channels, access, pulses, webhooks).operations()
+
+    def may_send(owner: str, channel: str) -> bool:
+        found = access.named(owner)
+        return found is not None and found.may("subscribe", resource(channel))
+
+    hub = f"{settings.scheme}://{settings.host}:{settings.port}/hub"
+    webhooks = Webhooks(client, pulses, hub, settings.longest_pause, may_send)
+    serving = Serving(channels, access, pulses, webhooks)
+    operations = serving.operations()
+    operations += Subscribing(channels, access, webhooks, serving).operations()
+    operations += signing_operations(access)
+    views = Views(widgets or {}, access)
     if widgets is not None:
-        operations += Views(widgets, access).operations()
+        operations += views.operations()
     operations += more
 
-    async def describe(request: Request, token: Token) -> Response:
-        return answer(description(operations, version("axlog")))
+    async def describe(request: Request, who: Principal) -> Response:
+        return answer(description([*operations, described], version("axlog")))
 
-    described = Operation("GET", "/openapi.json", "This description", describe)
+    described = Operation("GET", "/openapi.json", "This description", describe, "")
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         webhooks.resume(channels)
-        yield
+        async with refreshed(access):
+            yield
         webhooks.close()
         pulses.close()
         client.close()
@@ -91,37 +145,64 @@ def make_application(
         routes=[*(one.route(access) for one in [*operations, described]), *routes],
         lifespan=lifespan,
     )
-    made.add_middleware(Doorkeeper, is_open=not settings.tokens)
+    made.add_middleware(Doorkeeper, settings=settings)
+    made.state.webhooks, made.state.views = webhooks, views
     return made
+
+
+@contextlib.asynccontextmanager
+async def refreshed(access: Access) -> AsyncIterator[None]:
+    """Look at the file of roles again and again while the block runs."""
+
+    async def refresh() -> None:
+        while True:
+            await asyncio.sleep(REFRESHED)
+            await asyncio.to_thread(access.refresh)
+
+    task = asyncio.create_task(refresh())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 class Doorkeeper:
     """Refuses what a page of another site makes a browser ask.
 
-    Without tokens the server trusts whoever reaches it on this machine, so a request must name this
-    machine as its host; with or without, one that says it comes from another site may not write.
+    A server on loopback must be asked by a name of this machine, or by one of its `origins`: else a
+    page could have its own name resolve to this machine and be of the same site. A request that
+    changes something and says where it comes from must come from this server or its `origins`.
     """
 
-    def __init__(self, app: ASGIApp, is_open: bool) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
-        self.is_open = is_open
+        self.access = settings.access
+        self.is_local = is_loopback(settings.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            request = Request(scope)
-            host = request.headers.get("host", "")
-            said = self._fault(request, host)
-            if said is not None:
-                await problem(AccessError("AX811", said))(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                said = {name.lower() for name, _ in message["headers"]}
+                headers = [(name, value) for name, value in _HEADERS if name not in said]
+                message = {**message, "headers": [*message["headers"], *headers]}
+            await send(message)
 
-    def _fault(self, request: Request, host: str) -> str | None:
-        name = _part(f"//{host}", "hostname")
-        if self.is_open and not is_loopback(name):
-            return f"the host {host[:100]!r} is not this machine, and there are no tokens"
+        if scope["type"] == "http":
+            fault = self._fault(Request(scope))
+            if fault is not None:
+                await problem(AccessError("AX815", fault))(scope, receive, sent)
+                return
+        await self.app(scope, receive, sent)
+
+    def _fault(self, request: Request) -> str | None:
+        host = request.headers.get("host", "")
+        known = [_part(each, "netloc") for each in self.access.roles.origins]
+        if self.is_local and host not in known and not is_loopback(_part(f"//{host}", "hostname")):
+            return f"the host {host[:100]!r} is not this machine"
         origin = request.headers.get("origin")
-        if origin is not None and request.method != "GET" and _part(origin, "netloc") != host:
+        if request.method in SAFE or origin is None or origin in self.access.roles.origins:
+            return None
+        if _part(origin, "netloc") != host:
             return f"the request comes from {origin[:100]!r}"
         return None
 

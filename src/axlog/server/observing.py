@@ -121,7 +121,6 @@ class Observer:
 
     def _widget(self, name: str, widget: Widget) -> dict[str, Any]:
         rows = widget.state_sizes()["joins"]
-        self.history.measure(name, rows)
         self._take_letters(name, widget.dead_letters)
         return {
             "name": name,
@@ -129,7 +128,7 @@ class Observer:
             "nodes": len(widget.document.tree),
             "state": rows,
             "unit": "rows in joins",
-            "sizes": self.history.sizes(name),
+            "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
             "streams": [self._stream(name, status) for status in widget.streams().values()],
             "views": [
                 {"name": view.name, "count": _count(view),

@@ -6,7 +6,8 @@
 
 Both are worked out in a thread when they are asked for, so a widget in the middle of a batch delays
 the answer and not the server. Neither shows rows, messages or secrets; names of widgets, streams,
-views and connectors are shown.
+views and connectors are shown, so both need `read` on the server. Without it `/health` says the
+status alone, for those who restart what has failed.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from starlette.responses import Response
 from axlog.channels.naming import Channels
 from axlog.pipeline.operating import Report
 from axlog.reporting import CONTENT_TYPE, Health, Sample, counter, exposition, gauge, together
-from axlog.server.access import Access, Token
+from axlog.server.access import Access
 from axlog.server.answers import answer
-from axlog.server.application import Doorkeeper, Settings
+from axlog.server.application import Doorkeeper, Settings, refreshed
 from axlog.server.operations import Operation
+from axlog.server.roles import SERVER, Principal
 from axlog.server.running import running
 from axlog.widgets.measuring import process_samples, widget_health, widgets_samples
 from axlog.widgets.widget import Widget
@@ -77,20 +79,21 @@ def channel_samples(channels: Channels | None) -> Iterator[Sample]:
         yield gauge("axlog_channel_subscriptions", channel.readers, "Open subscriptions", **at)
 
 
-def operating_operations(report: Report) -> list[Operation]:
+def operating_operations(report: Report, access: Access) -> list[Operation]:
     """The operations of a report."""
 
-    async def metrics(request: Request, token: Token) -> Response:
+    async def metrics(request: Request, who: Principal) -> Response:
         text = await asyncio.to_thread(lambda: exposition(report.samples()))
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def health(request: Request, token: Token) -> Response:
-        found = await asyncio.to_thread(report.health)
-        return answer(found.plain(), status=found.status)
+    async def health(request: Request, who: Principal) -> Response:
+        found = together([await asyncio.to_thread(report.health), access.health()])
+        said = found.plain() if who.may("read", SERVER) else {"status": found.state.value}
+        return answer(said, status=found.status)
 
     return [
         Operation("GET", "/metrics", "Numbers for Prometheus", metrics, answers=("text/plain",)),
-        Operation("GET", "/health", "How far each view is behind, and why", health),
+        Operation("GET", "/health", "How far each view is behind, and why", health, "own"),
     ]
 
 
@@ -98,8 +101,11 @@ def operating_operations(report: Report) -> list[Operation]:
 def serving_report(report: Report, settings: Settings) -> Iterator[str]:
     """Serve a report alone, in a thread, while the block runs; gives the address."""
     settings.check()
-    access = Access(settings.tokens, open_reading=settings.open_reading)
-    app = Starlette(routes=[one.route(access) for one in operating_operations(report)])
-    app.add_middleware(Doorkeeper, is_open=not settings.tokens)
+    access = settings.access
+    app = Starlette(
+        routes=[one.route(access) for one in operating_operations(report, access)],
+        lifespan=lambda app: refreshed(access),
+    )
+    app.add_middleware(Doorkeeper, settings=settings)
     with running(app, settings) as address:
         yield address

@@ -1,7 +1,11 @@
 """The table of what the server does, from which both the routes and the description are made.
 
 The OpenAPI description (`/openapi.json`) cannot differ from what is served: an operation is one
-entry with its method, its path, its words and its handler.
+entry with its method, its path, its words, the grant it needs and its handler.
+
+What a request is about follows from its path: `{channel}`, `{widget}`, or `{widget}` and `{view}`.
+The grant is checked before anything is looked up, so who may not see a thing is not told whether it
+exists. Where the thing stands elsewhere (`needs="own"`), the handler checks.
 """
 
 from __future__ import annotations
@@ -12,14 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from axlog.errors import AxlogError
-from axlog.server.access import Access, Token
+from axlog.server.access import Access
 from axlog.server.answers import problem
+from axlog.server.roles import SERVER, Principal, Resource, channel, document, view
 
-Handler = Callable[[Request, Token], Awaitable[Response]]
+Handler = Callable[[Request, Principal], Awaitable[Response]]
 _TYPES = {"integer": ("after", "limit"), "number": ("wait",)}
 
 
@@ -31,7 +36,7 @@ class Operation:
     path: str
     summary: str
     handler: Handler
-    writes: bool = False  # it changes something: a token is needed
+    needs: str = "read"  # a verb of `roles.VERBS`, "own": the handler checks, or "": open to all
     query: tuple[tuple[str, str], ...] = ()  # names and words
     body: tuple[str, ...] = ()  # media types
     answers: tuple[str, ...] = ("application/json",)
@@ -41,16 +46,22 @@ class Operation:
     def route(self, access: Access) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
-                token = access.who(request.headers.get("authorization"), writes=self.writes)
-                return await self.handler(request, token)
+                who = access.who(request)
+                access.spend(who, address_of(request))
+                if self.needs not in ("", "own"):
+                    access.check(who, self.needs, about(request))
+                answered = await self.handler(request, who)
             except AxlogError as error:
                 return problem(error)
+            if request.method == "HEAD" and isinstance(answered, StreamingResponse):
+                return Response(status_code=answered.status_code, headers=dict(answered.headers))
+            return answered
 
         return Route(self.path, endpoint, methods=[self.method])
 
     def described(self) -> dict[str, Any]:
         """The operation in OpenAPI's words."""
-        named = [_parameter(name, "path", "", True) for name in re.findall(r"{(\w+)}", self.path)]
+        named = [_parameter(name, "path", "", True) for name in re.findall(r"{(\w+)", self.path)]
         named += [_parameter(name, "query", words) for name, words in self.query]
         named += [_parameter(name, "header", words) for name, words in self.headers]
         said: dict[str, Any] = {
@@ -68,9 +79,25 @@ class Operation:
             said["parameters"] = named
         if self.body:
             said["requestBody"] = {"required": True, "content": {t: {} for t in self.body}}
-        if self.writes:
-            said["security"] = [{"token": []}]
+        if self.needs:
+            said["security"] = [{"token": []}, {"session": []}]
+            said["x-axlog-grant"] = self.needs
         return said
+
+
+def about(request: Request) -> Resource:
+    """What a request is about, by the names in its path."""
+    named = request.path_params
+    if "channel" in named:
+        return channel(named["channel"])
+    if "view" in named:
+        return view(named["widget"], named["view"])
+    return document(named["widget"]) if "widget" in named else SERVER
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return "" if request.client is None else request.client.host
 
 
 def _parameter(name: str, where: str, words: str, required: bool = False) -> dict[str, Any]:
@@ -87,11 +114,17 @@ def description(operations: Iterable[Operation], version: str) -> dict[str, Any]
     """The OpenAPI description of operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        entry = paths.setdefault(operation.path, {})
+        path = re.sub(r":\w+}", "}", operation.path)  # how a part is matched is no part of OpenAPI
+        entry = paths.setdefault(path, {})
         entry[operation.method.lower()] = operation.described()
     return {
         "openapi": "3.1.0",
         "info": {"title": "axlog channels", "version": version},
         "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "axlog-PORT"},
+            }
+        },
     }

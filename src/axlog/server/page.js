@@ -9,8 +9,46 @@ let asked = 0;
 
 async function ask(path, parameters = {}) {
   const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`);
+  if (answer.status === 401) askToken("");
   if (!answer.ok) throw new Error((await answer.json()).detail || answer.statusText);
   return answer.json();
+}
+
+// Signing in: the token becomes a cookie that scripts cannot read, and is kept nowhere else. ----------
+
+async function signIn(token) {
+  const answer = await fetch("/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) });
+  if (!answer.ok) return askToken((await answer.json()).detail || answer.statusText);
+  $("sign-in").close();
+  return showWho(await answer.json());
+}
+
+function askToken(fault) {
+  $("sign-in-fault").textContent = fault;
+  $("sign-out").hidden = true;
+  if (!$("sign-in").open) $("sign-in").showModal();
+}
+
+function showWho(said) {
+  $("sign-out").hidden = said.name === "anyone";
+  $("sign-out").textContent = `sign out ${said.name}`;
+}
+
+async function signInByLink() {
+  // Behind # it was sent to nobody; here it leaves the address bar and the history.
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given !== null) {
+    history.replaceState(null, "", location.pathname + location.search);
+    await signIn(given);
+  } else {
+    const answer = await fetch("/session");
+    if (answer.ok) showWho(await answer.json());
+  }
+}
+
+async function signOut() {
+  await fetch("/session", { method: "DELETE" });
+  location.reload();
 }
 
 async function refresh() {
@@ -240,11 +278,19 @@ $("rows").onkeydown = (event) => {
   if (event.key === "Enter" || event.key === " ") { event.preventDefault(); document.activeElement.click(); } else step(event, [...document.querySelectorAll("#rows tr[tabindex]")], "ArrowUp", "ArrowDown");
 };
 document.onkeydown = (event) => {
-  if (event.key === "/" && document.activeElement !== $("find") && !$("why").open) { event.preventDefault(); $("find").focus(); }
+  if (event.key === "/" && document.activeElement !== $("find") && !$("why").open && !$("sign-in").open) { event.preventDefault(); $("find").focus(); }
 };
 $("find").oninput = () => pick({ find: $("find").value, show: 100 });
 $("more").onclick = () => pick({ show: Math.min(1000, chosen.show + 300) });
 $("why-close").onclick = () => $("why").close();
 addEventListener("resize", () => state && wiring(state));
-refresh().then(tree);
+$("sign-in-form").onsubmit = (event) => {
+  event.preventDefault();
+  const given = $("token").value.trim();
+  $("token").value = "";
+  signIn(given).then(refresh).then(tree);
+};
+$("sign-out").onclick = signOut;
+addEventListener("hashchange", () => signInByLink().then(refresh));
+signInByLink().then(refresh).then(tree);
 setInterval(tree, 3000);

@@ -2,24 +2,28 @@
 
 No build step and no outside address: the page is served from the package, and its policy lets it
 load nothing from anywhere else. Everything that comes from documents is put in as text, never as
-markup.
+markup. The files are open to all, as they say nothing of what is served; what the page asks for
+shows what the principal may read and leaves out the rest.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool as in_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axlog.server.access import Token
+from axlog.server.access import Access
 from axlog.server.answers import answer, number_in, wrong
 from axlog.server.listing import MOST, TRUTHS, Asked
 from axlog.server.observing import Observed
 from axlog.server.operations import Operation
+from axlog.server.roles import SERVER, Principal, document, view
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -33,11 +37,11 @@ _TYPES = {
 }
 
 
-def page_operations(observer: Observed) -> list[Operation]:
+def page_operations(observer: Observed, access: Access) -> list[Operation]:
     """What the server does for the live page."""
 
     def static(name: str) -> Operation:
-        async def file(request: Request, token: Token) -> Response:
+        async def file(request: Request, who: Principal) -> Response:
             headers = {
                 "Content-Security-Policy": _POLICY,
                 "X-Content-Type-Options": "nosniff",
@@ -48,15 +52,21 @@ def page_operations(observer: Observed) -> list[Operation]:
 
         file.__name__ = name.replace(".", "_")
         path = "/" if name == "page.html" else f"/{name}"
-        return Operation("GET", path, f"The live page: {name}", file, answers=(_TYPES[name],))
+        return Operation("GET", path, f"The live page: {name}", file, "", answers=(_TYPES[name],))
 
-    async def live_state(request: Request, token: Token) -> Response:
-        return answer(await in_thread(observer.state, _asked(request)))
+    async def live_state(request: Request, who: Principal) -> Response:
+        access.check_known(who)
+        asked = _asked(request)
+        if asked.view and not who.may("read", view(asked.widget, asked.view)):
+            asked = replace(asked, widget="", view="")
+        return answer(shown_to(who, await in_thread(observer.state, asked)))
 
-    async def live_tree(request: Request, token: Token) -> Response:
-        return answer(await in_thread(observer.tree, request.query_params.get("widget", "")))
+    async def live_tree(request: Request, who: Principal) -> Response:
+        widget = request.query_params.get("widget", "")
+        access.check(who, "read", document(widget))
+        return answer(await in_thread(observer.tree, widget))
 
-    async def live_why(request: Request, token: Token) -> Response:
+    async def live_why(request: Request, who: Principal) -> Response:
         asked = request.query_params
         try:
             row = json.loads(asked.get("row", ""))
@@ -64,19 +74,47 @@ def page_operations(observer: Observed) -> list[Operation]:
             row = None
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')
-        widget, view = asked.get("widget", ""), asked.get("view", "")
-        return answer(await in_thread(observer.why, widget, view, row))
+        widget = asked.get("widget", "")
+        access.check(who, "read", document(widget))  # reasons show the document
+        try:
+            return answer(await in_thread(observer.why, widget, asked.get("view", ""), row))
+        except KeyError as error:
+            raise wrong(f"the row has no value for {error.args[0]!r}") from None
 
     named = (("widget", "the widget"), ("view", "its view"))
     sought = (("truth", "true, possible or never"), ("find", "a text"), ("show", "so many rows"))
     return [
         *(static(name) for name in _TYPES),
-        Operation("GET", "/live/state", "What the live page shows", live_state,
+        Operation("GET", "/live/state", "What the live page shows", live_state, "own",
                   query=(*named, *sought)),
-        Operation("GET", "/live/tree", "The top of a document", live_tree, query=named[:1]),
-        Operation("GET", "/live/why", "Why a row is there", live_why,
+        Operation("GET", "/live/tree", "The top of a document", live_tree, "own",
+                  query=named[:1]),
+        Operation("GET", "/live/why", "Why a row is there", live_why, "own",
                   query=(*named, ("row", "the row as JSON"))),
     ]  # fmt: skip
+
+
+def shown_to(who: Principal, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a page without what a principal may not read.
+
+    Of a document of which only views may be read its streams and sizes are left out; dead letters,
+    what lags and the system's graph are of the server as a whole.
+    """
+    widgets = []
+    for each in state["widgets"]:
+        name = each["name"]
+        views = [one for one in each["views"] if who.may("read", view(name, one["name"]))]
+        if who.may("read", document(name)):
+            widgets.append({**each, "views": views})
+        elif views:
+            hidden: dict[str, Any] = {"nodes": None, "state": None, "sizes": [], "streams": []}
+            widgets.append({**each, **hidden, "views": views})
+    changes = [one for one in state["changes"] if who.may("read", view(one["widget"], one["view"]))]
+    said = {**state, "widgets": widgets, "changes": changes}
+    if not who.may("read", SERVER):
+        empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
+        said |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
+    return said
 
 
 def _asked(request: Request) -> Asked:

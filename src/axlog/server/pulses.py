@@ -57,12 +57,15 @@ class Pulse:
         """What to wait for: taken before looking, so that nothing published since is missed."""
         return self._next
 
-    async def wait(self, ticket: asyncio.Future[None], seconds: float) -> bool:
-        """Wait for a ticket; False if nothing came."""
+    async def wait(
+        self, ticket: asyncio.Future[None], seconds: float, *ends: asyncio.Future[None]
+    ) -> bool:
+        """Wait for a ticket, or until something ends the waiting; False if nothing came."""
         if ticket.done():
             return True
-        done, _ = await asyncio.wait([ticket], timeout=seconds)
-        return bool(done)
+        first = asyncio.FIRST_COMPLETED
+        await asyncio.wait([ticket, *ends], timeout=seconds, return_when=first)
+        return ticket.done()
 
     def events(self, entries: Sequence[Entry]) -> bytes:
         """Entries as server-sent events; the last span's bytes are kept for the next reader."""

@@ -52,8 +52,8 @@ def listening(settings: Settings) -> socket.socket:
 class Serving:
     """A server in this thread, until it is stopped; signals are its caller's."""
 
-    def __init__(self, app: Starlette, bound: socket.socket) -> None:
-        self._server = _server(app)
+    def __init__(self, app: Starlette, bound: socket.socket, settings: Settings) -> None:
+        self._server = _server(app, settings)
         self._bound = bound
 
     def stop(self) -> None:
@@ -123,7 +123,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
 
 
-def _server(app: Starlette) -> uvicorn.Server:
+def _server(app: Starlette, settings: Settings) -> uvicorn.Server:
     config = uvicorn.Config(
         CutOff(app),
         log_level="warning",
@@ -134,6 +134,8 @@ def _server(app: Starlette) -> uvicorn.Server:
         backlog=BACKLOG,
         h11_max_incomplete_event_size=LARGEST_HEAD,
         lifespan="on",
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
     )
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     return _Server(config)
@@ -149,7 +151,7 @@ def running(app: Starlette, settings: Settings | None = None) -> Iterator[str]:
     """Serve in a thread while the block runs; gives the server's address."""
     settings = settings or Settings(port=0)
     bound = listening(settings)
-    server = _server(app)
+    server = _server(app, settings)
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     until = monotonic() + 30
@@ -157,7 +159,7 @@ def running(app: Starlette, settings: Settings | None = None) -> Iterator[str]:
         sleep(0.005)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     try:
-        yield f"http://{host}:{bound.getsockname()[1]}"
+        yield f"{settings.scheme}://{host}:{bound.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(timeout=15)

@@ -1,14 +1,14 @@
-"""Channels as web services: publish, read, follow, subscribe, acknowledge (P3 2.3).
+"""Channels as web services: make, publish, read, follow (P3 2.3); subscribing is `subscribing.py`.
 
     PUT    /channels/NAME                          make a channel
     POST   /channels/NAME/updates                  publish: JSON, JSON lines or XML
     GET    /channels/NAME/updates?after=17&wait=20 read on, waiting for something
     GET    /channels/NAME/events                   follow by server-sent events, and resume
-    PUT    /channels/NAME/subscriptions/PEER       subscribe by name, with a filter and an address
-    POST   /channels/NAME/subscriptions/PEER/acknowledge
-    DELETE /channels/NAME/subscriptions/PEER       unsubscribe
 
-A filter is what `Filter.to_json` writes, or, for one pattern, `?match=PATTERN`.
+Reading changes nothing: not the channel, no subscription, no filter. `filter` (what
+`Filter.to_json` writes) and `match` (one pattern) are judged for this request alone. `subscription`
+reads by the filter and from the place of one of the principal's own subscriptions, and leaves both
+as they are; `Last-Event-ID` says where to read on, and acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from axlog.channels.channel import LocalChannel, LocalSubscription
+from axlog.channels.channel import LocalChannel
 from axlog.channels.entries import Retention
+from axlog.channels.journal import Remembered
 from axlog.channels.naming import Channels
 from axlog.channels.protocol import Delivery
+from axlog.channels.reader import Reader
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.publishers.feeds import FORMATS, RENDER, About, Item
 from axlog.document.reading import encoding_of
@@ -34,10 +37,13 @@ from axlog.document.xml import check_forest
 from axlog.errors import AxlogError, ChannelError
 from axlog.language.query import parse_query
 from axlog.matching.filters import Filter
-from axlog.server.access import Access, Token
+from axlog.server.access import Access, used_up
 from axlog.server.answers import answer, body_of, json_of, number_in, wrong
-from axlog.server.operations import Operation
-from axlog.server.pulses import Pulse, Pulses
+from axlog.server.operations import Operation, address_of
+from axlog.server.owning import owned, owner_of
+from axlog.server.pulses import Pulses
+from axlog.server.roles import Principal
+from axlog.server.roles import channel as resource
 from axlog.server.webhooks import Webhooks
 
 LONGEST_WAIT = 60.0
@@ -46,10 +52,11 @@ LARGE = 64 * 1024  # characters of a message that is checked beside the loop
 NEWEST = 50  # entries that a feed has
 MOST_PATTERNS = 1000  # of a filter that comes in a request
 AT_ONCE = 500  # entries in one piece of an event stream
+JUDGED = 200  # entries that are judged at once for a reader with a filter
 _LAST = datetime(9999, 12, 31, tzinfo=UTC)
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
 _AFTER = ("after", "the number of the last update seen; without it, from now on")
-_FILTER = ("filter", "what Filter.to_json writes; installed at the source")
+_FILTER = ("filter", "what Filter.to_json writes; for this request alone")
 _MATCH = ("match", "a pattern: a filter of one")
 
 
@@ -66,17 +73,19 @@ class Serving:
 
     def operations(self) -> list[Operation]:
         """The table."""
-        one, peer = "/channels/{channel}", "/channels/{channel}/subscriptions/{subscription}"
+        one = "/channels/{channel}"
         return [
-            Operation("GET", "/channels", "The channels", self._list),
+            Operation("GET", "/channels", "The channels", self._list, "own"),
             Operation("GET", one, "A channel: numbers, size, subscriptions", self._status),
-            Operation("PUT", one, "Make a channel", self._make, True, body=(_JSON,), success="201"),
+            Operation(
+                "PUT", one, "Make a channel", self._make, "administer", body=(_JSON,), success="201"
+            ),
             Operation(
                 "POST",
                 f"{one}/updates",
                 "Publish updates",
                 self._publish,
-                True,
+                "publish",
                 query=(("stream", "of an XML body"), ("at", "the time of an XML body")),
                 body=(_JSON, _LINES, _XML),
                 headers=(
@@ -93,7 +102,7 @@ class Serving:
                     _AFTER,
                     ("limit", "at most so many"),
                     ("wait", "seconds"),
-                    ("subscription", "read under this name, with its filter"),
+                    ("subscription", "read by this subscription of yours: its filter, its place"),
                     _FILTER,
                     _MATCH,
                 ),
@@ -103,7 +112,7 @@ class Serving:
                 f"{one}/events",
                 "Follow by server-sent events",
                 self._events,
-                query=(_AFTER, ("subscription", "follow under this name"), _FILTER, _MATCH),
+                query=(_AFTER, ("subscription", "follow by it"), _FILTER, _MATCH),
                 headers=(("Last-Event-ID", "resume after this number"),),
                 answers=("text/event-stream",),
             ),
@@ -115,40 +124,31 @@ class Serving:
                 query=(("format", "rss, atom or json"),),
                 answers=tuple(FORMATS.values()),
             ),
-            Operation("PUT", peer, "Subscribe by name", self._subscribe, True, body=(_JSON,)),
-            Operation("DELETE", peer, "Unsubscribe", self._unsubscribe, True, success="204"),
-            Operation(
-                "POST",
-                f"{peer}/acknowledge",
-                "Acknowledge up to a number",
-                self._acknowledge,
-                True,
-                body=(_JSON,),
-            ),
-            Operation(
-                "POST",
-                "/hub",
-                "Subscribe or unsubscribe an address (WebSub)",
-                self._hub,
-                True,
-                body=("application/x-www-form-urlencoded",),
-                success="202",
-            ),
         ]
 
     # Channels -------------------------------------------------------------------------------------
 
     def _channel(self, request: Request) -> LocalChannel:
-        return self.channels[request.path_params["channel"]]
+        return channel_of(self.channels, request.path_params["channel"])
 
-    async def _list(self, request: Request, token: Token) -> Response:
-        return answer({"channels": [self._said(channel) for channel in self.channels]})
+    async def _list(self, request: Request, who: Principal) -> Response:
+        shown = [each for each in self.channels if who.may("read", resource(each.name))]
+        self.access.check_known(who)
+        return answer({"channels": [self.said(each, who) for each in shown]})
 
-    async def _status(self, request: Request, token: Token) -> Response:
-        return answer(self._said(self._channel(request)))
+    async def _status(self, request: Request, who: Principal) -> Response:
+        return answer(self.said(self._channel(request), who))
 
-    def _said(self, channel: LocalChannel) -> dict[str, Any]:
-        known = channel.subscriptions().values()
+    def said(self, channel: LocalChannel, who: Principal) -> dict[str, Any]:
+        """What a principal is told of a channel: its own subscriptions; administrators, of all."""
+        is_all = who.may("administer", resource(channel.name))
+        shown: dict[str, Remembered] = {}
+        for each in channel.subscriptions().values():
+            owner = owner_of(each)
+            if owner == who.name:
+                shown[each.name.removeprefix(f"{owner}/")] = each
+            elif is_all:
+                shown[each.name] = each
         return {
             "name": channel.name,
             "first": channel.first,
@@ -156,18 +156,19 @@ class Serving:
             "bytes": channel.size,
             "readers": channel.readers,
             "subscriptions": {
-                each.name: {
+                name: {
+                    "owner": owner_of(each),
                     "acknowledged": each.acknowledged,
                     "lag": channel.last - each.acknowledged,
                     "filter": None if each.filter is None else json.loads(each.filter),
                     **self.webhooks.said(channel.name, each.name),
                 }
-                for each in known
+                for name, each in shown.items()
             },
         }
 
-    async def _make(self, request: Request, token: Token) -> Response:
-        given = await json_of(request, token.size)
+    async def _make(self, request: Request, who: Principal) -> Response:
+        given = await json_of(request, who.limits.size)
         unknown = set(given) - {"messages", "size", "when_full"}
         if unknown:
             raise wrong(f"unknown key {min(unknown)!r}", "messages, size, when_full")
@@ -180,23 +181,22 @@ class Serving:
             )
         except (OverflowError, TypeError, ValueError):
             raise wrong("a retention is not a number") from None
-        return answer(
-            self._said(self.channels.make(request.path_params["channel"], retention)), 201
-        )
+        made = self.channels.make(request.path_params["channel"], retention)
+        return answer(self.said(made, who), 201)
 
     # Publishing -----------------------------------------------------------------------------------
 
-    async def _publish(self, request: Request, token: Token) -> Response:
+    async def _publish(self, request: Request, who: Principal) -> Response:
         channel = self._channel(request)
-        updates = await self._updates(request, token)
-        self.access.spend(token, len(updates))
+        updates = await self._updates(request, who)
+        self.access.spend(who, address_of(request), len(updates))
         for at, update in enumerate(updates):
             try:
                 await _check(update)
             except AxlogError as error:
                 error.within(f"update {at + 1} of {len(updates)}; none is published")
                 raise
-        producer = _producer(request)
+        producer = _producer(request, who, channel)
         last = channel.last
         for at, update in enumerate(updates):
             numbered = None if producer is None else (producer[0], producer[1] + at)
@@ -214,8 +214,8 @@ class Serving:
             return await asyncio.to_thread(channel.publish, update, producer)
         return channel.publish(update, producer)
 
-    async def _updates(self, request: Request, token: Token) -> list[StreamUpdate]:
-        body = await body_of(request, token.size)
+    async def _updates(self, request: Request, who: Principal) -> list[StreamUpdate]:
+        body = await body_of(request, who.limits.size)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in (_XML, "text/xml"):
             query = request.query_params
@@ -223,7 +223,7 @@ class Serving:
             return [StreamUpdate(stream, "insert", _xml(body), query.get("at"))]
         if kind not in (_JSON, _LINES):
             raise wrong(f"a body of {kind or 'no type'!r}", f"{_JSON}, {_LINES} or {_XML}")
-        lines = [_text(body)] if kind == _JSON else _text(body).splitlines()
+        lines = [text_of(body)] if kind == _JSON else text_of(body).splitlines()
         return [
             read_line(" ".join(line.splitlines()) if kind == _JSON else line, number)
             for number, line in enumerate(lines, 1)
@@ -232,54 +232,99 @@ class Serving:
 
     # Reading --------------------------------------------------------------------------------------
 
-    async def _subscription(self, request: Request, after: int | None) -> LocalSubscription:
-        """What a request reads by; named ones must have been subscribed before."""
+    async def _reader(self, request: Request, who: Principal, after: int | None) -> Reader:
+        """What a request reads by."""
         channel = self._channel(request)
         name = request.query_params.get("subscription")
-        if name is not None and name not in channel.subscriptions():
-            raise ChannelError("AX805", f"there is no subscription {name!r}")
-        return channel.subscribe(name, wanted=await _wanted(request), after=after)
+        wanted = await _wanted(request)
+        if name is None:
+            return Reader(channel, wanted=wanted, after=after)
+        if wanted is not None:
+            raise wrong("a subscription has its own filter", "subscription, filter or match")
+        return Reader(channel, owned(channel, who, name).name, after=after)
 
-    async def _read(self, request: Request, token: Token) -> Response:
+    async def _read(self, request: Request, who: Principal) -> Response:
         after = _after(request, None)
         limit = int(number_in(request, "limit", 1000, 1, 10_000))
         wait = number_in(request, "wait", 0, 0, LONGEST_WAIT)
-        subscription = await self._subscription(request, after)
-        try:
-            delivery = await self._wait(subscription, limit, wait)
-        finally:
-            subscription.close()
+        reader = await self._reader(request, who, after)
+        with reader, self.access.streaming(who, address_of(request)):
+            async with _leaving(request) as gone:
+                delivery = await self._wait(reader, who, limit, wait, gone)
         return _delivered(delivery)
 
-    async def _wait(self, subscription: LocalSubscription, limit: int, wait: float) -> Delivery:
-        pulse = self.pulses.of(subscription.channel)
+    async def _wait(
+        self, reader: Reader, who: Principal, limit: int, wait: float, gone: asyncio.Future[None]
+    ) -> Delivery:
+        pulse = self.pulses.of(reader.channel)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         clock: int | None = None
         while True:
             ticket = pulse.ticket()
-            delivery = subscription.read(limit)
+            delivery = await _looked(reader, limit)
             times = [time for time in (clock, delivery.microseconds) if time is not None]
             clock = max(times, default=None)
             left = until - loop.time()
-            if delivery.entries or delivery.is_closed or left <= 0:
+            is_over = gone.done() or not (left > 0 or reader.is_behind)
+            if delivery.entries or delivery.is_closed or is_over:
                 return Delivery(delivery.entries, delivery.upto, clock, delivery.is_closed)
-            await pulse.wait(ticket, left)
+            if not reader.is_behind:
+                await pulse.wait(ticket, left, gone)
+            self.access.check(who, "read", resource(reader.channel.name))
 
-    async def _events(self, request: Request, token: Token) -> Response:
-        last = request.headers.get("last-event-id")
-        after = _after(request, last)
-        subscription = await self._subscription(request, after)
-        if last is not None and subscription.lasts:
-            subscription.acknowledge(min(int(last), subscription.channel.last))
-        pulse = self.pulses.of(subscription.channel)
+    async def _events(self, request: Request, who: Principal) -> Response:
+        after = _after(request, request.headers.get("last-event-id"))
+        reader = await self._reader(request, who, after)
+        with self.access.streaming(who, address_of(request)):
+            pass  # refused here, it is refused with a status
         return StreamingResponse(
-            _followed(subscription, pulse),
+            self._followed(reader, who, request),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    async def _feed(self, request: Request, token: Token) -> Response:
+    async def _followed(
+        self, reader: Reader, who: Principal, request: Request
+    ) -> AsyncIterator[bytes]:
+        """The event stream of a reader, until it leaves, may not read on, or has missed something.
+
+        The sender waits while the connection's buffer is full, so a slow reader holds back nobody:
+        it stays behind in the channel, and is told when what it wants is not kept any more.
+        """
+        yield b"retry: 1000\n\n"
+        try:
+            async with _leaving(request) as gone:
+                with reader, self.access.streaming(who, address_of(request)):
+                    async for part in self._parts(reader, who, gone):
+                        yield part
+        except AxlogError as error:
+            said = json.dumps({"code": error.code, "detail": error.message})
+            yield f"event: gap\ndata: {said}\n\n".encode()
+
+    async def _parts(
+        self, reader: Reader, who: Principal, gone: asyncio.Future[None]
+    ) -> AsyncIterator[bytes]:
+        pulse = self.pulses.of(reader.channel)
+        while not gone.done():
+            ticket = pulse.ticket()
+            self.access.check(who, "read", resource(reader.channel.name))
+            delivery = await _looked(reader, AT_ONCE)
+            if delivery.entries:
+                yield pulse.events(delivery.entries)
+                continue
+            if reader.is_behind:
+                continue
+            if delivery.clock is not None:
+                said = json.dumps({"upto": delivery.upto, "clock": plain(delivery.clock)})
+                yield f"id: {delivery.upto}\nevent: clock\ndata: {said}\n\n".encode()
+            if delivery.is_closed:
+                yield b"event: end\ndata: {}\n\n"
+                return
+            if not await pulse.wait(ticket, ALIVE, gone):
+                yield b": alive\n\n"
+
+    async def _feed(self, request: Request, who: Principal) -> Response:
         channel = self._channel(request)
         form = request.query_params.get("format", "rss")
         if form not in FORMATS:
@@ -297,81 +342,34 @@ class Serving:
         about = About(channel.name, str(request.url.replace(query="")))
         return Response(RENDER[form](about, items), media_type=FORMATS[form])
 
-    # Subscriptions --------------------------------------------------------------------------------
 
-    async def _subscribe(self, request: Request, token: Token) -> Response:
-        channel, name = self._channel(request), request.path_params["subscription"]
-        given = await json_of(request, token.size)
-        unknown = set(given) - {"filter", "after", "callback", "secret", "lease"}
-        if unknown:
-            raise wrong(f"unknown key {min(unknown)!r}", "filter, after, callback, secret, lease")
-        after, wanted = given.get("after"), given.get("filter")
-        if isinstance(after, bool) or not isinstance(after, int | None):
-            raise wrong("after is not a number")
-        filter_ = None if wanted is None else await _filter_of(json.dumps(wanted))
-        self.access.claim(token, "subscriptions", f"{channel.name}/{name}")
-        if given.get("callback") is not None:
-            await self.webhooks.subscribe(channel, name, given, filter_, after)
-        else:
-            subscription = channel.subscribe(name, wanted=filter_, after=after)
-            subscription.install(filter_)
-            subscription.close()
-        return answer(self._said(channel)["subscriptions"][name])
+@asynccontextmanager
+async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
+    """What is done once whoever asked has left: nobody waits on for them."""
 
-    async def _unsubscribe(self, request: Request, token: Token) -> Response:
-        channel, name = self._channel(request), request.path_params["subscription"]
-        self.webhooks.stop(channel.name, name)
-        channel.unsubscribe(name)
-        self.access.release("subscriptions", f"{channel.name}/{name}")
-        return Response(status_code=204)
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
-    async def _acknowledge(self, request: Request, token: Token) -> Response:
-        channel, name = self._channel(request), request.path_params["subscription"]
-        sequence = (await json_of(request, token.size)).get("sequence")
-        if isinstance(sequence, bool) or not isinstance(sequence, int):
-            raise wrong("sequence is not a number", '{"sequence": 17}')
-        channel.acknowledge(name, sequence)
-        return answer({"acknowledged": sequence})
-
-    async def _hub(self, request: Request, token: Token) -> Response:
-        body = await body_of(request, min(token.size, 100_000))
-        channel, name = await self.webhooks.hub(_text(body), self.channels)
-        if name in self.channels[channel].subscriptions():
-            self.access.claim(token, "subscriptions", f"{channel}/{name}")
-        else:
-            self.access.release("subscriptions", f"{channel}/{name}")
-        return Response(status_code=202)
-
-
-async def _followed(subscription: LocalSubscription, pulse: Pulse) -> AsyncIterator[bytes]:
-    """The event stream of a subscription.
-
-    The sender waits while the connection's buffer is full, so a slow reader holds back nobody: it
-    stays behind in the channel, and is told when what it wants is not kept any more.
-    """
-    yield b"retry: 1000\n\n"
+    gone = asyncio.ensure_future(left())
     try:
-        while True:
-            ticket = pulse.ticket()
-            try:
-                delivery = subscription.read(AT_ONCE)
-            except AxlogError as error:
-                said = json.dumps({"code": error.code, "detail": error.message})
-                yield f"event: gap\ndata: {said}\n\n".encode()
-                return
-            if delivery.entries:
-                yield pulse.events(delivery.entries)
-                continue
-            if delivery.clock is not None:
-                said = json.dumps({"upto": delivery.upto, "clock": plain(delivery.clock)})
-                yield f"id: {delivery.upto}\nevent: clock\ndata: {said}\n\n".encode()
-            if delivery.is_closed:
-                yield b"event: end\ndata: {}\n\n"
-                return
-            if not await pulse.wait(ticket, ALIVE):
-                yield b": alive\n\n"
+        yield gone
     finally:
-        subscription.close()
+        gone.cancel()
+
+
+def channel_of(channels: Channels, name: str) -> LocalChannel:
+    """A channel by name; the names of others are not told."""
+    if name not in channels:
+        raise ChannelError("AX801", f"there is no channel {name[:100]!r}")
+    return channels[name]
+
+
+async def _looked(reader: Reader, limit: int) -> Delivery:
+    """What a reader finds; beside the loop, a part at a time, where it has to judge messages."""
+    if not reader.has_filter:
+        return reader.read(limit)
+    return await asyncio.to_thread(reader.read, min(limit, JUDGED))
 
 
 async def _check(update: StreamUpdate) -> None:
@@ -412,7 +410,7 @@ def _after(request: Request, last: str | None) -> int | None:
 async def _wanted(request: Request) -> Filter | None:
     query = request.query_params
     if "filter" in query:
-        return await _filter_of(query["filter"])
+        return await filter_of(query["filter"])
     if "match" in query:
         wanted = Filter()
         await asyncio.to_thread(wanted.add, "match", query["match"])
@@ -420,27 +418,32 @@ async def _wanted(request: Request) -> Filter | None:
     return None
 
 
-async def _filter_of(text: str) -> Filter:
+async def filter_of(text: str) -> Filter:
     """The filter that somebody sent, of a size that holds nobody up; made beside the loop."""
     if text.count('"keys"') > MOST_PATTERNS:
         raise wrong(f"a filter of more than {MOST_PATTERNS:,} patterns", "several subscriptions")
     return await asyncio.to_thread(Filter.from_json, text)
 
 
-def _producer(request: Request) -> tuple[str, int] | None:
+def _producer(request: Request, who: Principal, channel: LocalChannel) -> tuple[str, int] | None:
+    """Who publishes, with its number; each principal has producers of its own."""
     name, number = request.headers.get("axlog-producer"), request.headers.get("axlog-number")
     if name is None and number is None:
         return None
     if not name or not number or not number.isdecimal() or len(number) > 18:
         raise wrong("a producer needs a name and a number", "Axlog-Producer and Axlog-Number")
-    return name[:200], int(number)
+    key = f"{who.name}/{name[:200]}"
+    known = channel.producers(f"{who.name}/")
+    if key not in known:
+        used_up(who, "producers", len(known))
+    return key, int(number)
 
 
 def _xml(body: bytes) -> str:
     """The XML of a body in the encoding that it says it is in."""
     encoding = encoding_of(body)
     if encoding == "utf-8":
-        return _text(body)
+        return text_of(body)
     try:
         return body.decode(encoding)
     except UnicodeDecodeError as error:
@@ -449,7 +452,7 @@ def _xml(body: bytes) -> str:
         ) from None
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:

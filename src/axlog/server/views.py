@@ -6,7 +6,8 @@
     DELETE /widgets/NAME/views/VIEW       take one away that was added so
 
 A view that is added is filled from what the widget keeps; where that is not enough it is refused
-(AX307). Views of the pipeline's own cannot be replaced or taken away.
+(AX307). It belongs to who added it: others cannot take it away, unless they administer it. Views of
+the pipeline's own cannot be replaced or taken away by anybody.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axlog.errors import AccessError, ChannelError, UndecidedError
-from axlog.server.access import Access, Token
+from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError
+from axlog.server.access import Access, used_up
 from axlog.server.answers import answer, json_of, number_in, wrong
 from axlog.server.operations import Operation
+from axlog.server.roles import Principal, document
+from axlog.server.roles import view as resource
+from axlog.views.view import View
 from axlog.widgets.widget import Widget
 
 MOST_ROWS = 10_000
@@ -33,36 +37,47 @@ class Views:
     def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
         self.widgets = widgets
         self.access = access
-        self._added: set[tuple[str, str]] = set()
+        self._owners: dict[tuple[str, str], str] = {}  # of the views that were added
 
     def operations(self) -> list[Operation]:
         """The table."""
         one, json = "/widgets/{widget}/views/{view}", ("application/json",)
         return [
-            Operation("GET", "/widgets", "The widgets", self._widgets),
+            Operation("GET", "/widgets", "The widgets", self._widgets, "own"),
             Operation("GET", one, "A view's rows", self._rows, query=(("limit", "at most"),)),
-            Operation("PUT", one, "Add a view", self._add_view, True, body=json, success="201"),
-            Operation("DELETE", one, "Take a view away", self._drop_view, True, success="204"),
+            Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
+            Operation("DELETE", one, "Take a view away", self._drop_view, "watch", success="204"),
         ]
 
     def _widget(self, request: Request) -> tuple[str, Widget]:
         name = request.path_params["widget"]
         if name not in self.widgets:
-            known = ", ".join(sorted(self.widgets)) or "none"
-            raise ChannelError("AX801", f"there is no widget {name!r}", expected=known)
+            raise ChannelError("AX801", f"there is no widget {name[:100]!r}")
         return name, self.widgets[name]
 
-    async def _widgets(self, request: Request, token: Token) -> Response:
-        return answer(
-            {
-                name: {"views": sorted(widget.views), "streams": sorted(widget.streams())}
-                for name, widget in self.widgets.items()
-            }
-        )
+    def _view(self, widget: Widget, name: str) -> View:
+        """A view by name; the names of others are not told."""
+        if name not in widget.views:
+            raise QueryError("AX203", f"there is no view {name[:100]!r}")
+        return widget.view(name)
 
-    async def _rows(self, request: Request, token: Token) -> Response:
+    async def _widgets(self, request: Request, who: Principal) -> Response:
+        """Those that the principal may read, or has a view of that it may read."""
+        self.access.check_known(who)
+        said = {}
+        for name, widget in self.widgets.items():
+            is_whole = who.may("read", document(name))
+            views = [view for view in sorted(widget.views) if who.may("read", resource(name, view))]
+            if is_whole or views:
+                said[name] = {
+                    "views": views,
+                    "streams": sorted(widget.streams()) if is_whole else [],
+                }
+        return answer(said)
+
+    async def _rows(self, request: Request, who: Principal) -> Response:
         _, widget = self._widget(request)
-        view = widget.view(request.path_params["view"])
+        view = self._view(widget, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
         rows = await asyncio.to_thread(view.rows)
         said: dict[str, Any] = {
@@ -76,33 +91,35 @@ class Views:
             said["undecided"] = error.message
         return answer(said)
 
-    async def _add_view(self, request: Request, token: Token) -> Response:
+    async def _add_view(self, request: Request, who: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
-        given = await json_of(request, token.size)
+        given = await json_of(request, who.limits.size)
         query, language = given.get("query"), given.get("language")
         if not isinstance(query, str) or set(given) - {"query", "language"}:
             raise wrong("a view needs a query", '{"query": "match ..."}')
         if not isinstance(language, str | None):
             raise wrong("the language is not a text")
-        if view in widget.views:
-            raise wrong(f"there is a view {view!r} already")
-        self.access.claim(token, "views", f"{name}/{view}")
+        if view in widget.views or (name, view) in self._owners:
+            raise AccessError("AX817", f"there is a view {view!r} already")
+        used_up(who, "views", list(self._owners.values()).count(who.name))
+        self._owners[name, view] = who.name
         try:
             await asyncio.to_thread(widget.watch, query, view, language=language)
         except BaseException:
-            self.access.release("views", f"{name}/{view}")
+            del self._owners[name, view]
             raise
-        self._added.add((name, view))
         return answer({"columns": list(widget.view(view).columns)}, 201)
 
-    async def _drop_view(self, request: Request, token: Token) -> Response:
+    async def _drop_view(self, request: Request, who: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
-        widget.view(view)
-        if (name, view) not in self._added:
-            raise AccessError("AX811", f"the view {view!r} is the pipeline's own")
+        self._view(widget, view)
+        owner = self._owners.get((name, view))
+        if owner is None:
+            raise AccessError("AX814", f"the view {view!r} is the pipeline's own")
+        if owner != who.name and not who.may("administer", resource(name, view)):
+            raise AccessError("AX814", f"the view {view!r} is another's")
         widget.document.forget(view)
-        self._added.discard((name, view))
-        self.access.release("views", f"{name}/{view}")
+        del self._owners[name, view]
         return Response(status_code=204)

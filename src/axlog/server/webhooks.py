@@ -7,7 +7,11 @@ and is acknowledged by its answer: what was not answered with success is sent ag
 longer pauses, for as long as the channel keeps it. 410 Gone unsubscribes.
 
 Each address is served by a task of its own, so a slow one slows no other. All requests go through
-the guarded client: private ranges are refused unless allowed.
+the guarded client: private ranges are refused unless allowed. Nothing is sent while the owner of
+the subscription may not subscribe; what came meanwhile is sent once they may again.
+
+Addresses and secrets are in `hooks.py`'s file and nowhere else: listings, logs and errors say what
+went wrong by its code, not with which address.
 """
 
 from __future__ import annotations
@@ -16,38 +20,34 @@ import asyncio
 import hmac
 import json
 import logging
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from secrets import token_urlsafe
 from time import time
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from axlog.channels.channel import LocalChannel, LocalSubscription
 from axlog.channels.naming import Channels
 from axlog.channels.protocol import Delivery
 from axlog.connectors.http import Client
 from axlog.document.times import plain
-from axlog.errors import AxlogError, ChannelError, ConnectorError
+from axlog.errors import CODES, AxlogError, ChannelError, ConnectorError
 from axlog.matching.filters import Filter
 from axlog.server.answers import wrong
+from axlog.server.hooks import Hook, HookFile
+from axlog.server.owning import options_of, owner_of
 from axlog.server.pulses import Pulses
 
 LEASE = 10 * 24 * 3600
 AT_ONCE = 100
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before sending again, the last for ever."""
+PAUSE_OF_GRANTS = 0.5
+"""Seconds after which it is asked again whether an owner may subscribe."""
 
 _log = logging.getLogger("axlog.webhooks")
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """Where a subscription's updates are sent."""
-
-    callback: str
-    secret: str
-    expires: float  # seconds since 1970
 
 
 @dataclass(slots=True)
@@ -68,7 +68,12 @@ def is_signed(secret: str, body: bytes, given: str) -> bool:
     return hmac.compare_digest(signature(secret, body), given)
 
 
-def _path_of(address: str) -> str | None:
+def _without_address(error: AxlogError) -> str:
+    """What went wrong, without what the error says of the address."""
+    return f"{error.code}: {CODES[error.code]}"
+
+
+def path_of(address: str) -> str | None:
     """The path of an address; None if it is none."""
     try:
         return urlsplit(address).path
@@ -79,12 +84,21 @@ def _path_of(address: str) -> str | None:
 class Webhooks:
     """The addresses of all subscriptions, and the tasks that serve them."""
 
-    def __init__(self, client: Client, pulses: Pulses, hub: str = "", longest: float = 60) -> None:
+    def __init__(
+        self,
+        client: Client,
+        pulses: Pulses,
+        hub: str = "",
+        longest: float = 60,
+        may_send: Callable[[str, str], bool] = lambda owner, channel: True,
+    ) -> None:
         self.client = client
+        self.may_send = may_send
         self.pulses = pulses
         self.hub_address = hub
         self.pauses = tuple(min(pause, longest) for pause in PAUSES)
         self._served: dict[tuple[str, str], _Served] = {}
+        self._files: dict[str, HookFile] = {}
         self._random = Random()
 
     # Subscribing ----------------------------------------------------------------------------------
@@ -92,7 +106,8 @@ class Webhooks:
     async def subscribe(
         self,
         channel: LocalChannel,
-        name: str,
+        key: str,
+        owner: str,
         given: dict[str, Any],
         wanted: Filter | None,
         after: int | None = None,
@@ -104,18 +119,19 @@ class Webhooks:
             raise wrong("callback and secret are texts, the secret below 200 bytes")
         if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease <= 1e8:
             raise wrong("lease is not a number of seconds")
-        if _path_of(callback) is None:
+        if path_of(callback) is None:
             raise wrong("callback is no address")
-        await self._verify("subscribe", callback, channel.name, lease)
+        await self.verify("subscribe", callback, channel.name, lease)
         hook = Hook(callback, secret, time() + lease)
-        self.stop(channel.name, name)
+        self.stop(channel, key)
         subscription = channel.subscribe(
-            name, wanted=wanted, after=after, options={"hook": asdict(hook)}
+            key, wanted=wanted, after=after, options={"owner": owner, "hook": True}
         )
         subscription.install(wanted)
-        self._start(subscription, hook)
+        self._file(channel).keep(key, hook)
+        self._start(subscription, hook, owner)
 
-    async def _verify(self, mode: str, callback: str, topic: str, lease: float) -> None:
+    async def verify(self, mode: str, callback: str, topic: str, lease: float) -> None:
         """The verification of intent: the address echoes the challenge."""
         challenge = token_urlsafe(24)
         asked = {
@@ -127,88 +143,85 @@ class Webhooks:
         parts = urlsplit(callback)
         query = "&".join(filter(None, [parts.query, urlencode(asked)]))
         url = parts._replace(query=query, fragment="").geturl()
-        answer = await self.client.ask("GET", url)
+        try:
+            answer = await self.client.ask("GET", url)
+        except AxlogError as error:
+            raise ConnectorError(error.code, f"the callback: {_without_address(error)}") from None
         if not answer.is_success or answer.content.decode("utf-8", "replace") != challenge:
             raise ConnectorError(
                 "AX824",
-                f"{callback} does not confirm that it wants to {mode} (status {answer.status})",
+                f"the callback does not confirm that it wants to {mode} (status {answer.status})",
                 expected="an answer of 200 with hub.challenge as its body",
             )
 
-    async def hub(self, form: str, channels: Channels) -> tuple[str, str]:
-        """WebSub's request to subscribe or unsubscribe: the channel and the subscription's name."""
-        try:
-            given = parse_qs(form, max_num_fields=20)
-        except ValueError as error:
-            raise wrong(f"the form cannot be read: {error}") from None
-        fields = {name: values[-1] for name, values in given.items()}
-        mode, topic = fields.get("hub.mode", ""), fields.get("hub.topic", "")
-        callback = fields.get("hub.callback", "")
-        if mode not in ("subscribe", "unsubscribe") or not topic or not callback:
-            raise wrong("hub.mode, hub.topic and hub.callback are needed")
-        path = _path_of(topic)
-        if path is None or _path_of(callback) is None:
-            raise wrong("hub.topic or hub.callback is no address")
-        channel = channels[path.rstrip("/").rpartition("/")[2] or topic]
-        name = "hub." + hmac.new(b"", callback.encode(), "sha256").hexdigest()[:32]
-        if mode == "unsubscribe":
-            await self._verify(mode, callback, topic, 0)
-            self.stop(channel.name, name)
-            channel.unsubscribe(name)
-            return channel.name, name
-        lease = fields.get("hub.lease_seconds", str(LEASE))
-        if not lease.isdecimal():
-            raise wrong("hub.lease_seconds is not a number")
-        asked = {
-            "callback": callback,
-            "secret": fields.get("hub.secret"),
-            "lease": float(lease[:12]),
-        }
-        await self.subscribe(channel, name, asked, None)
-        return channel.name, name
+    def _file(self, channel: LocalChannel) -> HookFile:
+        known = self._files.get(channel.name)
+        if known is None:
+            known = self._files[channel.name] = HookFile(channel)
+        return known
 
     def resume(self, channels: Channels) -> None:
-        """Serve again what the journals remember."""
+        """Serve again what the files remember."""
         for channel in channels:
             for known in channel.subscriptions().values():
-                hook = json.loads(known.options).get("hook")
+                self._take_out(channel, known.name, options_of(known))
+                hook = self._file(channel).hooks.get(known.name)
                 if hook is not None and (channel.name, known.name) not in self._served:
-                    self._start(channel.subscribe(known.name), Hook(**hook))
+                    owner = owner_of(known) or ""
+                    self._start(channel.subscribe(known.name), hook, owner)
 
-    def said(self, channel: str, name: str) -> dict[str, Any]:
-        """What is known of a subscription's address; not its secret."""
-        served = self._served.get((channel, name))
+    def _take_out(self, channel: LocalChannel, key: str, options: dict[str, Any]) -> None:
+        """Journals of version 0.1 have the address in them: it goes where it belongs."""
+        hook = options.get("hook")
+        if isinstance(hook, dict):
+            try:
+                made = Hook(str(hook["callback"]), str(hook["secret"]), float(hook["expires"]))
+            except (KeyError, TypeError, ValueError):
+                raise ChannelError("AX806", "a journal has a webhook of another form") from None
+            self._file(channel).keep(key, made)
+            channel.replace_options(key, {**options, "hook": True})
+
+    def said(self, channel: str, key: str) -> dict[str, Any]:
+        """What is known of a subscription's webhook; not its address, nor its secret."""
+        served = self._served.get((channel, key))
         if served is None:
             return {}
         return {
-            "callback": served.hook.callback,
+            "webhook": True,
             "expires": served.hook.expires,
             "failures": served.failures,
             "error": served.error,
         }
 
-    def stop(self, channel: str, name: str) -> None:
-        """Serve a subscription's address no more."""
-        served = self._served.pop((channel, name), None)
+    def stop(self, channel: LocalChannel, key: str) -> None:
+        """Serve a subscription's address no more, and forget it."""
+        self._end(channel.name, key)
+        self._file(channel).drop(key)
+
+    def _end(self, channel: str, key: str) -> None:
+        served = self._served.pop((channel, key), None)
         if served is not None:
             served.task.cancel()
 
     def close(self) -> None:
-        for channel, name in list(self._served):
-            self.stop(channel, name)
+        for channel, key in list(self._served):
+            self._end(channel, key)
 
     # Delivering -----------------------------------------------------------------------------------
 
-    def _start(self, subscription: LocalSubscription, hook: Hook) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(subscription, hook))
+    def _start(self, subscription: LocalSubscription, hook: Hook, owner: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(subscription, hook, owner))
         self._served[subscription.channel.name, subscription.name] = _Served(hook, task)
 
-    async def _serve(self, subscription: LocalSubscription, hook: Hook) -> None:
+    async def _serve(self, subscription: LocalSubscription, hook: Hook, owner: str) -> None:
         """Send what comes until the lease ends or the address is gone."""
         channel = subscription.channel
         pulse = self.pulses.of(channel)
         while time() < hook.expires:
             ticket = pulse.ticket()
+            if owner and not self.may_send(owner, channel.name):
+                await asyncio.sleep(PAUSE_OF_GRANTS)
+                continue
             try:
                 delivery = subscription.read(AT_ONCE)
             except ChannelError as error:  # a gap: say so, and go on with what is kept
@@ -216,7 +229,7 @@ class Webhooks:
                 subscription.seek(channel.first - 1)
                 continue
             if delivery.entries:
-                if not await self._deliver(subscription, hook, delivery):
+                if not await self._deliver(subscription, hook, owner, delivery):
                     break
             elif delivery.is_closed:
                 return
@@ -224,16 +237,20 @@ class Webhooks:
                 await pulse.wait(ticket, min(60.0, hook.expires - time()))
             subscription.acknowledge(delivery.upto)
         self._served.pop((channel.name, subscription.name), None)
+        self._file(channel).drop(subscription.name)
         subscription.close(forget=True)
 
     async def _deliver(
-        self, subscription: LocalSubscription, hook: Hook, delivery: Delivery
+        self, subscription: LocalSubscription, hook: Hook, owner: str, delivery: Delivery
     ) -> bool:
         """Send until it is taken; False if the address wants nothing any more."""
         body, headers = self._message(subscription, hook, delivery)
         served = self._served[subscription.channel.name, subscription.name]
         attempt = 0
         while time() < hook.expires:
+            if owner and not self.may_send(owner, subscription.channel.name):
+                await asyncio.sleep(PAUSE_OF_GRANTS)
+                continue
             try:
                 answer = await self.client.ask("POST", hook.callback, headers=headers, content=body)
                 if answer.is_success:
@@ -243,7 +260,7 @@ class Webhooks:
                     return False
                 served.error = f"status {answer.status}"
             except AxlogError as error:
-                served.error = error.message
+                served.error = _without_address(error)
             served.failures += 1
             pause = self.pauses[min(attempt, len(self.pauses) - 1)]
             attempt += 1

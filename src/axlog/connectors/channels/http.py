@@ -1,9 +1,11 @@
 """A channel of another peer, over HTTP: what `server/serving.py` serves, from the other side.
 
 Publishing carries a producer's number where one is given, so that what is sent again after a lost
-answer is not published twice. A subscription is named at the peer; its filter runs there, and its
-place is kept there, so that both sides may be killed and come back without loss. Reading waits at
-the peer (`wait`), not here.
+answer is not published twice. A subscription is named at the peer and belongs to whose token this
+is; its filter runs there, and its place is kept there, so that both sides may be killed and come
+back without loss. Reading (GET) waits at the peer (`wait`), not here, and changes nothing there:
+subscribing and filtering (PUT), acknowledging (POST) and unsubscribing (DELETE) are requests of
+their own.
 
 A peer that cannot be reached is an error (AX822) at once; who reads tries again.
 """
@@ -180,7 +182,7 @@ def _read(answer: Answer) -> dict[str, Any]:
 def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
     """The peer's error, as ours."""
     code, detail = str(said.get("code")), str(said.get("detail", ""))[:500]
-    if code in ("AX811", "AX812"):
+    if code in ("AX811", "AX812", "AX814", "AX815", "AX817"):
         return AccessError(code, detail)
     if code.startswith("AX80") and code in CODES:
         return ChannelError(code, detail)

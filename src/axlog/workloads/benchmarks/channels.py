@@ -27,6 +27,7 @@ from axlog.workloads.benchmarks.measuring import Cost, Result
 
 _AXLOG = "from axlog.cli import main; main()"
 _FOLLOW = "from axlog.workloads.benchmarks.channels import follow_all; follow_all()"
+_TOKEN = "a token of the benchmark"
 _SLICE = 0.02  # seconds between two requests that publish
 
 
@@ -85,7 +86,7 @@ def _measure(subscribers: int, rate: int, seconds: float, idle: int) -> dict[str
 def _server() -> Iterator[tuple[int, int]]:
     """A server with one channel: its port and its process."""
     command = [sys.executable, "-c", _AXLOG, "serve", "--port", "0", "--channel", "load"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_unbuffered()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_variables()) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
@@ -94,14 +95,14 @@ def _server() -> Iterator[tuple[int, int]]:
             process.kill()
 
 
-def _unbuffered() -> dict[str, str]:
-    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+def _variables() -> dict[str, str]:
+    return {**os.environ, "PYTHONUNBUFFERED": "1", "AXLOG_TOKEN": _TOKEN}
 
 
 def _publish(port: int, rate: int, total: int) -> float:
     """Publish at a steady rate; how long it took."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    headers = {"Content-Type": "application/x-ndjson"}
+    headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {_TOKEN}"}
     started = monotonic()
     sent = 0
     while sent < total:
@@ -163,7 +164,8 @@ async def _follow_all(port: int, subscribers: int, idle: int, total: int) -> dic
 async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     # A small buffer, so that one that does not read is soon waited for.
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
-    asked = f"GET /channels/load/events HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+    known = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {_TOKEN}\r\n"
+    asked = f"GET /channels/load/events HTTP/1.0\r\n{known}\r\n"
     writer.write(asked.encode())
     await reader.readuntil(b"\r\n\r\n")
     return reader, writer

@@ -1,0 +1,55 @@
+"""`axlog token NAME`: a new token, and the lines of a file of roles that know it by its hash.
+
+The token is written once and kept nowhere; who loses it makes another. `--stdin` hashes a token
+that somebody already has.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from axlog.cli.check import missing
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("token", epilog="Example: axlog token shop --may publish --may subscribe")(token)
+
+
+def token(
+    name: Annotated[str, typer.Argument(help="The principal's name.")],
+    may: Annotated[
+        list[str] | None,
+        typer.Option(help="read, publish, subscribe, watch or administer; can be repeated."),
+    ] = None,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", help="Hash the token on standard input; make none.")
+    ] = False,
+) -> None:
+    """Make a token for a principal, and print its entry for a file of roles."""
+    try:
+        from axlog.server.roles import VERBS, check_token, new_token, written_hash
+    except ImportError as error:
+        raise missing(error) from None
+    verbs = may or ["read"]
+    for verb in verbs:
+        if verb not in VERBS:
+            raise typer.BadParameter(", ".join(VERBS), param_hint="--may")
+    if not _NAME.fullmatch(name):
+        raise typer.BadParameter("letters, digits, '_', '.', '@', '-'", param_hint="NAME")
+    if stdin:
+        made = sys.stdin.readline().rstrip("\r\n")
+        check_token(made)
+    else:
+        made = new_token()
+        typer.echo(f"# the token, shown once: {made}")
+    typer.echo("principals:")
+    typer.echo(f"  {name}:")
+    typer.echo(f'    hash: "{written_hash(made)}"')
+    typer.echo(f"    grants: [{', '.join(verbs)}]")
