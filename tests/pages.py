@@ -6,8 +6,8 @@ A page is played in a directory of its own that has a copy of `examples/`. Its b
 - `python`: a program; it prints what the `text` block right after it shows, or nothing.
 - `console`: commands after `$ `, continued after `> `, and what they print; `...` is anything. They
   end well, unless the next command is `echo $?`. One that ends in ` &` runs on beside the others
-  and is interrupted at the end of the page. `make X` is asked what it would do, `pip install` only
-  whether such an extra exists.
+  and is interrupted at the end of the page. `export NAME=VALUE` is for the commands after it.
+  `make X` is asked what it would do, `pip install` only whether such an extra exists.
 - `yaml`: a pipeline file that has no problems.
 - any block with a `title`: a file of that name. Other languages are only shown.
 
@@ -108,6 +108,7 @@ class Play:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     ports: dict[str, str] = field(default_factory=dict)
     beside: list[subprocess.Popen[str]] = field(default_factory=list)
+    exported: dict[str, str] = field(default_factory=dict)
     code: int = 0
 
     def whole(self) -> None:
@@ -186,6 +187,10 @@ class Play:
         words = shlex.split(command.replace("\\\n", " "), comments=True)
         if command.endswith(" &"):
             return self._start_beside(command.removesuffix(" &"), shown)
+        if words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self.exported[name] = value
+            return None
         if words == ["pip", "install", "--editable", "."]:
             return self._install()
         if words[0] == "pip":
@@ -226,7 +231,7 @@ class Play:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=self.room,
-            env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
+            env=self._environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -236,11 +241,16 @@ class Play:
         self.code = done.returncode
         return done.stdout
 
+    def _environment(self) -> dict[str, str]:
+        known = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+        return known | self.exported
+
     def _start_beside(self, command: str, shown: str) -> None:
         """Start what runs on, and wait until it says something."""
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=self.room,
+            env=self._environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -275,8 +275,9 @@ def test_a_webhook_is_signed_and_comes_again(posted, tmp_path: Path) -> None:
     sink = make("webhook", orders, tmp_path, url=url, secret="s3cret", allow=["127.0.0.1"])
     plan[:] = [500]
     changes = orders.add(1)
-    with pytest.raises(ConnectorError, match="AX824"):
+    with pytest.raises(ConnectorError, match="AX824") as failed:
         sink.write(0, changes)
+    assert url not in str(failed.value)  # who has the address can post to it
     sink.write(0, changes)
     sink.write(0, changes)
     assert len(got) == 2
@@ -286,8 +287,13 @@ def test_a_webhook_is_signed_and_comes_again(posted, tmp_path: Path) -> None:
     assert json.loads(body)[0]["row"] == {"x": "1", "c": "INRIA"}
     sink.close()
     refused = make("webhook", orders, tmp_path, url=url)
-    with pytest.raises(ConnectorError, match="AX821"):
+    with pytest.raises(ConnectorError, match="AX821") as failed:
         refused.write(0, changes)
+    assert url not in str(failed.value)
+    gone = make("webhook", orders, tmp_path, url="http://127.0.0.1:1/x", allow=["127.0.0.1"])
+    with pytest.raises(ConnectorError, match="AX822: the webhook cannot be reached"):
+        gone.write(0, changes)
+    gone.close()
     refused.close()
     events = make("cloudevents", orders, tmp_path, url=url, allow=["127.0.0.1"])
     events.write(1, changes)

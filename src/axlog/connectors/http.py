@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from axlog.connectors.addresses import Address, is_in, is_public, parsed, range_of
 from axlog.errors import ConnectorError
@@ -64,6 +65,21 @@ class Answer:
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+
+def shown_address(url: str) -> str:
+    """An address as errors show it: without user, password, query and fragment, often secret.
+
+    >>> shown_address("https://ann:secret@host.example:8443/feed?key=secret#x")
+    'https://host.example:8443/feed'
+    """
+    try:
+        parts = urlsplit(url)
+        return parts._replace(
+            netloc=parts.netloc.rpartition("@")[2], query="", fragment=""
+        ).geturl()
+    except ValueError:
+        return "the address"
 
 
 class Guard:
@@ -155,6 +171,7 @@ class Client:
         import httpx
 
         within = self.allowance.seconds if seconds is None else seconds
+        said = shown_address(url)
         if self._client is None:
             self._client = _make_client(self.allowance)
         try:
@@ -163,19 +180,19 @@ class Client:
                     method, url, headers=headers, content=content, timeout=within
                 )
                 async with stream as response:
-                    body = await self._body(response, url)
+                    body = await self._body(response, said)
         except (TimeoutError, httpx.TimeoutException):
-            raise ConnectorError("AX823", f"{url} took more than {within} seconds") from None
+            raise ConnectorError("AX823", f"{said} took more than {within} seconds") from None
         except httpx.TooManyRedirects:
             most = self.allowance.redirects
-            raise ConnectorError("AX823", f"{url} redirects more than {most} times") from None
+            raise ConnectorError("AX823", f"{said} redirects more than {most} times") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise ConnectorError(
-                "AX821", f"{url!r} is no address: {error}", expected="http:// or https://"
+                "AX821", f"{said!r} is no address: {error}", expected="http:// or https://"
             ) from None
         except (httpx.HTTPError, OSError) as error:
             reason = str(error) or type(error).__name__
-            raise ConnectorError("AX822", f"{url} cannot be reached: {reason}") from None
+            raise ConnectorError("AX822", f"{said} cannot be reached: {reason}") from None
         found = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status_code, body, str(response.url), found)
 

@@ -24,7 +24,7 @@ from axlog.channels.protocol import Channel, Delivery
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.alerters.fetching import AddressOptions
 from axlog.connectors.channels.reading import no_update
-from axlog.connectors.http import Allowance, Answer, Client
+from axlog.connectors.http import Allowance, Answer, Client, shown_address
 from axlog.connectors.kinds import ChannelKind, Origin, Secret
 from axlog.document.times import microseconds
 from axlog.errors import CODES, AccessError, AxlogError, ChannelError, ConnectorError, StreamError
@@ -175,7 +175,7 @@ def _read(answer: Answer) -> dict[str, Any]:
     if isinstance(said, dict):
         return said
     raise ConnectorError(
-        "AX824", f"{answer.url} answers with status {answer.status} and no JSON object"
+        "AX824", f"{shown_address(answer.url)} answers {answer.status} with no JSON object"
     )
 
 
@@ -188,7 +188,9 @@ def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
         return ChannelError(code, detail)
     if code in CODES:
         return StreamError("AX407", f"the peer refuses: {code}: {detail}")
-    return ConnectorError("AX824", f"{answer.url} answers with status {answer.status}")
+    return ConnectorError(
+        "AX824", f"{shown_address(answer.url)} answers with status {answer.status}"
+    )
 
 
 def _make(options: HttpChannelOptions, origin: Origin) -> Channel:

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field
 
 from axlog.connectors.alerters.fetching import AddressOptions
-from axlog.connectors.http import Client
+from axlog.connectors.http import Client, shown_address
 from axlog.connectors.kinds import Origin, Secret, SinkKind
 from axlog.connectors.publishers.envelopes import ENVELOPES
 from axlog.errors import ConnectorError
@@ -28,7 +28,7 @@ _TYPES = {"cloudevents": "application/cloudevents-batch+json"}
 class WebhookOptions(AddressOptions):
     """Options of `webhook`."""
 
-    url: str = Field(description="The address that batches are posted to.")
+    url: Secret = Field(description="The address that batches are posted to.")
     secret: Secret | None = Field(default=None, description="What bodies are signed with.")
     envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] = Field(
         default="native", description="The form of the changes."
@@ -47,7 +47,7 @@ class WebhookSink:
     exactly_once = False  # the receiver drops what it has, by the key
 
     def __init__(self, options: WebhookOptions, origin: Origin) -> None:
-        self.url = options.url
+        self._url = options.url.reveal()
         self.run = origin.run
         self.views = "+".join(view.name for view in origin.views)
         self._secret = None if options.secret is None else options.secret.reveal().encode()
@@ -74,10 +74,14 @@ class WebhookSink:
             headers["X-Hub-Signature"] = (
                 "sha256=" + hmac.new(self._secret, body, "sha256").hexdigest()
             )
-        answer = self._client.send("POST", self.url, headers=headers, content=body)
+        try:
+            answer = self._client.send("POST", self._url, headers=headers, content=body)
+        except ConnectorError as error:  # its path alone may let anybody post
+            told = error.message.replace(shown_address(self._url), "the webhook")
+            raise ConnectorError(error.code, told, advice=error.advice) from None
         if not answer.is_success:
             raise ConnectorError(
-                "AX824", f"{self.url} answers to batch {batch} with status {answer.status}"
+                "AX824", f"the webhook answers to batch {batch} with status {answer.status}"
             )
 
     def close(self) -> None:
