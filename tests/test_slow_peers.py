@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.server_access import TOKEN, secured
 
 from axlog.channels.channel import LocalChannel
 from axlog.channels.naming import Channels
@@ -99,7 +100,7 @@ class Shop(Peer):
         self.adopt()
 
     def serve(self) -> None:
-        settings = Settings(port=self.port)
+        settings = secured(port=self.port)
         self.channels = Channels()
         self._serving.enter_context(running(make_application(self.channels, settings), settings))
 
@@ -130,7 +131,12 @@ class World:
         self.a, self.b = Shop(directory / "a"), Shop(directory / "b")
         address = "http://127.0.0.1:{}/channels/calls"
         channels = {
-            name: {"kind": "http", "url": address.format(shop.port), "allow": ["127.0.0.1"]}
+            name: {
+                "kind": "http",
+                "url": address.format(shop.port),
+                "token": TOKEN,
+                "allow": ["127.0.0.1"],
+            }
             for name, shop in (("a", self.a), ("b", self.b))
         }
         self.monitor = Peer(
@@ -191,7 +197,7 @@ def finished(world: World) -> None:
     paths = [{"path": f"/{number}"} for number in (2, 4)]
     world.until(lambda: world.told() == {"alarm": [{}], "failures": paths})
     world.until(lambda: not world.a.channel.subscriptions())
-    assert list(world.b.channel.subscriptions()) == ["monitor.monitor.b"]
+    assert list(world.b.channel.subscriptions()) == ["administrator/monitor.monitor.b"]
     before = world.a.channel.last
     world.a.call(9, 500)
     world.b.call(8, 500)
