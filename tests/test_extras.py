@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "check": (["check", "{pipeline}"], "pipeline"),
     "run": (["run", "{pipeline}", "--once"], "pipeline"),
     "serve": (["serve", "--seconds", "0"], "server"),
+    "token": (["token", "shop"], "pipeline"),
     "demo": (["demo", "--engine", "embedded", "--seconds", "0"], "server"),
     "fuzz": (["fuzz", "--cases", "1"], None),
     "torture": (["torture", "--kills", "0"], None),

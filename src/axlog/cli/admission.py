@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axlog.errors import ChannelError, SetupError
+from axlog.cli.check import missing
+from axlog.errors import ChannelError
 
 if TYPE_CHECKING:
     from axlog.server.access import Access
@@ -50,9 +51,7 @@ def admitted(roles: Path | None, host: str = "127.0.0.1") -> Admission:
         from axlog.server.access import Access, is_loopback
         from axlog.server.roles import new_token
     except ImportError as error:
-        raise SetupError(
-            "AX901", f"the server is not there: {error}", advice="pip install 'axlog[server]'"
-        ) from None
+        raise missing(error) from None
     if roles is not None:
         return Admission(Access(path=roles))
     if not is_loopback(host):
