@@ -7,9 +7,14 @@ from outside: two equal snapshots are the same document, node by node.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from axlog.document.tree import DOCUMENT_NODE, NONE, TEXT_LABEL, NodeKind, Tree
+from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
 from axlog.document.writing import serialise
 
+PARTITIONS = {
+    NodeKind.TEXT: "#text",
+    NodeKind.COMMENT: "#comment",
+    NodeKind.INSTRUCTION: "#instruction",
+}
 LEAVES = (NodeKind.TEXT, NodeKind.CALL, NodeKind.COMMENT, NodeKind.INSTRUCTION)
 
 
@@ -70,8 +75,8 @@ def _check_partitions(tree: Tree, nodes: list[int]) -> None:
         kind = tree.kind(node)
         if kind in (NodeKind.ELEMENT, NodeKind.ATTRIBUTE):
             found.setdefault(tree.label(node), set()).add(node)
-        elif kind is NodeKind.TEXT:
-            found.setdefault(TEXT_LABEL, set()).add(node)
+        elif kind in PARTITIONS:
+            found.setdefault(PARTITIONS[kind], set()).add(node)
     assert set(tree.labels()) == set(found)
     for label, handles in found.items():
         partition = tree.partition(label)

@@ -44,10 +44,12 @@ def element(xml: str) -> etree._Element:
 
 
 def relations(tree: Tree) -> dict[str, set[tuple[int, str]]]:
-    """Every label's relation: handles with their label, texts with their string."""
+    """Every label's relation: handles with their label, texts, comments and instructions with all
+    that they say."""
     found: dict[str, set[tuple[int, str]]] = {}
     for label in tree.labels():
-        found[label] = {(n, tree.label(n)) for n in tree.partition(label)}
+        read = tree.text if label.startswith("#") else tree.label
+        found[label] = {(n, read(n)) for n in tree.partition(label)}
     return found
 
 

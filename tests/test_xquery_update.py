@@ -271,7 +271,7 @@ def test_forms(statement: str, expected: str) -> None:
     assert after('<r><a k="1">x</a><a k="2"><b/></a></r>', statement) == expected
 
 
-def test_comments_and_instructions_are_found_by_their_own_tests() -> None:
+def test_comments_and_instructions_are_nodes() -> None:
     xml = "<r><!--c--><?p q?><a/></r>"
     assert after(xml, "delete nodes //comment()") == "<r><?p q?><a/></r>"
     assert after(xml, "rename node //processing-instruction('p') as 's'") == (
@@ -279,7 +279,9 @@ def test_comments_and_instructions_are_found_by_their_own_tests() -> None:
     )
     found = after(xml, "delete nodes //node()/processing-instruction('p'), delete nodes /r/a")
     assert found == "<r><!--c--></r>"
-    assert after(xml, "delete nodes /r/node()") == "<r><!--c--><?p q?></r>"
+    assert after(xml, "delete nodes /r/node()") == "<r/>"
+    assert after(xml, "delete nodes /r/node()[2]") == "<r><!--c--><a/></r>"
+    assert after(xml, "delete nodes /r/*") == "<r><!--c--><?p q?></r>"
 
 
 def test_values_are_given_from_outside() -> None:

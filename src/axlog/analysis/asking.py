@@ -18,6 +18,8 @@ from typing import NamedTuple
 from axlog.document.tree import NodeKind
 from axlog.errors import UndecidedError
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -66,6 +68,8 @@ class Asking:
                 passed = not is_element and subject.label == text
             case AnyText():
                 passed = not is_element
+            case AnyComment() | AnyInstruction():
+                passed = False
             case AnyNode():
                 passed = True
             case Variable(name=name):

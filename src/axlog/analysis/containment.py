@@ -96,7 +96,7 @@ def contains(q1: str | Pattern, q2: str | Pattern, *, limit: int = LIMIT) -> Con
     (<Verdict.NOT_CONTAINED: 'not contained'>, '<b/>')
     """
     first, second = _pattern(q1), _pattern(q2)
-    check_positive(first, "the first query")
+    check_positive(first, "the first query", is_first=True)
     check_positive(second, "the second query")
     _check_outputs(first, second)
     return _Search(normalise(first), normalise(second), limit).verdict()

@@ -25,6 +25,8 @@ from axlog.document.tree import CALL_LABEL, NodeKind
 from axlog.errors import AxlogError, UnsupportedError
 from axlog.language.normal import normalise
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -43,6 +45,7 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
     branches_of,
+    sees_markup,
 )
 
 ELEMENT, TEXT, ATTRIBUTE = NodeKind.ELEMENT, NodeKind.TEXT, NodeKind.ATTRIBUTE
@@ -55,8 +58,11 @@ _SELF_ELEMENT = PatternNode(Axis.SELF, Wildcard())
 # What is covered ----------------------------------------------------------------------------------
 
 
-def check_positive(pattern: Pattern, which: str) -> None:
-    """Refuse by name what positive tree patterns do not have."""
+def check_positive(pattern: Pattern, which: str, is_first: bool = False) -> None:
+    """Refuse by name what positive tree patterns do not have.
+
+    The first query is also refused `node()`: canonical documents have elements and texts alone.
+    """
     waiting: list[Branch] = list(pattern.branches)
     while waiting:
         branch = waiting.pop()
@@ -64,6 +70,9 @@ def check_positive(pattern: Pattern, which: str) -> None:
             word = "not(...)" if isinstance(branch, Not) else "collect(...)"
             raise _refused(which, f"has {word}")
         if isinstance(branch, PatternNode):
+            if sees_markup(branch) and (is_first or not isinstance(branch.test, AnyNode)):
+                test = PatternNode(branch.axis, branch.test)
+                raise _refused(which, f"has `{test}`, which finds comments and instructions")
             if not branch.axis.is_downward:
                 raise _refused(which, f"uses the axis {branch.axis.value}")
             for comparison in branch.comparisons:
@@ -348,6 +357,8 @@ class _Building:
                 self.terms.unify(twig.label, f"={text}")
             case AnyText():
                 self.restrict(twig, TEXT)
+            case AnyComment() | AnyInstruction():
+                raise Unsatisfiable  # see `check_positive`
             case AnyNode():
                 if node.axis is not Axis.SELF:
                     self.restrict(twig, ELEMENT, TEXT)

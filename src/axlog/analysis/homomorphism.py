@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 from axlog.analysis.canonical_models import Model, Sort, bits
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -218,6 +220,8 @@ class _Match:
                 return model.with_label(text, Sort.TEXT)
             case AnyText():
                 return model.of_sort(Sort.TEXT)
+            case AnyComment() | AnyInstruction():
+                return 0
             case AnyNode():
                 is_self = node.axis is Axis.SELF
                 return model.everything if is_self else model.of_sort(*_LABELLED)

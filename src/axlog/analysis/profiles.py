@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from axlog.analysis.disjuncts import is_name, is_text
+from axlog.analysis.markup import refuse_any_node
 from axlog.analysis.scenarios import may_bring
 from axlog.datalog.compile import Edge, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
@@ -117,6 +118,7 @@ class Pins:
 
 
 def _check_pattern(pattern: Pattern) -> None:
+    refuse_any_node(pattern, "beside `not`")
     used: set[str] = set()
     for branch in _branches(normalise(pattern).branches):
         if isinstance(branch, Collect):

@@ -47,6 +47,7 @@ from axlog.analysis.keys import (
     speaks_of,
     values_seen,
 )
+from axlog.analysis.markup import refuse_any_node, refuse_markup_tests
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Call, Tree
 from axlog.errors import UndecidedError
@@ -107,6 +108,10 @@ class Scenarios:
         `root`: of the pattern's program, where that was compiled already.
         """
         self.tree = tree
+        if is_limited(tree):
+            refuse_any_node(pattern, "where a stream may bring only so many trees")
+        if tree.types is not None:
+            refuse_any_node(pattern, "under types")
         self._add = _PRUNING[prune]
         self.program = _program(pattern)
         if root is not None:
@@ -386,6 +391,7 @@ def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:
 
 
 def _program(pattern: Pattern) -> Program:
+    refuse_markup_tests(pattern)
     program = compile_pattern(pattern)
     reason = program.refusal
     if program.gathers:

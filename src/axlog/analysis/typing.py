@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from axlog.analysis.asking import Asking
+from axlog.analysis.markup import refuse_any_node
 from axlog.analysis.type_messages import Message, Writer
 from axlog.analysis.type_steps import Goal, reach
 from axlog.analysis.type_trees import Place, Trees
@@ -184,6 +185,7 @@ def typed_future(
     Every message is valid when it comes. Without any, the row is there now.
     """
     validate(tree, schema)
+    refuse_any_node(pattern, "under types")
     normal = normalise(pattern)
     for branch in normal.branches:
         _check(branch)

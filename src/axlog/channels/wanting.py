@@ -45,7 +45,7 @@ def judged(update: StreamUpdate, limits: Limits) -> list[Element] | None:
     """The trees that filters judge; None for an update that passes every filter."""
     if update.action != "insert":
         return None
-    forest = [tree for tree in read_forest(update.content, limits) if is_element(tree)]
+    forest = read_forest(update.content, limits)
     return None if brings_calls(forest) else forest
 
 
@@ -61,7 +61,13 @@ def passes(wanted: Filter, update: StreamUpdate, limits: Limits = DEFAULT_LIMITS
     if forest is None:
         return True
     time = 0 if update.at is None else microseconds(update.at)
-    return any(wanted.matches(tree, time) for tree in forest)
+    return any(True for tree in forest if _matching(wanted, tree, time))
+
+
+def _matching(wanted: Filter, tree: Element, time: int) -> set[str]:
+    """The keys that a tree of a message matches; a comment or instruction beside it may matter to
+    every pattern that can find one."""
+    return wanted.matches(tree, time) if is_element(tree) else wanted.markup_keys()
 
 
 class Wanting:
@@ -125,7 +131,7 @@ class Wanting:
     def _found(self, forest: list[Element], time: int) -> Iterator[str]:
         if self._keys:
             for tree in forest:
-                for key in self._shared.matches(tree, time):
+                for key in _matching(self._shared, tree, time):
                     yield key.partition(_BETWEEN)[0]
 
     def __len__(self) -> int:

@@ -30,6 +30,11 @@ Fact: TypeAlias = tuple[Value, ...]
 Find: TypeAlias = Callable[[Fact], Iterable[tuple[Fact, V]]]
 
 _LABELLED = (NodeKind.ELEMENT, NodeKind.TEXT)
+_KINDS = {
+    "text": (NodeKind.TEXT,),
+    "comment": (NodeKind.COMMENT,),
+    "any": (*_LABELLED, NodeKind.COMMENT, NodeKind.INSTRUCTION),
+}
 
 
 def evaluate(rules: Sequence[Rule], tree: Tree, annotation: Annotation[V]) -> dict[Fact, V]:
@@ -184,8 +189,10 @@ class Document:
                     yield (tree.root,)
             case "node":
                 yield from ((node,) for node in self._nodes)
-            case "text":
-                yield from ((n,) for n in self._nodes if tree.kind(n) is NodeKind.TEXT)
+            case "text" | "comment" | "any":
+                yield from ((n,) for n in self._nodes if tree.kind(n) in _KINDS[relation])
+            case "instruction":
+                yield from self._instructions(constant)
             case "function":
                 yield from ((n,) for n in tree.calls().values() if _may_bring(tree, n))
             case "child":
@@ -202,6 +209,14 @@ class Document:
                 if read is None:
                     raise UnsupportedError("AX211", f"no rule and no document defines {relation}")
                 yield from ((read(node), node) for node in self._nodes)
+
+    def _instructions(self, target: Term | None) -> Iterator[Fact]:
+        tree = self._tree
+        for node in self._nodes:
+            if tree.kind(node) is NodeKind.INSTRUCTION and (
+                target is None or target == Literal(tree.target(node))
+            ):
+                yield (node,)
 
     def _labels(self, constant: Term | None) -> Iterator[Fact]:
         tree = self._tree

@@ -57,7 +57,12 @@ def _function_rule(head: Atom) -> Rule:
 
 
 def _tests_text(rule: Rule) -> bool:
-    return any(a.relation == "text" or isinstance(a.terms[0], Literal) for a in rule.atoms())
+    atoms = (atom for atom in rule.atoms() if atom.relation != "instruction")
+    return any(a.relation == "text" or isinstance(a.terms[0], Literal) for a in atoms)
+
+
+def _tests_markup(rule: Rule) -> bool:
+    return any(atom.relation in ("comment", "instruction") for atom in rule.atoms())
 
 
 def _tests_attribute(rule: Rule) -> bool:
@@ -70,7 +75,7 @@ def _check(rules: Rules) -> None:
         rule.head.relation
         for rule in rules
         for a in rule.atoms()
-        if a.relation in ("label", "text")
+        if a.relation in ("label", "text", "comment", "instruction", "any")
     }
     for rule in rules:
         reason = _obstacle(rule, tested)
@@ -93,8 +98,9 @@ def _obstacle(rule: Rule, tested: set[str]) -> str | None:
         return "tests of values"
     if _joins(rule):
         return "joins"
-    if (_tests_text(rule) or _tests_attribute(rule)) and any(a.relation in _STEPS for a in atoms):
-        return "a pattern below an attribute or a text"
+    is_leaf = _tests_text(rule) or _tests_attribute(rule) or _tests_markup(rule)
+    if is_leaf and any(a.relation in _STEPS for a in atoms):
+        return "a pattern below an attribute, a text, a comment or an instruction"
     at_self = (a.relation for a in atoms if rule.head.relation != ANSWER and a.terms[0] == NODE)
     if any(relation in tested for relation in at_self):
         return "a test on the axis self"

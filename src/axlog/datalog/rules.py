@@ -8,11 +8,12 @@
 a relation more (R_whole, R_block; R_any), so that what is written is plain datalog with negation.
 
 Extensional relations: `document(n)`; `root(n)` the root element; `child`, `descendant`,
-`attribute`, `descendant_or_self` (above, below); `text(n)`; `node(n)` any node; `function(n)` an
-open call; `time(t, n)`; `value(v, n)` the string value; `id(i, n)`; `name(l, n)` the label of a
-node of any kind; and `label(l, n)`. In `label` a bare constant is an element's name (`@k` an
-attribute's, `*` any element's), a quoted one a text's string, as in the native text; a variable is
-bound to either, and `label(_, n)` says that n is an element or a text.
+`attribute`, `descendant_or_self` (above, below); `text(n)`, `comment(n)`, `instruction(n)` and
+`instruction("target", n)`; `node(n)` any node; `any(n)` an element, text, comment or instruction;
+`function(n)` an open call; `time(t, n)`; `value(v, n)` the string value; `id(i, n)`; `name(l, n)`
+the label of a node of any kind; and `label(l, n)`. In `label` a bare constant is an element's name
+(`@k` an attribute's, `*` any element's), a quoted one a text's string, as in the native text; a
+variable is bound to either.
 
 Law: under integers (`evaluate.py`) a row of q has the count that P3 definition 3 gives it. Facts of
 `is_distinct` rules (an `or` counts once for what it binds) count once, whatever derives them.
@@ -40,6 +41,8 @@ from axlog.datalog.compile import (
 )
 from axlog.errors import UnsupportedError
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -51,6 +54,7 @@ from axlog.language.pattern import (
     ValueConstraint,
     Variable,
     Wildcard,
+    sees_markup,
 )
 
 __all__ = [
@@ -156,7 +160,7 @@ class _Writer:
     def rules(self) -> Iterator[Rule]:
         root = self._program.root
         is_plain = bool(root.edges) and not (root.choices or root.absences)
-        if not (is_plain and all(edge.axis is Axis.CHILD for edge in root.edges)):
+        if not (is_plain and all(map(_leads_to_root, root.edges))):
             yield from self._rules(root, ANSWER, output_columns(self._program))
             return
         nodes = _node_variables(NODE.name)
@@ -309,6 +313,12 @@ class _Writer:
         return f"{kind}{self._numbers[kind]}"
 
 
+def _leads_to_root(edge: Edge) -> bool:
+    """Whether an edge of the document node finds nothing but the root element."""
+    node = edge.relation.node
+    return edge.axis is Axis.CHILD and node is not None and not sees_markup(node)
+
+
 def _named(relation: Relation) -> str:
     return f"R_{relation.name}"
 
@@ -333,8 +343,12 @@ def _test_atom(node: PatternNode) -> Atom | None:
         case AnyText():
             return Atom("text", (NODE,))
         case AnyNode():
-            is_any = node.axis is Axis.SELF
-            return Atom("node", (NODE,)) if is_any else Atom("label", (ANYTHING, NODE))
+            return Atom("node" if node.axis is Axis.SELF else "any", (NODE,))
+        case AnyComment():
+            return Atom("comment", (NODE,))
+        case AnyInstruction(target=target):
+            terms = (NODE,) if target is None else (Literal(target), NODE)
+            return Atom("instruction", terms)
         case Variable():
             return None
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, TEXT_LABEL, NodeKind, Tree
+from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, NONE, TEXT, NodeKind, Tree
 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -77,8 +77,11 @@ def enter(tree: Tree, copies: Handles) -> None:
 def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
     """Nodes by the partition that they stand in; those that stand in none left out."""
     kinds, labels = _column(tree._kind, np.int8)[nodes], _column(tree._label)[nodes]
-    is_text = kinds == TEXT
-    groups = {TEXT_LABEL: nodes[is_text]} if is_text.any() else {}
+    groups = {
+        label: nodes[is_kind]
+        for kind, label in LABELS_BY_KIND.items()
+        if (is_kind := kinds == kind).any()
+    }
     is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     named, labels = nodes[is_named], labels[is_named]
     fits = len(tree.names) < 1 << 15  # short integers are sorted by radix

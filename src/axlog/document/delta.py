@@ -16,9 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from axlog.document.tree import TEXT_LABEL, NodeKind, Tree
-
-_IN_RELATIONS = (NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT)
+from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Delta:
         return bool(self.removed or self.added or self.changed)
 
     def plus(self) -> dict[str, list[int]]:
-        """Δ+ per label (`a`, `@a`, or `#text`)."""
+        """Δ+ per label (`a`, `@a`, `#text`, `#comment`, `#instruction`)."""
         return self._by_label(self.added)
 
     def minus(self) -> dict[str, list[int]]:
@@ -78,14 +76,14 @@ class Delta:
         tree = self.tree
         for root in roots:
             for node in tree.subtree(root):
-                kind = tree.kind(node)
-                if kind in _IN_RELATIONS:
-                    yield (TEXT_LABEL if kind is NodeKind.TEXT else tree.label(node)), node
+                label = tree._partition_of(node)
+                if label is not None:
+                    yield label, node
         for change in self.changed:
-            kind = tree.kind(change.node)
-            if kind in _IN_RELATIONS:
-                named = change.old if old else change.new
-                yield (TEXT_LABEL if kind is NodeKind.TEXT else named), change.node
+            if tree._kind[change.node] in (ELEMENT, ATTRIBUTE):
+                yield change.old if old else change.new, change.node
+            else:
+                yield LABELS_BY_KIND[tree._kind[change.node]], change.node
 
 
 class Watcher(Protocol):

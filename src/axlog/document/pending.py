@@ -115,6 +115,7 @@ class Plan:
         self._new: list[int] = []  # roots built for this plan
         self._renamed: dict[int, str] = {}
         self._revalued: dict[int, str] = {}
+        self._retargeted: set[int] = set()  # instructions that get another name and no value
         self._emptied: list[int] = []  # texts that lose their last character
         self._brought: dict[str, int] = {}
         self._calls_before = len(tree._call_at)
@@ -228,6 +229,7 @@ class Plan:
             if op.label.startswith("{") or op.label.lower() == "xml":
                 raise UpdateError("AX303", f"{op.label!r} is not the name of an instruction")
             self._revalued[target] = _instruction(op.label, tree.string_value(target))
+            self._retargeted.add(target)
         else:
             self._renamed[target] = f"@{op.label}" if kind == ATTRIBUTE else op.label
 
@@ -245,6 +247,7 @@ class Plan:
         elif kind == NodeKind.INSTRUCTION:
             name = self._revalued.get(target, tree.text(target)).partition(" ")[0]
             self._revalued[target] = _instruction(name, op.value)
+            self._retargeted.discard(target)
         else:
             self._revalued[target] = op.value
 
@@ -354,9 +357,10 @@ class Plan:
         tree, delta, now = self.tree, self.delta, self.time
         for node, text in self._revalued.items():
             time = tree._time[node]
-            is_newer = tree._kind[node] == TEXT and time != now  # the same text, brought again
-            if not self._is_lost(node) and (is_newer or tree.text(node) != text):
-                delta.changed.append(Changed(node, tree.text(node), text, time, now))
+            new_time = time if node in self._retargeted else now
+            # The same text, brought again, is newer.
+            if not self._is_lost(node) and (time != new_time or tree.text(node) != text):
+                delta.changed.append(Changed(node, tree.text(node), text, time, new_time))
         for node, label in self._renamed.items():
             if not self._is_lost(node) and tree.label(node) != label:
                 time = tree._time[node]

@@ -30,6 +30,8 @@ from axlog.errors import InputError, UpdateError
 NONE = -1
 DOCUMENT_NODE = 0
 TEXT_LABEL = "#text"
+COMMENT_LABEL = "#comment"
+INSTRUCTION_LABEL = "#instruction"
 CALL_NAMESPACE = "urn:axlog"
 CALL_LABEL = "{urn:axlog}call"
 CALL_GAP = 1 << 24
@@ -51,19 +53,27 @@ class NodeKind(IntEnum):
     INSTRUCTION = 7
 
 
-ELEMENT, ATTRIBUTE, TEXT, CALL = (
+ELEMENT, ATTRIBUTE, TEXT, CALL, COMMENT, INSTRUCTION = (
     int(NodeKind.ELEMENT),
     int(NodeKind.ATTRIBUTE),
     int(NodeKind.TEXT),
     int(NodeKind.CALL),
+    int(NodeKind.COMMENT),
+    int(NodeKind.INSTRUCTION),
 )
 _NAMED = (ELEMENT, ATTRIBUTE)
 _LABELS_IN_IDS = {
     TEXT: TEXT_LABEL,
     CALL: CALL_LABEL,
-    int(NodeKind.COMMENT): "#comment",
-    int(NodeKind.INSTRUCTION): "#instruction",
+    COMMENT: COMMENT_LABEL,
+    INSTRUCTION: INSTRUCTION_LABEL,
 }
+LABELS_BY_KIND = {
+    TEXT: TEXT_LABEL,
+    COMMENT: COMMENT_LABEL,
+    INSTRUCTION: INSTRUCTION_LABEL,
+}
+"""The labels of the partitions of nodes that have no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +212,20 @@ class Tree:
         return self._time[node]
 
     def label(self, node: int) -> str:
-        """An element's expanded name, `@` and the name of an attribute, a text's string."""
+        """An element's expanded name, `@` and the name of an attribute, a text's or comment's
+        string, an instruction's target."""
         kind = self._kind[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             return self.names[self._label[node]]
         if kind == CALL:
             return CALL_LABEL
+        if kind == INSTRUCTION:
+            return self.target(node)
         return "" if node == DOCUMENT_NODE else self.text(node)
+
+    def target(self, node: int) -> str:
+        """The target of a processing instruction."""
+        return self.text(node).partition(" ")[0]
 
     def text(self, node: int) -> str:
         """The string of a text or comment; target and data of a processing instruction."""
@@ -344,7 +361,8 @@ class Tree:
         return "/" + "/".join(reversed(steps))
 
     def partition(self, label: str) -> array[int]:
-        """The handles of a label (`a`, `@a`, or TEXT_LABEL), in no order; do not change it."""
+        """The handles of a label (`a`, `@a`, `#text`, `#comment`, `#instruction`), in no order; do
+        not change it."""
         return self._partitions.get(label, _EMPTY)
 
     def labels(self) -> list[str]:
@@ -432,7 +450,7 @@ class Tree:
         kind = self._kind[node]
         if kind in _NAMED:
             return self.names[self._label[node]]
-        return TEXT_LABEL if kind == TEXT else None
+        return LABELS_BY_KIND.get(kind)
 
     def _enter(self, node: int) -> None:
         """Put a node into its label's partition."""

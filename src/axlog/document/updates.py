@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from axlog.document.reading import Element
-from axlog.document.tree import CALL_LABEL, DOCUMENT_NODE, NONE, Call, NodeKind, Tree
+from axlog.document.tree import CALL, CALL_LABEL, DOCUMENT_NODE, NONE, Call, Tree
 from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
 
 
@@ -159,10 +159,14 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
     node, call = call_of(tree, stream)
     if call.deletes == "only":
         raise StreamError("AX408", f"the stream {stream!r} may only delete")
-    brought = tree.brought.get(stream, 0) + trees_in(forest)
-    if call.most is not None and brought > call.most:
+    before = tree.brought.get(stream, 0)
+    brought = before + trees_in(forest)
+    if call.most is not None and (brought > call.most or before == call.most):
         raise StreamError(
-            "AX406", f"the stream {stream!r} may bring {call.most} trees and this makes {brought}"
+            "AX406",
+            f"the stream {stream!r} may bring {call.most} trees and this makes {brought}"
+            if brought > call.most
+            else f"the stream {stream!r} has brought its {call.most} trees and may bring no more",
         )
     operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream)]
     if call.mode == "one-shot":
@@ -171,7 +175,8 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
 
 
 def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> list[Operation]:
-    """What a delete of a stream does: the siblings of its call, elements or texts, that match."""
+    """What a delete of a stream does: the siblings of its call that match, whatever they are but
+    calls."""
     node, call = call_of(tree, stream)
     if call.deletes == "no":
         raise StreamError(
@@ -179,8 +184,7 @@ def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> l
             f"the stream {stream!r} may not delete",
             advice='declare deletes="yes" on its call',
         )
-    kinds = (NodeKind.ELEMENT, NodeKind.TEXT)
-    siblings = [n for n in tree.children(tree.parent(node)) if tree.kind(n) in kinds]
+    siblings = [n for n in tree.children(tree.parent(node)) if tree._kind[n] != CALL]
     return [Delete(sibling) for sibling in siblings if matches(sibling)]
 
 

@@ -24,9 +24,8 @@ from axlog.document.tree import (
     CALL_GAP,
     DOCUMENT_NODE,
     ELEMENT,
+    LABELS_BY_KIND,
     NONE,
-    TEXT,
-    TEXT_LABEL,
     NodeKind,
     Tree,
 )
@@ -264,9 +263,12 @@ def _gaps(is_call: Column, starts: Column, sizes: Column) -> Column:
 def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
     """Fill the partitions; each handle's place in its own."""
     named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
-    group = np.where(named, labels, np.where(kinds == TEXT, len(tree.names), NONE))
+    group = np.where(named, labels, NONE)
+    others = dict(enumerate(LABELS_BY_KIND.items(), len(tree.names)))
+    for number, (kind, _) in others.items():
+        group[kinds == kind] = number
     # Short integers are sorted by radix, in a fraction of the time.
-    fits = len(tree.names) < 1 << 15
+    fits = len(tree.names) + len(others) < 1 << 15
     by_group = np.argsort(group.astype(np.int16) if fits else group, kind="stable")
     grouped = group[by_group]
     starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
@@ -276,7 +278,7 @@ def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
     for start, size in zip(starts, sizes, strict=True):
         key = int(grouped[start])
         if key != NONE:
-            label = tree.names[key] if key < len(tree.names) else TEXT_LABEL
+            label = tree.names[key] if key < len(tree.names) else others[key][1]
             handles = by_group[start : start + size].astype(np.int32)
             tree._partitions[label] = _column("i", handles)
     return place

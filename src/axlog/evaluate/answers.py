@@ -8,7 +8,7 @@ from axlog.datalog.compile import Program, compile_pattern
 from axlog.datalog.joins import Bag
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UnsupportedError
-from axlog.evaluate.interpreter import Gathered, Interpreter
+from axlog.evaluate.interpreter import Interpreter
 from axlog.language.pattern import Kind, Pattern
 
 
@@ -23,14 +23,8 @@ def _compiled(pattern: Pattern) -> tuple[Program, Interpreter]:
 def answers(tree: Tree, pattern: Pattern, top: int = DOCUMENT_NODE) -> Bag:
     """The bindings of a pattern's outputs with their counts; nodes as handles."""
     program, interpreter = _compiled(pattern)
-    below = Gathered()
-    tops = list(tree.children(top)) if top == DOCUMENT_NODE else [top]
-    for node in tops:
-        risen = interpreter.evaluate(tree, node)
-        for into, bags in ((below.children, risen.here), (below.descendants, risen.everywhere)):
-            for relation, bag in bags.items():
-                into.setdefault(relation, {}).update(bag)
-    return interpreter.rows(program.root, (), below, {})
+    tops = tree.children(top) if top == DOCUMENT_NODE else [top]
+    return interpreter.rows(program.root, (), interpreter.gathered(tree, tops), {})
 
 
 def holds(tree: Tree, pattern: Pattern, top: int = DOCUMENT_NODE) -> bool:

@@ -1,7 +1,7 @@
 """The axes and tests of statements: all of XPath's, over the walks that patterns have.
 
-`node()` is an element or a text (DESIGN section 3), and the document node where an axis reaches it;
-comments and instructions pass their own tests only. An axis gives its nodes in its own order: what
+`node()` is any node that an axis reaches but a call (DESIGN section 3), the document node too. An
+axis gives its nodes in its own order: what
 is nearest first, by which positions count.
 """
 
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from axlog.document.tree import ATTRIBUTE, NONE, NodeKind, Tree
 from axlog.evaluate import pointwise
 from axlog.language.pattern import AnyNode, Axis, Test
-from axlog.language.xquery_update import Other
 
 _AXES = {axis.value: axis for axis in Axis}
 
@@ -20,12 +19,6 @@ _AXES = {axis.value: axis for axis in Axis}
 def passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
     """Whether a node that an axis reached passes a test."""
     kind = tree._kind[node]
-    if isinstance(test, Other):
-        if test.label == "#comment":
-            return kind == NodeKind.COMMENT
-        if kind != NodeKind.INSTRUCTION:
-            return False
-        return test.target is None or tree.text(node).partition(" ")[0] == test.target
     if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
         return True
     return pointwise.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)

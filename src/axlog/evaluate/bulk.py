@@ -19,6 +19,9 @@ from axlog.evaluate import pointwise
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
     AnyText,
     Axis,
     Branch,
@@ -117,6 +120,12 @@ class Bulk:
                 return self.texts_equal(columns.texts(), text)
             case AnyText():
                 return columns.texts()
+            case AnyComment():
+                return columns.comments()
+            case AnyInstruction(target=target):
+                return columns.instructions(target)
+            case AnyNode():
+                return columns.nodes()
         return np.concatenate([columns.elements(), columns.texts()])
 
     def _under(self, contexts: Handles, axis: Axis, base: Handles) -> Handles:

@@ -16,7 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT_LABEL, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT_LABEL,
+    DOCUMENT_NODE,
+    INSTRUCTION_LABEL,
+    TEXT_LABEL,
+    Tree,
+)
 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -59,7 +66,7 @@ class Columns:
 
     def elements(self) -> Handles:
         """Every element."""
-        return self._all(lambda label: label[0] != "@" and label != TEXT_LABEL)
+        return self._all(lambda label: label[0] not in "@#")
 
     def attributes(self) -> Handles:
         """Every attribute."""
@@ -68,6 +75,21 @@ class Columns:
     def texts(self) -> Handles:
         """Every text, those of attributes too."""
         return self.partition(TEXT_LABEL)
+
+    def comments(self) -> Handles:
+        """Every comment."""
+        return self.partition(COMMENT_LABEL)
+
+    def instructions(self, target: str | None = None) -> Handles:
+        """Every processing instruction, or those of a target."""
+        found = self.partition(INSTRUCTION_LABEL)
+        if target is None:
+            return found
+        return handles([node for node in found.tolist() if self.tree.target(node) == target])
+
+    def nodes(self) -> Handles:
+        """Everything that `node()` takes, the texts of attributes too."""
+        return np.concatenate([self.elements(), self.texts(), self.comments(), self.instructions()])
 
     def _all(self, is_wanted: Any) -> Handles:
         parts = [self.partition(label) for label in self.tree.labels() if is_wanted(label)]

@@ -2,8 +2,7 @@
 
 A path from the document that a pattern can say is found by columns (`select`), with the value index
 where one helps; every other path is walked step by step, with positions and variables. The meaning
-is XQuery's over untyped documents, with DESIGN section 3's word on nodes: `node()` is an element or
-a text; comments and instructions are found by `comment()` and `processing-instruction()` only.
+is XQuery's over untyped documents, with DESIGN section 3's word on calls: no test finds them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from axlog.evaluate.items import (
 from axlog.evaluate.path_patterns import pattern_of
 from axlog.evaluate.select import select
 from axlog.evaluate.values import ValueIndex
-from axlog.language.pattern import Axis, Name
+from axlog.language.pattern import AnyNode, Axis, Name
 from axlog.language.places import place_at
 from axlog.language.xpath_text import unsupported
 from axlog.language.xpath_tree import (
@@ -318,7 +317,7 @@ class Evaluator:
                 return list(found)
             return self.ordered(set(found))
         if from_all:
-            current = [Node(n) for n in (DOCUMENT, *self.tree.descendants(DOCUMENT_NODE))]
+            current = [DOCUMENT, *self._all_nodes()]
         inside = step.inside if isinstance(step, Group) else step
         gathered: Items = []
         for position, item in enumerate(current, 1):
@@ -347,8 +346,14 @@ class Evaluator:
                 siblings.setdefault(tree.parent(node), []).append(Node(node))
             groups = siblings.values()
             return {n for group in groups for n in self._kept(step.predicates, group, scope)}
-        contexts = [DOCUMENT, *(Node(node) for node in tree.descendants(DOCUMENT_NODE))]
+        contexts = [DOCUMENT, *self._all_nodes()]
         return {n for context in contexts for n in self._reached(step, context, scope)}
+
+    def _all_nodes(self) -> Iterator[Node]:
+        """What `/descendant::node()` selects."""
+        for node in self.tree.descendants(DOCUMENT_NODE):
+            if passes(self.tree, node, "descendant", AnyNode()):
+                yield Node(node)
 
     def _kept(self, predicates: Sequence[Predicate], nodes: list[Node], scope: Scope) -> list[Node]:
         kept = self._filtered(predicates, list(nodes), scope)

@@ -19,9 +19,19 @@ from dataclasses import dataclass, field
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
 from axlog.datalog.work import Meters
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT,
+    DOCUMENT_NODE,
+    ELEMENT,
+    INSTRUCTION,
+    TEXT,
+    Tree,
+)
 from axlog.errors import QueryError
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -69,6 +79,9 @@ class Interpreter:
         self._any_element: list[Relation] = []
         self._any_text: list[Relation] = []
         self._any_attribute: list[Relation] = []
+        self._any_comment: list[Relation] = []
+        self._any_instruction: list[Relation] = []
+        self._by_target: dict[str, list[Relation]] = {}
         self._order: dict[Relation, int] = {}
         self._cache: dict[tuple[int, str], list[Relation]] = {}
         self._looked_for_by: dict[Relation, set[Relation | None]] = {}
@@ -114,11 +127,21 @@ class Interpreter:
                 self._by_text.setdefault(text, []).append(relation)
             case AnyText():
                 self._any_text.append(relation)
-            case AnyNode() | Variable():
+            case AnyComment():
+                self._any_comment.append(relation)
+            case AnyInstruction(target=None):
+                self._any_instruction.append(relation)
+            case AnyInstruction(target=str(target)):
+                self._by_target.setdefault(target, []).append(relation)
+            case Variable():
                 self._any_element.append(relation)
                 self._any_text.append(relation)
-                if isinstance(node.test, AnyNode) and node.axis is Axis.SELF:
-                    self._any_attribute.append(relation)
+            case AnyNode():
+                kinds = [self._any_element, self._any_text, self._any_comment]
+                kinds.append(self._any_instruction)
+                kinds += [self._any_attribute] if node.axis is Axis.SELF else []
+                for every in kinds:
+                    every.append(relation)
 
     def depends_on_value(self, relation: Relation) -> bool:
         """Whether a change below a node can change what the relation says of the node itself."""
@@ -144,6 +167,13 @@ class Interpreter:
             if not found:
                 return self._any_text
             return sorted([*found, *self._any_text], key=self._order.__getitem__)
+        if kind == COMMENT:
+            return self._any_comment
+        if kind == INSTRUCTION:
+            named = self._by_target.get(tree.target(node)) if self._by_target else None
+            if not named:
+                return self._any_instruction
+            return sorted([*named, *self._any_instruction], key=self._order.__getitem__)
         return []
 
     def evaluate(
@@ -183,10 +213,19 @@ class Interpreter:
                 merge(above.descendants, everywhere)
         raise AssertionError("a subtree has a top")
 
+    def gathered(self, tree: Tree, tops: Iterable[int]) -> Gathered:
+        """What rises from several subtrees to the node above them."""
+        below = Gathered()
+        for top in tops:
+            risen = self.evaluate(tree, top)
+            merge(below.children, risen.here)
+            merge(below.descendants, risen.everywhere)
+        return below
+
     def _below(self, tree: Tree, node: int) -> list[Relation]:
         """The candidates at a node that some relation at its parent could look for."""
         kind, above = tree._kind[node], tree._parent[node]
-        if kind == TEXT:
+        if kind == TEXT or kind == COMMENT or kind == INSTRUCTION:
             key = (kind, 0, tree._kind[above], tree._label[above])
         elif kind == ELEMENT or kind == ATTRIBUTE:
             key = (kind, tree._label[node], tree._kind[above], tree._label[above])
@@ -197,7 +236,7 @@ class Interpreter:
         wanted = self._wanted_below.get(key)
         if wanted is None:
             wanted = self._wanted_below[key] = self._find_wanted(tree, node)
-        if kind == TEXT and wanted and self._by_text:
+        if wanted and ((kind == TEXT and self._by_text) or kind == INSTRUCTION):
             return [relation for relation in self.candidates(tree, node) if relation in wanted]
         return wanted
 
@@ -209,6 +248,9 @@ class Interpreter:
         if tree._kind[node] == TEXT:
             possible = [r for each in self._by_text.values() for r in each] + self._any_text
             possible = sorted(set(possible), key=self._order.__getitem__)
+        elif tree._kind[node] == INSTRUCTION:
+            possible = [r for each in self._by_target.values() for r in each]
+            possible = sorted([*possible, *self._any_instruction], key=self._order.__getitem__)
         else:
             possible = self.candidates(tree, node)
         return [

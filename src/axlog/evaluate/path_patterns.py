@@ -1,7 +1,7 @@
 """Which paths of statements are patterns: those can be found by columns and by the value index.
 
-A path is one if it keeps to what means the same in both: no positions, calculations or functions,
-no comments. Variables whose strings the caller gives become holes of the pattern, so that one
+A path is one if it keeps to what means the same in both: no positions, calculations or functions.
+Variables whose strings the caller gives become holes of the pattern, so that one
 pattern serves for all their values.
 """
 
@@ -25,7 +25,6 @@ from axlog.language.xpath_tree import (
     Reference,
     Root,
 )
-from axlog.language.xquery_update import Other
 
 _PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
 
@@ -75,7 +74,7 @@ def _is_beyond(value: object) -> bool:
     """Whether a part of a path has what only statements have."""
     if isinstance(value, tuple):
         return any(_is_beyond(one) for one in value)
-    if isinstance(value, Other | Constructor | Flwor):
+    if isinstance(value, Constructor | Flwor):
         return True
     if isinstance(value, Call) and (value.name in FUNCTIONS or value.name.startswith("new-")):
         return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)

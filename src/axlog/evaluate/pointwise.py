@@ -1,16 +1,18 @@
 """Patterns at one node, by walking: what an axis reaches, what a test takes, what a branch asks.
 
 For few nodes this is cheaper than arrays, and it knows every axis. Meaning as in DESIGN section 3:
-`*` is any element, `node()` any element or text, descent never enters attributes, comments and
-instructions pass no test. Variables that join, and times, are not for here (`select.covers`).
+`*` is any element, `node()` any element, text, comment or instruction, descent never enters
+attributes. Variables that join, and times, are not for here (`select.covers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import ATTRIBUTE, COMMENT, ELEMENT, INSTRUCTION, NONE, TEXT, Tree
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -26,6 +28,8 @@ from axlog.language.pattern import (
     Wildcard,
 )
 from axlog.language.values import comparison
+
+_NODES = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
 
 
 def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
@@ -47,8 +51,12 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
             return kind == TEXT and tree.text(node) == text
         case AnyText():
             return kind == TEXT
+        case AnyComment():
+            return kind == COMMENT
+        case AnyInstruction(target=target):
+            return kind == INSTRUCTION and (target is None or tree.target(node) == target)
         case AnyNode():
-            return kind == ELEMENT or kind == TEXT or axis is Axis.SELF
+            return kind in _NODES or axis is Axis.SELF
         case Variable():
             return kind == ELEMENT or kind == TEXT
 

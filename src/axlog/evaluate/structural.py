@@ -12,10 +12,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT,
+    DOCUMENT_NODE,
+    ELEMENT,
+    INSTRUCTION,
+    NONE,
+    TEXT,
+    Tree,
+)
 from axlog.evaluate.bulk import FEW, Bulk
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -111,10 +122,24 @@ def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
             return np.asarray(kind == TEXT)
         case Literal(text=text):
             return _texts_equal(columns, nodes, kind == TEXT, text)
+        case AnyComment():
+            return np.asarray(kind == COMMENT)
+        case AnyInstruction(target=target):
+            return _of_target(columns, nodes, kind == INSTRUCTION, target)
         case AnyNode() if step.axis is Axis.SELF:
             return np.ones(len(nodes), dtype=np.bool_)
+        case AnyNode():
+            return np.isin(kind, (ELEMENT, TEXT, COMMENT, INSTRUCTION))
     is_labelled: Mask = (kind == ELEMENT) | (kind == TEXT)
     return is_labelled
+
+
+def _of_target(columns: Columns, nodes: Handles, is_one: Mask, target: str | None) -> Mask:
+    if target is None:
+        return np.asarray(is_one)
+    found: Mask = is_one.copy()
+    found[is_one] = [columns.tree.target(node) == target for node in nodes[is_one].tolist()]
+    return found
 
 
 def _texts_equal(columns: Columns, nodes: Handles, is_text: Mask, text: str) -> Mask:

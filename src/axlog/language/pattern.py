@@ -77,8 +77,20 @@ class AnyText:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyComment:
+    """Any comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyInstruction:
+    """A processing instruction: of this target, or any."""
+
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AnyNode:
-    """Any element or text; under SELF, whatever the node is."""
+    """Any element, text, comment or processing instruction; under SELF, whatever the node is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ class Variable:
     name: str
 
 
-Test = Name | Wildcard | Literal | AnyText | AnyNode | Variable
+Test = Name | Wildcard | Literal | AnyText | AnyComment | AnyInstruction | AnyNode | Variable
 
 
 # Values -----------------------------------------------------------------------------------------
@@ -292,6 +304,20 @@ def nodes_of(branch: Branch) -> Iterator[PatternNode]:
         yield from nodes_of(below)
 
 
+def sees_markup(node: PatternNode) -> bool:
+    """Whether comments or processing instructions can pass a node's test and be all it finds.
+
+    `self::node()` asks nothing, and below `descendant-or-self::node()` with an attribute there is
+    an element.
+    """
+    match node.test:
+        case AnyComment() | AnyInstruction():
+            return True
+        case AnyNode():
+            return node.axis is not Axis.SELF and _attribute_anywhere(node) is None
+    return False
+
+
 def branches_of(branch: Branch) -> Iterator[Branch]:
     """What hangs directly below one branch."""
     match branch:
@@ -421,6 +447,10 @@ def _test_text(test: Test) -> str:
             return _quoted(text)
         case AnyText():
             return "text()"
+        case AnyComment():
+            return "comment()"
+        case AnyInstruction(target=target):
+            return f"processing-instruction({'' if target is None else _quoted(target)})"
         case AnyNode():
             return "node()"
         case Variable(name=name):

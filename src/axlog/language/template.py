@@ -215,6 +215,8 @@ def _piece(show: Show, value: str, kind: Id | str | None, scope: Scope) -> Piece
                 return Piece(PieceKind.ATTRIBUTE, value, label[1:])
             if label == "#text":
                 return Piece(PieceKind.TEXT, value)
+            if label.startswith("#"):
+                return Piece(PieceKind.XML, value)
     return Piece(PieceKind.XML, _in_scope(value, scope))
 
 

@@ -18,6 +18,8 @@ from axlog.document.times import SECOND, UNITS
 from axlog.errors import Place, QueryError, QuerySyntaxError, UnsupportedError
 from axlog.language.moments import exact_number, microseconds_of_date
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -274,6 +276,11 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
                 return AnyText()
             case "NODE_TEST":
                 return AnyNode()
+            case "COMMENT_TEST":
+                return AnyComment()
+            case "INSTRUCTION_TEST":
+                target = token[token.index("(") + 1 : -1].strip()
+                return AnyInstruction(_unquoted(target) if target else None)
             case "NAME":
                 return Name(self._expanded(token, axis))
             case "EXPANDED_NAME":
@@ -442,7 +449,7 @@ def _is_variable(side: object) -> bool:
     return isinstance(side, Token) and side.type == "VARIABLE"
 
 
-def _unquoted(token: Token) -> str:
+def _unquoted(token: str) -> str:
     quote = token[0]
     return token[1:-1].replace(quote * 2, quote)
 

@@ -11,8 +11,7 @@ starts at the document node. In a predicate `//c` is absolute, as the recommenda
 `.//c` is below.
 
 Where patterns know less than XPath, nothing is guessed. The document node is never a row: a path
-that could select it is refused. Comments and processing instructions are never found (DESIGN
-section 3), also not by `node()`. Not handled, and refused by name: positions, arithmetic, functions
+that could select it is refused. Not handled, and refused by name: positions, arithmetic, functions
 of strings, `intersect` and `except`, names with wildcards in them, everything that gives no nodes.
 """
 

@@ -166,7 +166,8 @@ class Hanging(ABC):
     def routes_of(self, trail: Trail, site: Site) -> list[Route]:
         """The routes of a trail that starts at this site, or at the document."""
         if isinstance(trail.start, Root):
-            return self.spreading.routes(trail, site.spot, from_root(site.spot))
+            starts = from_root(site.spot)
+            return [r for way in starts for r in self.spreading.routes(trail, site.spot, way)]
         if isinstance(trail.start, Reference) and trail.start.name != site.variable:
             raise self._elsewhere(trail.start)
         return self.spreading.routes(trail, site.spot)

@@ -7,11 +7,9 @@ that mean exactly the same there:
 
 - The document node is reached again (by `..` or an absolute path inside a predicate) as the top: a
   place that stands on the root element, `*[not(parent::*)]`, and acts as the document node does:
-  from there `child::a` is `self::a`.
+  from there `child::a` is `self::a`, and the comments beside the root element are its siblings.
 - `following` is ancestor-or-self/following-sibling/descendant-or-self (P4 2.1), `preceding` alike.
 - What can lead nowhere (`@a/b`, `/..`) has no route; what leads to two kinds of node has several.
-
-`node()` is an element or a text: comments and processing instructions are never found.
 """
 
 from __future__ import annotations
@@ -20,7 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from axlog.language.pattern import AnyNode, AnyText, Axis, Name, Test, Wildcard
+from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
+    AnyText,
+    Axis,
+    Name,
+    Test,
+    Wildcard,
+)
 from axlog.language.xpath_tree import Predicate
 
 
@@ -31,16 +38,20 @@ class SpotKind(Enum):
     TOP = "the document node, standing on the root element"
     ELEMENT = "an element"
     TEXT = "a text"
-    TREE = "an element or a text"
+    MARKUP = "a comment or a processing instruction"
+    TREE = "any of these three"
     ATTRIBUTE = "an attribute"
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What is known of a node that a path has reached."""
+    """What is known of a node that a path has reached.
+
+    `is_high`: it may be a child of the document node.
+    """
 
     kind: SpotKind
-    may_be_root: bool = False
+    is_high: bool = False
 
     @property
     def is_document(self) -> bool:
@@ -53,7 +64,10 @@ TEXT = Spot(SpotKind.TEXT)
 ATTRIBUTE = Spot(SpotKind.ATTRIBUTE)
 _ANYTHING = AnyNode()
 _INNER = (SpotKind.ELEMENT, SpotKind.TREE)
-_BESIDES = (SpotKind.ELEMENT, SpotKind.TREE, SpotKind.TEXT)
+_BESIDES = (SpotKind.ELEMENT, SpotKind.TREE, SpotKind.TEXT, SpotKind.MARKUP)
+_WITH_MARKUP = (SpotKind.MARKUP, SpotKind.TREE)
+_MARKUP_TESTS = (AnyComment, AnyInstruction)
+_BESIDE = (Axis.PRECEDING_SIBLING, Axis.FOLLOWING_SIBLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +95,51 @@ def leads_to_one(axis: str, test: Test, spot: Spot) -> bool:
         return True
     if axis == "attribute":
         return isinstance(test, Name)
-    return axis == "child" and spot.is_document
+    return axis == "child" and spot.is_document and isinstance(test, Name | Wildcard)
 
 
-def from_root(spot: Spot) -> Moves:
-    """The move from a node to the top: how an absolute path starts inside a condition."""
-    match spot.kind:
-        case SpotKind.DOCUMENT | SpotKind.TOP:
-            return ()
-        case SpotKind.ELEMENT | SpotKind.TREE:
-            return (Move(TOP, Axis.ANCESTOR_OR_SELF, Wildcard(), is_top=True),)
-        case SpotKind.TEXT | SpotKind.ATTRIBUTE:
-            return (Move(TOP, Axis.ANCESTOR, Wildcard(), is_top=True),)
+def from_root(spot: Spot) -> list[Moves]:
+    """The moves from a node to the top: how an absolute path starts inside a condition."""
+    if spot.is_document:
+        return [()]
+    above = Axis.ANCESTOR_OR_SELF if spot.kind in _INNER else Axis.ANCESTOR
+    found: list[Moves] = [(_to_top(above),)]
+    return found + _beside_root(spot)
+
+
+def _to_top(axis: Axis) -> Move:
+    return Move(TOP, axis, Wildcard(), is_top=True)
+
+
+def _beside_root(spot: Spot) -> list[Moves]:
+    """The moves to the top from a comment or instruction beside the root element."""
+    if spot.kind not in _WITH_MARKUP or not spot.is_high:
+        return []
+    return [(_to_top(axis),) for axis in _BESIDE]
 
 
 # The axes ---------------------------------------------------------------------------------------
 
 
-def _to(axis: Axis, test: Test, may_be_root: bool = False) -> Moves:
+def _to(axis: Axis, test: Test, is_high: bool = False) -> Moves:
     """A move to whatever passes the test."""
     match test:
         case AnyText():
             spot = TEXT
         case AnyNode():
-            spot = Spot(SpotKind.TREE, may_be_root)
+            spot = Spot(SpotKind.TREE, is_high)
+        case AnyComment() | AnyInstruction():
+            spot = Spot(SpotKind.MARKUP, is_high)
         case _:
-            spot = Spot(SpotKind.ELEMENT, may_be_root)
+            spot = Spot(SpotKind.ELEMENT, is_high)
     return (Move(spot, axis, test),)
 
 
-def _to_element(axis: Axis, test: Test, may_be_root: bool = True) -> list[Moves]:
-    """A move along an axis that has elements only."""
-    if isinstance(test, AnyText):
+def _to_element(axis: Axis, test: Test) -> list[Moves]:
+    """A move along an axis that has elements only, and the document node."""
+    if isinstance(test, AnyText | AnyComment | AnyInstruction):
         return []
-    return [_to(axis, Wildcard() if isinstance(test, AnyNode) else test, may_be_root)]
+    return [_to(axis, Wildcard() if isinstance(test, AnyNode) else test, is_high=True)]
 
 
 def _stay(spot: Spot) -> Moves:
@@ -124,23 +149,36 @@ def _stay(spot: Spot) -> Moves:
 def _child(test: Test, spot: Spot) -> list[Moves]:
     match spot.kind:
         case SpotKind.DOCUMENT:
-            return _to_element(Axis.CHILD, test)
+            return [] if isinstance(test, AnyText) else [_to(Axis.CHILD, test, is_high=True)]
         case SpotKind.TOP:
-            if isinstance(test, Name):
-                return [_to(Axis.SELF, test, may_be_root=True)]
-            return [] if isinstance(test, AnyText) else [_stay(Spot(SpotKind.ELEMENT, True))]
+            return [*_root_element(test), *_beside_top(test)]
         case SpotKind.ELEMENT | SpotKind.TREE:
             return [_to(Axis.CHILD, test)]
         case _:
             return []
 
 
+def _root_element(test: Test) -> list[Moves]:
+    """From the top to the root element, if it can pass the test."""
+    if isinstance(test, Name):
+        return [_to(Axis.SELF, test, is_high=True)]
+    return [_stay(Spot(SpotKind.ELEMENT, True))] if isinstance(test, Wildcard | AnyNode) else []
+
+
+def _beside_top(test: Test) -> list[Moves]:
+    """From the top to the comments and instructions beside the root element."""
+    if not isinstance(test, AnyNode | AnyComment | AnyInstruction):
+        return []
+    return [(Move(Spot(SpotKind.MARKUP, True), axis, test),) for axis in _BESIDE]
+
+
 def _descendant(test: Test, spot: Spot) -> list[Moves]:
     match spot.kind:
         case SpotKind.DOCUMENT:
-            return [_to(Axis.DESCENDANT, test, may_be_root=True)]
+            return [_to(Axis.DESCENDANT, test, is_high=True)]
         case SpotKind.TOP:
-            return [_to(Axis.DESCENDANT_OR_SELF, test, may_be_root=True)]
+            inside = _to(Axis.DESCENDANT_OR_SELF, test, is_high=True)
+            return [inside, *_beside_top(test)]
         case SpotKind.ELEMENT | SpotKind.TREE:
             return [_to(Axis.DESCENDANT, test)]
         case _:
@@ -151,7 +189,7 @@ def _descendant_or_self(test: Test, spot: Spot) -> list[Moves]:
     if spot.is_document:
         return [*_self(test, spot), *_descendant(test, spot)]
     if spot.kind in _INNER:
-        return [_to(Axis.DESCENDANT_OR_SELF, test, spot.may_be_root)]
+        return [_to(Axis.DESCENDANT_OR_SELF, test, spot.is_high)]
     return _self(test, spot)
 
 
@@ -162,9 +200,11 @@ def _self(test: Test, spot: Spot) -> list[Moves]:
         case SpotKind.ELEMENT if isinstance(test, Wildcard):
             return [_stay(spot)]
         case SpotKind.ELEMENT if isinstance(test, Name):
-            return [_to(Axis.SELF, test, spot.may_be_root)]
+            return [_to(Axis.SELF, test, spot.is_high)]
+        case SpotKind.MARKUP if isinstance(test, _MARKUP_TESTS):
+            return [_to(Axis.SELF, test, spot.is_high)]
         case SpotKind.TREE:
-            return [_to(Axis.SELF, test, spot.may_be_root)]
+            return [_to(Axis.SELF, test, spot.is_high)]
         case SpotKind.TEXT if isinstance(test, AnyText):
             return [_stay(spot)]
         case _:
@@ -172,7 +212,7 @@ def _self(test: Test, spot: Spot) -> list[Moves]:
 
 
 def _attribute(test: Test, spot: Spot) -> list[Moves]:
-    if spot.kind not in _INNER or isinstance(test, AnyText):
+    if spot.kind not in _INNER or not isinstance(test, Name | Wildcard | AnyNode):
         return []
     found = Wildcard() if isinstance(test, AnyNode) else test
     return [(Move(ATTRIBUTE, Axis.ATTRIBUTE, found),)]
@@ -182,8 +222,12 @@ def _parent(test: Test, spot: Spot) -> list[Moves]:
     if spot.is_document:
         return []
     found = _to_element(Axis.PARENT, test)
-    if isinstance(test, AnyNode) and spot.may_be_root:
-        found.append((Move(TOP, is_top=True),))
+    if isinstance(test, AnyNode) and spot.is_high:
+        if spot.kind is SpotKind.TREE:
+            found.append((_to_top(Axis.SELF),))
+        elif spot.kind is SpotKind.ELEMENT:
+            found.append((Move(TOP, is_top=True),))
+        found += _beside_root(spot)
     return found
 
 
@@ -191,26 +235,33 @@ def _ancestor(test: Test, spot: Spot) -> list[Moves]:
     if spot.is_document:
         return []
     found = _to_element(Axis.ANCESTOR, test)
-    return [*found, from_root(spot)] if isinstance(test, AnyNode) else found
+    return [*found, *from_root(spot)] if isinstance(test, AnyNode) else found
 
 
 def _ancestor_or_self(test: Test, spot: Spot) -> list[Moves]:
-    if spot.is_document or (spot.kind is SpotKind.TEXT and isinstance(test, AnyText)):
+    if spot.is_document:
         return _self(test, spot)
-    if spot.kind is SpotKind.ATTRIBUTE:
+    if spot.kind not in _INNER:
         return [*_self(test, spot), *_ancestor(test, spot)]
     if isinstance(test, AnyNode):
-        return [_to(Axis.ANCESTOR_OR_SELF, test, may_be_root=True), from_root(spot)]
-    if isinstance(test, AnyText):
-        return _self(test, spot)
-    return [_to(Axis.ANCESTOR_OR_SELF, test, may_be_root=True)]
+        found = _to(Axis.ANCESTOR_OR_SELF, test, is_high=True)
+        return [found, *from_root(spot)]
+    if isinstance(test, Name | Wildcard):
+        return [_to(Axis.ANCESTOR_OR_SELF, test, is_high=True)]
+    return _self(test, spot)
 
 
 def _sibling(axis: Axis) -> Callable[[Test, Spot], list[Moves]]:
     def along(test: Test, spot: Spot) -> list[Moves]:
-        return [_to(axis, test)] if spot.kind in _BESIDES else []
+        return [_to(axis, test, _may_stand_high(spot, test))] if spot.kind in _BESIDES else []
 
     return along
+
+
+def _may_stand_high(spot: Spot, test: Test) -> bool:
+    """Whether siblings may be children of the document node, which has one element."""
+    is_markup = isinstance(test, AnyNode | AnyComment | AnyInstruction)
+    return spot.is_high and (is_markup or spot.kind in _WITH_MARKUP)
 
 
 def _beyond(axis: Axis) -> Callable[[Test, Spot], list[Moves]]:
@@ -220,7 +271,8 @@ def _beyond(axis: Axis) -> Callable[[Test, Spot], list[Moves]]:
         if spot.is_document:
             return []
         above = Axis.ANCESTOR if spot.kind is SpotKind.ATTRIBUTE else Axis.ANCESTOR_OR_SELF
-        last = _to(Axis.DESCENDANT_OR_SELF, test)
+        high = _may_stand_high(replace(spot, is_high=True), test)
+        last = _to(Axis.DESCENDANT_OR_SELF, test, high)
         found = [(*_to(above, AnyNode()), *_to(axis, AnyNode()), *last)]
         if spot.kind is SpotKind.ATTRIBUTE and axis is Axis.FOLLOWING_SIBLING:
             # What an attribute's element holds comes after the attribute and is not below it.

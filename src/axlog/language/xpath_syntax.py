@@ -10,7 +10,15 @@ from __future__ import annotations
 
 import re
 
-from axlog.language.pattern import AnyNode, AnyText, Name, Test, Wildcard
+from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
+    AnyText,
+    Name,
+    Test,
+    Wildcard,
+)
 from axlog.language.xpath_text import NCNAME, Reader
 from axlog.language.xpath_tree import (
     Binary,
@@ -47,6 +55,13 @@ KIND_TESTS = frozenset(
     """attribute comment document-node element item namespace-node node processing-instruction
     schema-attribute schema-element text""".split()
 )
+_PLAIN_KINDS: dict[str, Test] = {
+    "comment": AnyComment(),
+    "node": AnyNode(),
+    "processing-instruction": AnyInstruction(),
+    "text": AnyText(),
+}
+_KINDS = frozenset({*_PLAIN_KINDS, "attribute", "element"})
 _DOT = re.compile(r"\.(?![.\d])")
 _CONSTRUCTED = re.compile(rf"<(?:{NCNAME}|!--|\?)")
 _COMPUTED = re.compile(
@@ -351,10 +366,12 @@ class ExpressionParser(Reader):
     def _kind_test(self, kind: str, axis: str, at: int) -> Test:
         self.take_name()
         self.need("(")
-        if kind not in ("node", "text", "element", "attribute"):
-            advice = "`node()` finds elements and texts; comments are kept but never found"
-            raise self.unsupported(f"the test {kind}()", at, advice=advice)
-        test: Test = AnyText() if kind == "text" else AnyNode()
+        if kind not in _KINDS:
+            expected = ", ".join(f"{known}()" for known in sorted(_KINDS))
+            raise self.unsupported(f"the test {kind}()", at, expected=f"one of {expected}")
+        test: Test = _PLAIN_KINDS.get(kind, AnyNode())
+        if kind == "processing-instruction" and not self.sees(")"):
+            test = AnyInstruction(self._target())
         if kind in ("element", "attribute"):
             if (kind == "attribute") != (axis == "attribute"):
                 raise self.unsupported(f"{kind}() on the axis {axis}", at)
@@ -366,6 +383,17 @@ class ExpressionParser(Reader):
                 raise self.unsupported("a test of a schema type", at)
         self.need(")")
         return test
+
+    def _target(self) -> str:
+        """The target that processing-instruction(...) asks for: a name or a string."""
+        at = self.skip()
+        found = self.take_string()
+        if found is not None:
+            return " ".join(found.split())
+        named = self.take_name()
+        if named is None or named[0]:
+            raise self.refusal("this is not a target", at, expected="a name or a string")
+        return named[1]
 
     # functions
 

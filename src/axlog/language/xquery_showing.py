@@ -47,6 +47,7 @@ _FORMS = {
     SpotKind.ELEMENT: Form.CONTENT,
     SpotKind.TEXT: Form.TEXT,
     SpotKind.ATTRIBUTE: Form.ATTRIBUTE,
+    SpotKind.MARKUP: Form.NODE,
     SpotKind.TREE: Form.NODE,
 }
 

@@ -8,7 +8,7 @@
 The syntax of XQuery Update 1.0, and that of P5 (2.3 and appendix A), which leaves `node` out: then
 `insert ... into q` means every node of q, and `insert ...` alone goes into the variable of the
 `for` around it. Statements have what queries for views must do without, as they are evaluated once:
-positions, `if`, arithmetic, functions of strings, computed constructors, `comment()`.
+positions, `if`, arithmetic, functions of strings, computed constructors.
 
 What is updating and what is not may not be mixed: refused as the recommendation says (XUST0001).
 Refused by name: `copy ... modify` (it changes no document), functions and types of one's own,
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from axlog.errors import QueryError
-from axlog.language.pattern import Name, Test
+from axlog.language.pattern import Test
 from axlog.language.places import place_at
 from axlog.language.update_operators import Class, OperatorParser, classify
 from axlog.language.xpath_text import NCNAME
@@ -85,13 +85,6 @@ class ForAt(For):
 @dataclass(frozen=True, slots=True)
 class External(Let):
     """`declare variable $x external`: what the caller gives, and if it does not, the document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Other(Name):
-    """The test of comments (`#comment`) or instructions (`#instruction`, with a target or none)."""
-
-    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,18 +333,6 @@ class StatementParser(OperatorParser):
         if _PRINTED.match(self.text, max(at - 2, 0)):
             self.offset = at + 1
         return super()._test(axis, self.offset)
-
-    def _kind_test(self, kind: str, axis: str, at: int) -> Test:
-        if kind not in ("comment", "processing-instruction"):
-            return super()._kind_test(kind, axis, at)
-        self.take_name()
-        self.need("(")
-        target = None
-        if kind == "processing-instruction" and not self.sees(")"):
-            name = self.take_string() or ":".join(part for part in self.take_name() or () if part)
-            target = name.strip()
-        self.need(")")
-        return Other("#comment" if kind == "comment" else "#instruction", target)
 
     def take_string(self) -> str | None:
         """A string; P5's appendix prints some in typographic quotes."""

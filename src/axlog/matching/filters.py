@@ -38,6 +38,7 @@ from axlog.errors import QueryError, StreamError
 from axlog.language.pattern import Axis, Pattern
 from axlog.language.query import Query, parse_query
 from axlog.matching.automaton import MOST_STATES, Automaton
+from axlog.matching.message import has_markup
 from axlog.matching.one_by_one import Asked, OnTree, Tested, is_odd, tree_of
 from axlog.matching.paths import Need, Route, rarest
 from axlog.matching.rows import UNKNOWN
@@ -141,6 +142,8 @@ class Filter:
         self._tested: Tested | None = None
         self._on_tree: dict[bool, OnTree] = {}  # by whether rows are asked for
         self._reading_texts = 0
+        self._finding_markup: dict[Wanted, None] = {}
+        self._on_markup: dict[bool, OnTree] = {}  # these patterns, by whether rows are asked for
         self.messages = self.left_open = self.refuted = 0
         self.exceeding: set[str] = set()  # keys whose pattern took too much work on a message
 
@@ -210,8 +213,10 @@ class Filter:
 
     def _enter(self, wanted: Wanted) -> None:
         """Put a new pattern's needs into the automaton; the rarest one wakes it."""
-        self._asked, self._tested, self._on_tree = None, None, {}
+        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
         self._reading_texts += wanted.reads_texts
+        if wanted.finds_markup:
+            self._finding_markup[wanted] = None
         needs = wanted.needs
         if not needs.each:
             self._always[wanted] = None
@@ -229,8 +234,9 @@ class Filter:
         self._waiting.setdefault(first, []).append(entry)
 
     def _leave(self, wanted: Wanted) -> None:
-        self._asked, self._tested, self._on_tree = None, None, {}
+        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
         self._reading_texts -= wanted.reads_texts
+        self._finding_markup.pop(wanted, None)
         self._always.pop(wanted, None)
         needs = wanted.needs
         if not needs.each:
@@ -304,6 +310,26 @@ class Filter:
         if self._reading_texts and is_odd(message, content):
             odd = self._by_tree(False).rows(message, time)
             return {key for wanted, _ in odd for key in wanted.keys}
+        if self._finding_markup and has_markup(message, content):
+            found = self._matched(message, time, content) - self.markup_keys()
+            return found.union(*[wanted.keys for wanted, _ in self._in_markup(message, time)])
+        return self._matched(message, time, content)
+
+    def markup_keys(self) -> set[str]:
+        """The keys of the patterns that comments and processing instructions may matter to."""
+        return set().union(*[wanted.keys for wanted in self._finding_markup])
+
+    def _in_markup(
+        self, message: Element, time: int, with_rows: bool = False
+    ) -> list[tuple[Wanted, Bag]]:
+        """The patterns that comments may matter to, with their rows on a message that has some."""
+        made = self._on_markup.get(with_rows)
+        if made is None:
+            made = self._on_markup[with_rows] = OnTree(list(self._finding_markup), with_rows)
+        return made.rows(message, time)
+
+    def _matched(self, message: Element, time: int, content: bytes | None) -> set[str]:
+        """The keys whose pattern matches what generated code sees of a message."""
         if len(self._wanted) < self.automaton_from:
             if self._asked is None:
                 self._asked = Asked(list(self._wanted.values()))
@@ -329,7 +355,8 @@ class Filter:
         """The rows of each pattern that a message matches, by key."""
         self.messages += 1
         found: Iterable[tuple[Wanted, Bag]]
-        if self._reading_texts and is_odd(message, content):
+        is_tree = bool(self._reading_texts) and is_odd(message, content)
+        if is_tree:
             found = self._by_tree(True).rows(message, time)
         elif len(self._wanted) < self.automaton_from:
             if self._tested is None:
@@ -337,6 +364,9 @@ class Filter:
             found = self._tested.rows(message, time, content)
         else:
             found = self._rows(message, time, content)
+        if self._finding_markup and not is_tree and has_markup(message, content):
+            others = [pair for pair in found if pair[0] not in self._finding_markup]
+            found = others + self._in_markup(message, time, with_rows=True)
         return {key: bag for wanted, bag in found if bag for key in wanted.keys}
 
     @property

@@ -6,8 +6,9 @@ of its tests finds nothing. It gives the same bags as `interpreter.py` does on t
 that is its law and its check. The source is kept (`Matcher.source`), with the pattern node of each
 loop as a comment.
 
-Handles of nodes do not exist in a message that is not stored: relations that carry node columns are
-declined (`can_match`), the interpreter takes them.
+Messages with comments or processing instructions are not given to matchers of relations that may
+find them (`message.finds_markup`). Handles of nodes do not exist in a message that is not stored:
+relations that carry node columns are declined (`can_match`), the interpreter takes them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from axlog.datalog.work import message_meter
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits
 from axlog.evaluate.interpreter import Bags, distinct
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -210,6 +213,8 @@ class _Writer:
             self._sum_attributes(relation, node, at, bag)
             return
         test = node.test
+        if isinstance(test, AnyComment | AnyInstruction):
+            return  # messages that have some are matched on a tree
         if axis is Axis.CHILD and isinstance(test, Variable | AnyNode | AnyText | Literal):
             self._sum_content(relation, node, at, bag)
             return

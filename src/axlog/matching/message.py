@@ -3,14 +3,18 @@ them.
 
 The same rules as `document/recording.py`: whitespace-only texts beside elements do not count,
 comments and instructions split texts, calls and what is in attributes are no part of a value.
-Messages with `xml:space` or calls of their own are not for matchers; the widget takes them the long
-way.
+Messages with `xml:space` or calls of their own are not for matchers, nor are messages with comments
+or instructions for relations that may find them: these are matched on a tree.
 """
 
 from __future__ import annotations
 
+from lxml import etree
+
+from axlog.datalog.compile import Relation
 from axlog.document.reading import Element
 from axlog.document.tree import CALL_LABEL
+from axlog.language.pattern import sees_markup
 
 _SPACES = " \t\r\n"
 
@@ -58,3 +62,26 @@ def is_element(element: Element) -> bool:
     """Whether it is an element that tests can see: no comment, instruction or call."""
     tag = element.tag
     return type(tag) is str and tag != CALL_LABEL
+
+
+_MARKUP = etree.XPath(
+    "boolean(descendant::comment() | descendant::processing-instruction()"
+    " | preceding-sibling::node() | following-sibling::node())"
+)
+
+
+def has_markup(message: Element, content: bytes | None = None) -> bool:
+    """Whether a message has comments or processing instructions, beside its root too."""
+    if content is not None and not may_have_markup(content):
+        return False
+    return bool(_MARKUP(message))
+
+
+def may_have_markup(content: bytes) -> bool:
+    """Whether comments or processing instructions may be in the bytes of a message."""
+    return content.find(b"<!") >= 0 or content.find(b"<?") >= 0
+
+
+def finds_markup(relation: Relation) -> bool:
+    """Whether comments or processing instructions can make a difference to a relation."""
+    return any(each.node is not None and sees_markup(each.node) for each in relation.walk())

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 from axlog.datalog.compile import Choice, Edge, Relation
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -151,6 +153,9 @@ class _Finder:
             if list(relation.below()):
                 self.is_whole = False
             return [_need(Place(route, Watch("text", None, tests)))]
+        if isinstance(test, AnyComment | AnyInstruction):
+            self.is_whole = False  # the automaton does not look at these
+            return []
         inside = (*route, test.label if isinstance(test, Name) else ANY)
         found = self._below(relation, inside)
         value = Watch("value", None, tests) if tests else None

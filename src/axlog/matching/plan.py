@@ -9,7 +9,8 @@ stream's place feeds, in the order `here`, `everywhere`; joining them is the wid
     changes = streaming.apply_all([(stream, bags, time)])      where the joins' state is
 
 Not taken (None): several trees, calls inside, a DOCTYPE, an encoding of its own, `xml:space`,
-anything near a limit, anything wrong. Such a message goes through the document.
+anything near a limit, anything wrong; comments and processing instructions, if a relation may find
+them. Such a message goes through the document.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
 from axlog.document.expansion import fits
 from axlog.document.reading import Element, Limits, make_parser
+from axlog.document.tree import Tree
+from axlog.evaluate.interpreter import Interpreter
 from axlog.matching.filters import AUTOMATON_FROM, Filter
 from axlog.matching.generate import Match, Matcher, generate
+from axlog.matching.message import finds_markup, may_have_markup
 
 _OPEN = ord("<")
 _ODD = b"!?\0"
@@ -76,6 +80,11 @@ class MessagePlan:
         return run
 
     @cached_property
+    def sees_markup(self) -> bool:
+        """Whether some relation may find comments or processing instructions."""
+        return any(finds_markup(relation) for relation in (*self.here, *self.everywhere))
+
+    @cached_property
     def parser(self) -> XMLParser:
         return make_parser()
 
@@ -98,6 +107,7 @@ class MessagePlan:
             len(message) < _SHORTEST
             or message[0] != _OPEN
             or message[1] in _ODD
+            or (self.sees_markup and may_have_markup(message))
             or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
             or (len(message) > self.safe and not self._is_within_limits(message))
         )
@@ -111,6 +121,14 @@ class MessagePlan:
             and message.count(b"=") <= self.limits.attributes
             and fits(message, self.limits)
         )
+
+    def bags_on(self, tree: Tree, tops: Iterable[int]) -> tuple[Bag, ...]:
+        """The bindings that subtrees of a tree bring, by the interpreter."""
+        wanted = (*self.here, *self.everywhere)
+        interpreter = Interpreter(each for relation in wanted for each in relation.walk())
+        below = interpreter.gathered(tree, tops)
+        here = [below.children.get(relation, {}) for relation in self.here]
+        return (*here, *(below.descendants.get(relation, {}) for relation in self.everywhere))
 
     def bags(
         self, message: bytes, time: int, root: Element | None = None

@@ -14,7 +14,7 @@ from axlog.datalog.compile import Edge, Program, Relation
 from axlog.datalog.joins import Bag
 from axlog.datalog.work import Meters
 from axlog.document.reading import Element
-from axlog.document.tree import CALL_LABEL, Tree
+from axlog.document.tree import CALL_LABEL, DOCUMENT_NODE, Tree
 from axlog.evaluate.interpreter import Gathered, Interpreter
 from axlog.language.pattern import Axis, Name
 from axlog.matching.generate import Matcher, can_match, generate
@@ -130,8 +130,7 @@ class Interpreted:
 
     def rows(self, tree: Tree) -> list[Bag]:
         """The bag of each program; nodes are handles of the tree."""
-        risen = self._interpreter.evaluate(tree, tree.root)
-        below = Gathered(risen.here, risen.everywhere)
+        below = self._interpreter.gathered(tree, tree.children(DOCUMENT_NODE))
         return [self._interpreter.rows(root, (), below, {}) for root in self._roots]
 
     def rows_within(self, tree: Tree, work: int) -> list[Bag | None]:

@@ -17,7 +17,17 @@ from collections.abc import Callable, Iterable
 from axlog.datalog.compile import Choice, Edge, Relation
 from axlog.document.reading import Element
 from axlog.document.tree import CALL_LABEL
-from axlog.language.pattern import AnyNode, AnyText, Axis, Literal, Name, Variable, Wildcard
+from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
+    AnyText,
+    Axis,
+    Literal,
+    Name,
+    Variable,
+    Wildcard,
+)
 from axlog.language.values import comparison
 from axlog.matching.automaton import children
 from axlog.matching.message import texts, value
@@ -164,6 +174,8 @@ def _edge(edge: Edge) -> Check:
     if axis is Axis.ATTRIBUTE:
         return _attribute(relation)
     test = relation.node.test
+    if isinstance(test, AnyComment | AnyInstruction):
+        return _never(_always)  # a layout has none
     found: list[Check] = []
     if not isinstance(test, Literal | AnyText):
         label = test.label if isinstance(test, Name) else None

@@ -15,6 +15,7 @@ from axlog.document.reading import Element
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UnsupportedError
 from axlog.language.pattern import AnyNode, Axis, Name, Pattern, Wildcard
+from axlog.matching.message import finds_markup
 from axlog.matching.paths import needs_of
 from axlog.matching.questions import make_question
 from axlog.matching.rows import Generated, Interpreted, can_generate
@@ -39,6 +40,7 @@ class Wanted:
             self.question, self._program = _compile_question(source)
         self.needs = needs_of(self.question.root)
         self.reads_texts = any(_reads_texts(relation) for relation in self.question.relations)
+        self.finds_markup = finds_markup(self.question.root)
         self._ask: Callable[[Element], bool | None] | None = None
         self._check: Check | None = None
         self._generated: Generated | None = None

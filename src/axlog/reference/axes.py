@@ -1,8 +1,8 @@
 """Where an axis leads in a document, and which nodes pass a test (DESIGN 3, Trees).
 
 Child, descendant and the sibling axes never enter attributes; an attribute has one text below and
-no siblings. Calls, comments and processing instructions may be reached, but pass no test; nor does
-the document node, except `self::node()`, which asks nothing.
+no siblings. Comments and processing instructions pass `node()` and their own tests. Calls may be
+reached, but pass no test; nor does the document node, except `self::node()`, which asks nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 from axlog.document.tree import NONE, NodeKind, Tree
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -21,6 +23,7 @@ from axlog.language.pattern import (
 )
 
 _LABELLED = (NodeKind.ELEMENT, NodeKind.TEXT)
+_NODES = (*_LABELLED, NodeKind.COMMENT, NodeKind.INSTRUCTION)
 
 
 def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
@@ -88,7 +91,11 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
             return kind is NodeKind.TEXT and tree.text(node) == text
         case AnyText():
             return kind is NodeKind.TEXT
+        case AnyComment():
+            return kind is NodeKind.COMMENT
+        case AnyInstruction(target=target):
+            return kind is NodeKind.INSTRUCTION and (target is None or tree.target(node) == target)
         case AnyNode():
-            return axis is Axis.SELF or kind in _LABELLED
+            return axis is Axis.SELF or kind in _NODES
         case _:
             return kind in _LABELLED

@@ -340,7 +340,7 @@ def bags_of(
         return bags
     forest = read_forest(content, plan.limits)
     tree = Tree()
-    graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
+    tops = graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
     if tree._call_at or any(
         e.get(_SPACE) is not None for t in forest for e in t.iter(etree.Element)
     ):
@@ -349,6 +349,8 @@ def bags_of(
             "the message brings calls, or white space that counts, and needs the document",
             advice="run it on the embedded engine, or spread it by documents",
         )
+    if plan.sees_markup:
+        return plan.bags_on(tree, tops)
     found: tuple[Bag, ...] = tuple({} for _ in (*plan.here, *plan.everywhere))
     for root in forest:
         if isinstance(root.tag, str):

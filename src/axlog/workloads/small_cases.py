@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    COMMENT,
+    DOCUMENT_NODE,
+    ELEMENT,
+    INSTRUCTION,
+    TEXT,
+    Tree,
+)
 from axlog.document.updates import (
     Attribute,
     Content,
@@ -26,6 +35,8 @@ from axlog.document.xml import read_forest
 from axlog.errors import QueryError
 from axlog.language.normal import check
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -53,6 +64,7 @@ from axlog.language.pattern import (
 LABELS = ("a", "b", "c")
 VALUES = ("1", "2", "a")
 KEYS = ("k", "m")
+TARGETS = ("p", "q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +97,12 @@ def fragment(random: Random, size: int) -> str:
     inside = []
     left = size - 1
     while left > 0:
-        if random.random() < 0.35:
+        pick = random.random()
+        if pick < 0.35:
             inside.append(random.choice(VALUES))
+            left -= 1
+        elif pick < 0.42:
+            inside.append(markup(random))
             left -= 1
         else:
             part = random.randint(1, left)
@@ -95,9 +111,17 @@ def fragment(random: Random, size: int) -> str:
     return f"<{label}{attributes}>{''.join(inside)}</{label}>"
 
 
+def markup(random: Random) -> str:
+    """A random comment or processing instruction."""
+    value = random.choice(VALUES)
+    return f"<!--{value}-->" if random.random() < 0.6 else f"<?{random.choice(TARGETS)} {value}?>"
+
+
 def document(random: Random, size: int = 14, streams: int = 0) -> str:
     """A random document; open calls stand at random places when asked for."""
     text = fragment(random, size)
+    if random.random() < 0.1:
+        text = f"{markup(random)}{text}{markup(random)}"
     for number in range(streams):
         ends = [i for i in range(len(text)) if text.startswith("</", i)]
         at = random.choice(ends)
@@ -197,7 +221,7 @@ class _Maker:
             operand = random.choice((random.choice(VALUES), 1.0, Variable(random.choice("xy"))))
             comparisons = (Comparison(random.choice(("=", "=", "!=", "<", ">=")), operand),)
         branches: list[Branch] = []
-        below = not isinstance(test, Literal | AnyText)
+        below = not isinstance(test, Literal | AnyText | AnyComment | AnyInstruction)
         while below and self.left > 0 and random.random() < 0.6:
             branches.append(self.branch())
         name = self.name() if random.random() < 0.3 else None
@@ -228,7 +252,10 @@ class _Maker:
             return Wildcard()
         if pick < 0.85:
             return Variable(random.choice("xy"))
-        return random.choice((Literal(random.choice(VALUES)), AnyText(), AnyNode()))
+        if pick < 0.95:
+            return random.choice((Literal(random.choice(VALUES)), AnyText(), AnyNode()))
+        target = random.choice((None, *TARGETS))
+        return random.choice((AnyComment(), AnyInstruction(target), AnyNode()))
 
     def name(self) -> str:
         self.names += 1
@@ -272,16 +299,18 @@ def _operation(random: Random, tree: Tree, node: int) -> Operation | None:
     if kind == ELEMENT and pick < 0.5:
         where = random.choice(list(Where)) if node != tree.root else Where.LAST
         return Insert(where, node, content(random))
-    if kind in (ELEMENT, ATTRIBUTE) and pick < 0.6:
-        names = LABELS if kind == ELEMENT else KEYS
-        return Rename(node, random.choice(names))
+    if kind in _NAMES and pick < 0.6:
+        return Rename(node, random.choice(_NAMES[kind]))
     if kind != CALL and pick < 0.75 and not _holds_value(tree, node):
         return ReplaceValue(node, random.choice((*VALUES, "")))
     if node == tree.root or _holds_value(tree, node):
         return None
-    if pick < 0.85 and kind == ELEMENT:
+    if pick < 0.85 and kind in (ELEMENT, COMMENT, INSTRUCTION):
         return ReplaceNode(node, content(random, attributes=False))
     return Delete(node)
+
+
+_NAMES = {ELEMENT: LABELS, ATTRIBUTE: KEYS, INSTRUCTION: TARGETS}
 
 
 def _holds_value(tree: Tree, node: int) -> bool:
@@ -296,5 +325,7 @@ def content(random: Random, attributes: bool = True) -> Content:
         return (random.choice(VALUES),)
     if attributes and pick < 0.25:
         return (Attribute(random.choice(KEYS), random.choice(VALUES)),)
+    if pick < 0.35:
+        return tuple(read_forest(markup(random)))
     forest = [fragment(random, random.randint(1, 5)) for _ in range(random.choice((1, 1, 2)))]
     return tuple(tree for text in forest for tree in read_forest(text))

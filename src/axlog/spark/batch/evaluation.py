@@ -269,8 +269,13 @@ def _node_rows(rows: Any) -> list[NodeRow]:
 def _content(rows: Any) -> str:
     """`cont` of the node whose subtree the rows are."""
     ordered = _node_rows(rows)
-    if ordered[0].kind != "element":
-        return ordered[0].value or ""
+    top = ordered[0]
+    if top.kind == "comment":
+        return f"<!--{top.value or ''}-->"
+    if top.kind == "instruction":
+        return f"<?{top.value or ''}?>"
+    if top.kind != "element":
+        return top.value or ""
     tree, _ = read_rows(_on_top(ordered))
     return serialise(tree, tree.root)
 

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from axlog.datalog.compile import Absence, Choice, Edge, Relation, Test
 from axlog.document.ids import _ends
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
 AT = ["document_", "node_"]
 """Where a row stands. Names of ours end in `_`: no column of a program does."""
 PARENT = "parent_"
+_NODES = ("element", "text", "comment", "instruction")
+_OWN_VALUE = (
+    "CASE WHEN kind != 'instruction' THEN value WHEN instr(value, ' ') = 0 THEN ''"
+    " ELSE substring(value, instr(value, ' ') + 1) END"
+)
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
@@ -107,8 +114,16 @@ class Joins:
                 return (kind == "text") & (value == text)
             case AnyText():
                 return kind == "text"
+            case AnyComment():
+                return kind == "comment"
+            case AnyInstruction(target=None):
+                return kind == "instruction"
+            case AnyInstruction(target=target):
+                return (kind == "instruction") & (f.substring_index(value, " ", 1) == target)
             case AnyNode() if node.axis is Axis.SELF:
-                return kind.isin("element", "text", "attribute")
+                return kind.isin("attribute", *_NODES)
+            case AnyNode():
+                return kind.isin(*_NODES)
             case _:
                 return kind.isin("element", "text")
 
@@ -116,7 +131,9 @@ class Joins:
         f = self.f
         match source:
             case "label":
-                return f.when(f.col("kind") == "text", f.col("value")).otherwise(f.col("label"))
+                kind, value = f.col("kind"), f.col("value")
+                named = f.when(kind == "instruction", f.substring_index(value, " ", 1))
+                return named.when(kind.isin("text", "comment"), value).otherwise(f.col("label"))
             case "value":
                 return f.col("value")
             case "time":
@@ -125,9 +142,10 @@ class Joins:
                 return f.col("id")
 
     def with_values(self, found: DataFrame) -> DataFrame:
-        """Nodes with their string values: an element's is made of the texts below it."""
+        """Nodes with their string values: an element's is made of the texts below it, and an
+        instruction's leaves its target out."""
         f = self.f
-        others = found.where("kind != 'element'")
+        others = found.where("kind != 'element'").withColumn("value", f.expr(_OWN_VALUE))
         elements = found.where("kind = 'element'").select(
             "document", "id", "parent", "label", "kind"
         )

@@ -23,10 +23,29 @@ import numpy as np
 
 from axlog.document.columns_moved import subtrees
 from axlog.document.delta import Delta
-from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, TEXT_LABEL, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT_LABEL,
+    ELEMENT,
+    INSTRUCTION,
+    INSTRUCTION_LABEL,
+    LABELS_BY_KIND,
+    NONE,
+    TEXT,
+    TEXT_LABEL,
+    Tree,
+)
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
 from axlog.evaluate.structural import ancestors, passing
-from axlog.language.pattern import AnyText, Axis, Literal, Name, PatternNode
+from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyText,
+    Axis,
+    Literal,
+    Name,
+    PatternNode,
+)
 from axlog.views.algebraic.labels import (
     NO_LABELS,
     Moved,
@@ -38,7 +57,9 @@ from axlog.views.algebraic.labels import (
     named,
     with_classes,
 )
+from axlog.views.algebraic.shape import is_by_content
 
+_KINDS = {label: kind for kind, label in LABELS_BY_KIND.items()}
 FEW = 8
 """So many insertions are looked at one by one."""
 FEWEST_COPIES = 4
@@ -102,7 +123,7 @@ class NodeTable:
         return np.concatenate(found)
 
     def candidates(self, columns: Columns, step: PatternNode) -> Handles:
-        """The nodes that pass a test, but for a text any text; once for each label."""
+        """The nodes that pass a test, or are of its kind; once for each label."""
         match step.test:
             case Name(label=label):
                 return self._labelled(
@@ -110,6 +131,10 @@ class NodeTable:
                 )
             case Literal() | AnyText():
                 return self._labelled(columns, TEXT_LABEL)
+            case AnyComment():
+                return self._labelled(columns, COMMENT_LABEL)
+            case AnyInstruction():
+                return self._labelled(columns, INSTRUCTION_LABEL)
         return self.nodes[passing(columns, self.nodes, step)]
 
     def _labelled(self, columns: Columns, label: str) -> Handles:
@@ -117,7 +142,7 @@ class NodeTable:
         if known is None:
             if self._is_split:
                 return NOTHING
-            kind = ATTRIBUTE if label[0] == "@" else TEXT if label == TEXT_LABEL else ELEMENT
+            kind = _KINDS.get(label, ATTRIBUTE if label[0] == "@" else ELEMENT)
             number = columns.tree._name_ids.get(label, -2)
             known = self._by_label[label] = self._split(columns, kind, number)
         return known
@@ -127,29 +152,31 @@ class NodeTable:
             parts = []
             for matrix in self.copies:
                 is_wanted = columns.kind[matrix[0]] == kind
-                if kind != TEXT:
+                if kind in (ELEMENT, ATTRIBUTE):
                     is_wanted &= columns.label[matrix[0]] == label
                 parts.append(matrix[:, is_wanted].ravel())
             return np.concatenate(parts)
         if self._kinds is None:
             self._kinds, self._labels = columns.kind[self.nodes], columns.label[self.nodes]
         is_wanted = self._kinds == kind
-        if kind != TEXT:
+        if kind in (ELEMENT, ATTRIBUTE):
             is_wanted &= self._labels == label
         found: Handles = self.nodes[is_wanted]
         return found
 
 
 def _is_candidate(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
-    if isinstance(step.test, Literal):
-        is_text: Mask = columns.kind[nodes] == TEXT
-        return is_text
+    if is_by_content(step.test):
+        kind = TEXT if isinstance(step.test, Literal) else INSTRUCTION
+        is_kind: Mask = columns.kind[nodes] == kind
+        return is_kind
     return passing(columns, nodes, step)
 
 
 def _passing(columns: Columns, nodes: Handles, step: PatternNode) -> Handles:
-    """Of candidates, those that pass the test: for a text, those with its string."""
-    if isinstance(step.test, Literal):
+    """Of candidates, those that pass the test: texts with its string, instructions with its
+    target."""
+    if is_by_content(step.test):
         return nodes[passing(columns, nodes, step)]
     return nodes
 

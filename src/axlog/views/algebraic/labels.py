@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from axlog.document.delta import Delta
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, TEXT_LABEL, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, LABELS_BY_KIND, Tree
 from axlog.evaluate.columns import Columns, Handles
 from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape, wanted_of
 from axlog.views.algebraic.terms import Facts
@@ -56,7 +56,7 @@ def with_classes(labels: Labels) -> Labels:
     for label in labels:
         if label[0] == "@":
             classes.add(ANY_ATTRIBUTE)
-        elif label != TEXT_LABEL:
+        elif label[0] != "#":
             classes.add(ANY_ELEMENT)
     return labels | classes
 
@@ -75,8 +75,7 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
     present = np.zeros(len(tree.names), dtype=np.bool_)
     present[labels[(kinds == ELEMENT) | (kinds == ATTRIBUTE)]] = True
     found = [tree.names[number] for number in np.flatnonzero(present).tolist()]
-    if (kinds == TEXT).any():
-        found.append(TEXT_LABEL)
+    found += [label for kind, label in LABELS_BY_KIND.items() if (kinds == kind).any()]
     return with_classes(frozenset(found))
 
 
@@ -124,8 +123,8 @@ def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
             kind = kinds[node]
             if kind == ELEMENT or kind == ATTRIBUTE:
                 named_by.add(numbers[node])
-            elif kind == TEXT:
-                found.add(TEXT_LABEL)
+            elif kind in LABELS_BY_KIND:
+                found.add(LABELS_BY_KIND[kind])
         at = {parent[node] for node in at}
         level += 1
     return found | {tree.names[number] for number in named_by}, depths
@@ -138,19 +137,20 @@ def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
         kind = kinds[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             yield names[labels[node]]
-        elif kind == TEXT:
-            yield TEXT_LABEL
+        elif kind in LABELS_BY_KIND:
+            yield LABELS_BY_KIND[kind]
 
 
 def changed_labels(tree: Tree, delta: Delta) -> Labels:
-    """The labels that renamed nodes had and will have; that of texts where one is another."""
+    """The labels that renamed nodes had and will have; those of texts, comments and instructions
+    where one is another."""
     found = set()
     for change in delta.changed:
         kind = tree._kind[change.node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             found |= {change.old, change.new}
-        elif kind == TEXT:
-            found.add(TEXT_LABEL)
+        else:
+            found.add(LABELS_BY_KIND[kind])
     return with_classes(frozenset(found)) if found else NO_LABELS
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from axlog.document.delta import Delta
-from axlog.document.tree import Tree
+from axlog.document.tree import TEXT, Tree
 from axlog.evaluate.columns import columns_of
 from axlog.evaluate.gathering import gather
 from axlog.language.pattern import Kind, Output, Pattern
@@ -336,7 +336,8 @@ class Algebraic(Maintainer):
         nodes = table.columns[node_column(self.shape.named[output.of])].tolist()
         if output.kind is Kind.VAL:  # texts that were not loaded stand in a table of their own
             known, read = self.tree._texts.get, self.tree.string_value
-            return [known(node) or read(node) for node in nodes]
+            kinds = self.tree._kind
+            return [(kinds[node] == TEXT and known(node)) or read(node) for node in nodes]
         return list(map(self._reader(output.kind), nodes))
 
     def _reader(self, kind: Kind) -> Callable[[int], Any]:

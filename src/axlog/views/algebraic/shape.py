@@ -20,9 +20,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from axlog.document.tree import TEXT_LABEL
+from axlog.document.tree import COMMENT_LABEL, INSTRUCTION_LABEL, TEXT_LABEL
 from axlog.language.normal import bound_names, normalise
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -37,6 +39,7 @@ from axlog.language.pattern import (
     Output,
     Pattern,
     PatternNode,
+    Test,
     TimeConstraint,
     Variable,
     Wildcard,
@@ -66,7 +69,16 @@ def wanted_of(step: PatternNode) -> str:
             return ANY_ATTRIBUTE if is_attribute else ANY_ELEMENT
         case AnyText() | Literal():
             return TEXT_LABEL
+        case AnyComment():
+            return COMMENT_LABEL
+        case AnyInstruction():
+            return INSTRUCTION_LABEL
     return ANYTHING
+
+
+def is_by_content(test: Test) -> bool:
+    """Whether a test asks for more than a kind or a name: a text's string, a target."""
+    return isinstance(test, Literal) or (isinstance(test, AnyInstruction) and bool(test.target))
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class ShapeNode:
     @cached_property
     def is_plain(self) -> bool:
         """Whether its label alone says that a node is in its relation."""
-        return not self.is_selective and not isinstance(self.step.test, Literal)
+        return not self.is_selective and not is_by_content(self.step.test)
 
     def __str__(self) -> str:
         test = str(PatternNode(Axis.CHILD, self.step.test)).removeprefix("/")

@@ -18,8 +18,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from axlog.document.tree import ELEMENT, TEXT, NodeKind, Tree
+from axlog.document.tree import COMMENT, ELEMENT, INSTRUCTION, TEXT, NodeKind, Tree
 from axlog.language.pattern import (
+    AnyComment,
+    AnyInstruction,
     AnyNode,
     AnyText,
     Axis,
@@ -286,8 +288,8 @@ def _inverse(node: PatternNode, source: PatternNode | None) -> Way:
 
 
 def _among_elements(test: Test) -> Test:
-    """The test where only elements are reached: a text is none of them."""
-    if isinstance(test, AnyText | Literal):
+    """The test where only elements are reached: other nodes are none of them."""
+    if isinstance(test, AnyText | Literal | AnyComment | AnyInstruction):
         return _NOTHING
     return Wildcard() if isinstance(test, AnyNode) else test
 
@@ -313,8 +315,11 @@ class Letters:
     question: Question
     names: dict[str, int] = field(default_factory=dict)
     texts: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, int] = field(default_factory=dict)
     element: int = 0
     text: int = 0
+    comment: int = 0
+    instruction: int = 0
     document: int = 0
     other: int = 0
 
@@ -323,6 +328,7 @@ class Letters:
             self._enter(1 << number, step)
         self.names = {name: bits | self.element for name, bits in self.names.items()}
         self.texts = {text: bits | self.text for text, bits in self.texts.items()}
+        self.targets = {name: bits | self.instruction for name, bits in self.targets.items()}
 
     def _enter(self, bit: int, step: Step) -> None:
         if step.fact is not None:
@@ -338,9 +344,19 @@ class Letters:
                 self.texts[text] = self.texts.get(text, 0) | bit
             case AnyText():
                 self.text |= bit
-            case _:
+            case AnyComment():
+                self.comment |= bit
+            case AnyInstruction(target=None):
+                self.instruction |= bit
+            case AnyInstruction(target=str(target)):
+                self.targets[target] = self.targets.get(target, 0) | bit
+            case Variable():
+                raise AssertionError("records bind no variables")
+            case AnyNode():
                 self.element |= bit
                 self.text |= bit
+                self.comment |= bit
+                self.instruction |= bit
                 if step.at_self:
                     self.document |= bit
                     self.other |= bit
@@ -352,6 +368,10 @@ class Letters:
             return self.names.get(tree.names[tree._label[node]], self.element)
         if kind == TEXT:
             return self.texts.get(tree.text(node), self.text) if self.texts else self.text
+        if kind == COMMENT:
+            return self.comment
+        if kind == INSTRUCTION:
+            return self.targets.get(tree.target(node), self.instruction)
         return self.document if kind == NodeKind.DOCUMENT else self.other
 
 
