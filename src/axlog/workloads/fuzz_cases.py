@@ -16,7 +16,7 @@ from axlog.language.pattern import Kind, Name, Pattern
 from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import Edit, carry_out, edit_of
-from axlog.workloads.small_cases import DOWNWARD, LABELS, VALUES, fragment
+from axlog.workloads.small_cases import DOWNWARD, LABELS, VALUES, fragment, markup
 
 Step = tuple[Edit, ...]
 BLOCKS = (1, 3, 64)
@@ -184,6 +184,8 @@ def _trees(making: _Making) -> str:
     random = making.random
     trees = [fragment(random, random.randint(1, 6)) for _ in range(random.choice((1, 1, 1, 2)))]
     text = "".join(trees)
+    if random.random() < 0.1:
+        text = random.choice((f"{markup(random)}{text}", f"{text}{markup(random)}", markup(random)))
     if random.random() < 0.05:
         call = f'<ax:call xmlns:ax="urn:axlog" stream="s{making.streams}" deletes="yes"/>'
         text = text.replace("</", f"{call}</", 1)
@@ -199,6 +201,7 @@ _DELETIONS: tuple[Callable[[Random], str], ...] = (
     lambda random: f'match /*[. = "{random.choice(VALUES)}"]',
     lambda random: f"match /{random.choice(LABELS)}[not({random.choice(LABELS)})]",
     lambda random: f'match /"{random.choice(VALUES)}"',
+    lambda random: f"match /{random.choice(('comment()', 'node()', 'node()/comment()'))}",
 )
 
 
