@@ -53,7 +53,7 @@ def _check_chain(tree: Tree, node: int) -> None:
     elif kind is NodeKind.ATTRIBUTE:
         assert kinds == [NodeKind.TEXT]
     elif kind is NodeKind.DOCUMENT:
-        assert kinds.count(NodeKind.ELEMENT) == 1
+        assert not kinds or kinds.count(NodeKind.ELEMENT) == 1
         assert not {NodeKind.TEXT, NodeKind.ATTRIBUTE, NodeKind.CALL} & set(kinds)
     attributes = list(tree.attributes(node))
     children = list(tree.children(node))

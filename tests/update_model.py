@@ -187,7 +187,7 @@ class Model:
     def _result_errors(self) -> set[str]:
         codes = set()
         kinds = [below.tag for below in self.document]
-        if kinds.count("element") != 1 or "text" in kinds or "call" in kinds:
+        if kinds and (kinds.count("element") != 1 or "text" in kinds or "call" in kinds):
             codes.add("XUDY0021")
         for element in self.document.iter("element"):
             names = [below.get("name") for below in element if below.tag == "attribute"]

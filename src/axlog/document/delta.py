@@ -86,6 +86,12 @@ class Delta:
                 yield LABELS_BY_KIND[tree._kind[change.node]], change.node
 
 
+def renames(delta: Delta) -> bool:
+    """Whether an element or attribute gets another name."""
+    kinds = delta.tree._kind
+    return any(kinds[change.node] in (ELEMENT, ATTRIBUTE) for change in delta.changed)
+
+
 class Watcher(Protocol):
     """Something that follows a document: a maintainer, an index."""
 

@@ -388,7 +388,7 @@ class Plan:
         if not self._chains.changes(DOCUMENT_NODE):
             return
         kinds = [self.tree._kind[node] for node in self._chains.planned(DOCUMENT_NODE)]
-        if kinds.count(ELEMENT) != 1 or TEXT in kinds or CALL in kinds:
+        if kinds and (kinds.count(ELEMENT) != 1 or TEXT in kinds or CALL in kinds):
             raise UpdateError(
                 "XUDY0021",
                 "the document would not have one root element",

@@ -18,13 +18,13 @@ _INSIDE = (Where.INTO, Where.FIRST, Where.LAST)
 
 def check_prefixes(tree: Tree, operations: Iterable[Operation]) -> None:
     """Refuse operations whose names need one prefix for two namespaces on one element."""
-    implied: dict[tuple[int, str], str] = {}
-    clashes: list[tuple[int, str]] = []
+    implied: dict[tuple[int, str | None], str] = {}
+    clashes: list[tuple[int, str | None]] = []
     for element, prefix, uri in _bindings(tree, operations):
         if implied.setdefault((element, prefix), uri) != uri:
             raise UpdateError(
                 "XUDY0024",
-                f"{tree.path(element)} would need the prefix {prefix} for two namespaces",
+                f"{tree.path(element)} would need {_written(prefix)} for two namespaces",
             )
         known = tree.namespaces(element).get(prefix)
         if known is not None and known != uri:
@@ -32,13 +32,22 @@ def check_prefixes(tree: Tree, operations: Iterable[Operation]) -> None:
     for element, prefix in clashes:
         raise UpdateError(
             "XUDY0023",
-            f"the prefix {prefix} stands for another namespace at {tree.path(element)}",
-            advice="give the new name a prefix that is not in use there",
+            f"{_written(prefix)} stands for another namespace at {tree.path(element)}",
+            advice="give the new name a prefix that is not in use there"
+            if prefix
+            else "give the new name a prefix, or the default namespace: QName('uri', 'name')",
         )
 
 
-def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int, str, str]]:
-    """Each element with the prefix and namespace that a new name on it asks for."""
+def _written(prefix: str | None) -> str:
+    return "a name without a prefix" if prefix is None else f"the prefix {prefix}"
+
+
+def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int, str | None, str]]:
+    """Each element with the prefix and namespace that a new name on it asks for.
+
+    An element's name without a prefix asks for its namespace, or none, as the default one.
+    """
     for operation in operations:
         match operation:
             case Insert(where=where, target=target, content=content):
@@ -46,11 +55,12 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
                 yield from _of_attributes(element, content)
             case ReplaceNode(target=target, content=content):
                 yield from _of_attributes(tree.parent(target), content)
-            case Rename(target=target, label=label, prefix=prefix) if prefix:
+            case Rename(target=target, label=label, prefix=prefix):
                 kind = tree._kind[target]
-                if kind in (ELEMENT, ATTRIBUTE):
-                    element = target if kind == ELEMENT else tree.parent(target)
-                    yield element, prefix, _namespace(label)
+                if kind == ELEMENT:
+                    yield target, prefix or None, _namespace(label)
+                elif kind == ATTRIBUTE and prefix:
+                    yield tree.parent(target), prefix, _namespace(label)
 
 
 def _of_attributes(element: int, content: Content) -> Iterator[tuple[int, str, str]]:

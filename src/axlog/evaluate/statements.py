@@ -9,7 +9,7 @@ once (P5 3.4, compute-pul).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
@@ -87,7 +87,6 @@ def operations_of(
     """
     making = _Making(tree, statement, index, variables)
     making.update(statement.expression, making.scope())
-    _check_attributes(tree, making.operations)
     check_prefixes(tree, making.operations)
     return making.operations
 
@@ -275,23 +274,6 @@ class _Making(Evaluator):
     ) -> UpdateError:
         at = given.arguments[-1].at
         return UpdateError(code, message, place=place_at(self.statement.text, at), advice=advice)
-
-
-def _check_attributes(tree: Tree, operations: Sequence[Operation]) -> None:
-    """Two new attributes of one name are an error, whatever becomes of the element (XUDY0021)."""
-    seen: set[tuple[int, str]] = set()
-    for operation in operations:
-        if not isinstance(operation, Insert | ReplaceNode):
-            continue
-        names = [piece.name for piece in operation.content if isinstance(piece, Attribute)]
-        if names:
-            inside = isinstance(operation, Insert) and operation.where not in _BESIDE
-            owner = operation.target if inside else tree.parent(operation.target)
-            for name in names:
-                if (owner, name) in seen:
-                    what = f"{tree.path(owner)} would have two attributes {name}"
-                    raise UpdateError("XUDY0021", what)
-                seen.add((owner, name))
 
 
 # Loops --------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from axlog import reference
 from axlog.datalog.compile import compile_pattern
+from axlog.document.ids import Id
 from axlog.errors import AxlogError
 from axlog.language.pattern import Kind, Pattern
 from axlog.language.query import Query
@@ -235,7 +236,20 @@ def _same(what: str, found: Any, wanted: Any) -> None:
 
 
 def _rows(view: View) -> Told:
+    _check_labels(view)
     return Counter((row.values_, row.count) for row in view.rows())
+
+
+def _check_labels(view: View) -> None:
+    """The ids of rows say the labels that their paths have now: equality of ids does not."""
+    tree = view.maintainer.tree
+    if not any(output.kind is Kind.ID for output in view.query.pattern.outputs):
+        return
+    for row in view.rows():
+        for shown in row.values_:
+            if isinstance(shown, Id) and shown.key:
+                found, wanted = shown.labels, tree.id(tree.find(shown)).labels
+                _same(f"the labels of {shown} in {view.name}", found, wanted)
 
 
 def _values(rows: Told) -> Told:

@@ -13,7 +13,7 @@ from typing import Any
 from axlog.datalog.compile import Gather, Program, compile_pattern
 from axlog.datalog.joins import Bag
 from axlog.datalog.joins import Row as Binding
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, renames
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.gathering import gather
@@ -55,6 +55,7 @@ class Counting(Maintainer):
             self._counts, self._values = counts_on(shelf), ShownAgain(self._show)
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
+        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
         self.root = self.engine.add(program, self._load, self)
 
     def _load(self, first: Bag) -> None:
@@ -85,15 +86,18 @@ class Counting(Maintainer):
 
     def rows(self) -> Iterable[Row]:
         self.engine.build(self.root)
+        self._relabel()
         columns = self.pattern.columns
         return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
 
     def before(self, delta: Delta) -> None:
+        self._relabel()
         self.engine.before(delta)
         self._touched = set(self._above(delta)) if self._show.reads else set()
 
     def after(self, delta: Delta) -> list[Change]:
         moved = self.engine.after(delta).get(self.root, {})
+        self._has_stale_ids = self._show.has_ids and renames(delta)
         if self.broken is not None:  # just now
             return []
         changes = self.take(moved)
@@ -150,6 +154,13 @@ class Counting(Maintainer):
     def has_rows(self) -> bool:
         self.engine.build(self.root)
         return bool(self._counts)
+
+    def _relabel(self) -> None:
+        """Make ids again that were made before a rename: they say the labels of their path."""
+        if self._has_stale_ids:
+            self._has_stale_ids = False
+            for binding in self._values:
+                self._values[binding] = self._show.values(binding)
 
     def _enter(self, binding: Binding) -> None:
         self._values[binding] = self._show.values(binding)
@@ -233,6 +244,7 @@ class Showing:
             if output.kind in _READ and at >= 0:
                 self._read_at.append(at)
         self.reads = bool(self._read_at or self._gathers)
+        self.has_ids = any(output.kind is Kind.ID for output, _ in self._outputs)
         self.needs_nodes = self.reads or any(o.kind in _OF_NODES for o, _ in self._outputs)
 
     def nodes_read(self, binding: Binding) -> Iterator[int]:

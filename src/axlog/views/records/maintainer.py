@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, renames
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
 from axlog.language.pattern import Kind, Pattern
@@ -58,6 +58,7 @@ class Records(Maintainer):
         self._facts = Facts(list(facts_of(question)), engine)
         self._letters = Letters(question)
         self._rows: dict[int, tuple[Key, Values]] = {}
+        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
         self._hung: list[tuple[int, int]] = []
         self._read = any(output.kind in _READ for output in pattern.outputs)
         self._most = most_states
@@ -142,7 +143,14 @@ class Records(Maintainer):
     def size(self) -> int:
         return len(self._rows)
 
+    def _relabel(self) -> None:
+        """Make ids again that were made before a rename: they say the labels of their path."""
+        if self._has_stale_ids:
+            self._has_stale_ids = False
+            self._rows = {node: self._row(node) for node in self._rows}
+
     def rows(self) -> Iterable[Row]:
+        self._relabel()
         if not self._rows:
             return []
         counts = weights_of(self.tree, self.question, self._facts)
@@ -160,6 +168,7 @@ class Records(Maintainer):
     # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
+        self._relabel()
         self._facts.before(delta)
         self._hung = [(root, self.tree.parent(root)) for root in delta.removed]
 
@@ -167,6 +176,7 @@ class Records(Maintainer):
         turned = self._facts.after(delta)
         gone = {node for root in delta.removed for node in self.tree.subtree(root)}
         came, went = self._follow(delta, turned - gone, gone)
+        self._has_stale_ids = not self.question.is_boolean and renames(delta)
         return self._told(came, went, self._touched(delta))
 
     def _told(self, came: set[int], went: set[int], touched: set[int]) -> list[Change]:
