@@ -11,6 +11,8 @@ from axlog.document import pending
 from axlog.document.aggregation import aggregate
 from axlog.document.lists import resolved
 from axlog.document.patch_writing import patch_of
+from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
+from axlog.document.updates import Operation
 from axlog.document.writing import serialise
 from axlog.document.xml import load
 from axlog.errors import AxlogError, UpdateError
@@ -106,6 +108,70 @@ def test_oracle_what_is_written_makes_the_new_version() -> None:
             assert etree.canonicalize(serialise(again)) == etree.canonicalize(serialise(wanted)), (
                 seed
             )
+
+
+def indented(random: Random, depth: int = 3) -> str:
+    """An element written as people write them: its children on lines of their own, some texts."""
+    label = random.choice(small_cases.LABELS)
+    space = "\n" + "  " * (4 - depth)
+    inside = ""
+    for _ in range(random.randint(2, 4) if depth else 0):
+        pick = random.random()
+        inside += space
+        if pick < 0.7:
+            inside += indented(random, depth - 1)
+        elif pick < 0.85:
+            inside += small_cases.markup(random)
+        else:
+            inside += "some words of text"
+    words = "" if depth else random.choice(("", "one", "one two three"))
+    return f"<{label}>{words}{inside}{space[:-2] if inside else ''}</{label}>"
+
+
+def test_oracle_white_space_that_is_kept_makes_no_patch_longer() -> None:
+    """After one random edit: the patch makes the new version and is no longer than the change."""
+    made = 0
+    for seed in range(150):
+        random = Random(seed)
+        old = indented(random)
+        tree = load(old, keep_whitespace=True)
+        (target, *_) = random.sample(
+            [n for n in tree.subtree(DOCUMENT_NODE) if n not in (DOCUMENT_NODE, tree.root)], 1
+        )
+        size = changed_size(tree, target)
+        try:
+            operation = small_cases._operation(random, tree, target)
+            assert operation is not None
+            pending.apply(tree, [operation], keep_whitespace=True)
+        except (AssertionError, AxlogError):
+            continue
+        made += 1
+        wanted = serialise(tree)
+        patch = patch_of(load(old, keep_whitespace=True), load(wanted, keep_whitespace=True))
+        assert etree.canonicalize(patched(old, patch, True)) == etree.canonicalize(wanted), seed
+        assert len(patch) <= 300 + 2 * (size + small_size(operation)), (seed, patch)
+    assert made > 100
+
+
+def changed_size(tree: Tree, target: int) -> int:
+    """The characters of a node and of the texts beside it."""
+    beside = [n for n in (tree.previous(target), tree.next(target)) if n != NONE]
+    texts = [len(tree.text(n)) for n in beside if tree.kind(n) is NodeKind.TEXT]
+    return len(serialise(tree, target)) + sum(texts)
+
+
+def small_size(operation: Operation) -> int:
+    """The characters that an operation brings."""
+    content = getattr(operation, "content", ())
+    return sum(len(etree.tostring(c)) for c in content if isinstance(c, etree._Element)) + 20
+
+
+def test_a_word_changes_in_an_indented_document() -> None:
+    old = "<a>\n  <b>one two</b>\n  <c/>\n</a>"
+    trees = [load(one, keep_whitespace=True) for one in (old, old.replace("two", "three"))]
+    assert patch_of(*trees) == (
+        '<diff>\n<replace sel="a/b[1]/text()[1]">one three</replace>\n</diff>'
+    )
 
 
 def test_a_patch_names_no_more_than_what_changed() -> None:

@@ -180,7 +180,7 @@ def test_insertions_go_where_they_are_told(where: str, wanted: str) -> None:
         (lambda d: d.insert("match /shop[", "<b/>"), "AX201"),
         (lambda d: d.insert("match /shop", "<b/>"), "AX211"),
         (lambda d: d.insert("match /shop/item/text()#t return t.id", "<b/>"), "AX302"),
-        (lambda d: d.delete("match /shop#t return t.id"), "XUDY0021"),
+        (lambda d: d.insert("match /shop#t return t.id", "<b/>", where="after"), "XUDY0021"),
         (lambda d: d.delete("match /shop/item#t return t.id", at=-1), "AX404"),
         (lambda d: d.apply([Delete(99)]), "AX301"),
         (lambda d: d.apply([Rename(d.tree.root, "a"), Rename(d.tree.root, "b")]), "XUDY0015"),

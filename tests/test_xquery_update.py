@@ -137,7 +137,7 @@ def with_lxml(xml: str, form: str, xpath: str) -> str | None:
             return None
         else:
             edit(form, target)
-    return canonical(etree.tostring(root).decode())
+    return canonical(etree.tostring(root.getroottree()).decode())
 
 
 def test_differential_statements_and_lxml() -> None:

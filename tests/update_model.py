@@ -123,12 +123,13 @@ class Model:
             for node, parent in zip(nodes, parents, strict=True)
         ]
         chosen = choose(edits, places)
+        known = [node for node in nodes if node.tag == "element"]
         targets = [(edit, nodes[at]) for edit, at in zip(edits, chosen, strict=True)]
         codes = self._static_errors(targets)
         if not codes:
             self._phases(targets)
             self._tidy()
-            codes = self._result_errors()
+            codes = self._result_errors(known)
         return codes
 
     # What is refused ------------------------------------------------------------------------------
@@ -184,12 +185,13 @@ class Model:
         ):
             yield "AX303"
 
-    def _result_errors(self) -> set[str]:
+    def _result_errors(self, known: list[Node]) -> set[str]:
+        """What is wrong with the result; elements that are gone are trees of their own."""
         codes = set()
         kinds = [below.tag for below in self.document]
         if kinds and (kinds.count("element") != 1 or "text" in kinds or "call" in kinds):
             codes.add("XUDY0021")
-        for element in self.document.iter("element"):
+        for element in (*known, *self.document.iter("element")):
             names = [below.get("name") for below in element if below.tag == "attribute"]
             if len(set(names)) < len(names):
                 codes.add("XUDY0021")

@@ -2,11 +2,14 @@
 
 A patch is carried out step by step, each `sel` on what the steps before it left. So the steps go
 backwards through the document: nothing that comes later moves what a path in front of it counts.
-Where texts stand beside other nodes, or come or go, steps would merge texts that other paths speak
-of: there the whole element is replaced. Names in namespaces have prefixes that the patch declares.
+Texts that come to stand side by side are one text. So nodes other than texts that stay are fixed,
+and what stands between two of them is made anew as far as it differs (`_between`), in an order in
+which no text is merged that a later path speaks of. Names in namespaces have prefixes that the
+patch declares.
 
-Law: carrying out `patch_of(old, new)` on old gives new, by canonical XML (`evaluate.patches` reads
-it). Not seen: what `diff` does not see.
+Laws: carrying out `patch_of(old, new)` on old gives new, by canonical XML (`evaluate.patches` reads
+it); what does not differ is not written, but for a text beside a node that comes or goes. Not seen:
+what `diff` does not see.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from axlog.document.diff import Difference
+from axlog.document.diff import Difference, Pairs
 from axlog.document.reading import Element, parse
 from axlog.document.tree import (
     CALL,
@@ -84,41 +87,70 @@ class _Writing:
         if self.difference.is_equal(old, new):
             return
         before, after = list(self.old.children(old)), list(self.new.children(new))
-        if self._are_mixed(before, after):
-            yield self._step("replace", self._path(old), [self._copied(new)])
-            return
         yield from self._children(old, before, after)
         yield from self._attributes(old, new)
 
-    def _are_mixed(self, before: list[int], after: list[int]) -> bool:
-        """Whether texts stand beside other nodes, or come or go."""
-        kinds = [self.old._kind[node] for node in before]
-        new_kinds = [self.new._kind[node] for node in after]
-        if TEXT not in kinds and TEXT not in new_kinds:
-            return False
-        return kinds != [TEXT] or new_kinds != [TEXT]
-
     def _children(self, parent: int, before: list[int], after: list[int]) -> Iterator[Element]:
+        """What makes children others, from one node that stays to the one before it."""
         i_end, j_end = len(before), len(after)
-        for i, j in (*reversed(self.difference.aligned(before, after)), (-1, -1)):
-            for node in reversed(before[i + 1 : i_end]):
-                yield self._removed(node)
-            come = after[j + 1 : j_end]
+        for i, j in (*reversed(self._fixed(before, after)), (-1, -1)):
+            gone, come = before[i + 1 : i_end], after[j + 1 : j_end]
             if i < 0:
-                yield from self._added(self._path(parent), come, "prepend")
+                yield from self._between(self._path(parent), "prepend", gone, come)
                 return
-            yield from self._added(self._path(before[i]), come, "after")
+            yield from self._between(self._path(before[i]), "after", gone, come)
             yield from self._child(before[i], after[j])
             i_end, j_end = i, j
+
+    def _fixed(self, before: list[int], after: list[int]) -> Pairs:
+        """The places of the nodes that stay, texts left out."""
+        kinds = self.old._kind
+        pairs = self.difference.aligned(before, after)
+        return [(i, j) for i, j in pairs if kinds[before[i]] != TEXT]
+
+    def _between(
+        self, path: str, position: str, gone: list[int], come: list[int]
+    ) -> Iterator[Element]:
+        """What makes one run of children another; it stands behind the node of a path."""
+        while gone and come and self.difference.is_equal(gone[0], come[0]):
+            path, position = self._path(gone[0]), "after"
+            gone, come = gone[1:], come[1:]
+        behind: list[int] = []  # nodes that stay behind the run
+        while gone and come and self.difference.is_equal(gone[-1], come[-1]):
+            behind.append(gone[-1])
+            gone, come = gone[:-1], come[:-1]
+        kinds, new_kinds = self.old._kind, self.new._kind
+        if len(gone) == len(come) == 1 and _class(kinds[gone[0]]) == _class(new_kinds[come[0]]):
+            is_text = kinds[gone[0]] == TEXT
+            pieces = [] if is_text else [self._copied(come[0])]
+            text = self.new.text(come[0]) if is_text else ""
+            yield self._step("replace", self._path(gone[0]), pieces, text)
+            return
+        if self._merge(gone, come):
+            yield from (self._removed(n) for n in reversed(gone) if kinds[n] != TEXT)
+            return
+        if gone and behind and kinds[behind[-1]] == TEXT:
+            # A text of the run would be merged with it as soon as nothing stands between.
+            text_node = behind.pop()
+            yield self._removed(text_node)
+            yield from (self._removed(node) for node in reversed(gone))
+            yield from self._added(path, come, position, self.old.text(text_node))
+            return
+        yield from (self._removed(node) for node in reversed(gone))
+        yield from self._added(path, come, position)
+
+    def _merge(self, gone: list[int], come: list[int]) -> bool:
+        """Whether a run becomes one text that its own texts give when the other nodes go."""
+        if len(come) != 1 or self.new._kind[come[0]] != TEXT:
+            return False
+        texts = [self.old.text(node) for node in gone if self.old._kind[node] == TEXT]
+        return "".join(texts) == self.new.text(come[0])
 
     def _child(self, old: int, new: int) -> Iterator[Element]:
         if self.old._kind[old] == ELEMENT:
             yield from self._pair(old, new)
         elif not self.difference.is_equal(old, new):
-            if self.old._kind[old] == TEXT:
-                yield self._step("replace", self._path(old), [], self.new.text(new))
-            else:
-                yield self._step("replace", self._path(old), [self._copied(new)])
+            yield self._step("replace", self._path(old), [self._copied(new)])
 
     def _attributes(self, old: int, new: int) -> Iterator[Element]:
         path = self._path(old)
@@ -138,9 +170,20 @@ class _Writing:
     def _removed(self, node: int) -> Element:
         return self._step("remove", self._path(node), [])
 
-    def _added(self, path: str, nodes: list[int], position: str) -> Iterator[Element]:
-        if nodes:
-            yield self._step("add", path, [self._copied(node) for node in nodes], pos=position)
+    def _added(
+        self, path: str, nodes: list[int], position: str, text: str = ""
+    ) -> Iterator[Element]:
+        """New nodes at a place, and a text behind them."""
+        if not nodes and not text:
+            return
+        step = self._step("add", path, [], pos=position)
+        for node in nodes:
+            if self.new._kind[node] == TEXT:
+                _append_text(step, self.new.text(node))
+            else:
+                step.append(self._copied(node))
+        _append_text(step, text)
+        yield step
 
     def _step(
         self, kind: str, path: str, pieces: list[Element], text: str = "", **more: str
@@ -181,6 +224,18 @@ class _Writing:
             return local
         prefix = self.prefixes.setdefault(address[1:], f"n{len(self.prefixes)}")
         return f"{prefix}:{local}"
+
+
+def _class(kind: int) -> int:
+    """Kinds that replace each other: a call is an element."""
+    return ELEMENT if kind == CALL else kind
+
+
+def _append_text(step: Element, text: str) -> None:
+    if not len(step):
+        step.text = (step.text or "") + text or None
+    else:
+        step[-1].tail = (step[-1].tail or "") + text or None
 
 
 def _around(tree: Tree) -> tuple[list[int], list[int]]:

@@ -123,6 +123,7 @@ class Plan:
         try:
             self._check_targets(operations)
             self._simulate(operations)
+            self._check_attributes()
             self._merge_texts()
             self._settle()
             self._check_result()
@@ -381,7 +382,6 @@ class Plan:
 
     def _check_result(self) -> None:
         self._check_root()
-        self._check_attributes()
         self._check_calls()
 
     def _check_root(self) -> None:
@@ -396,12 +396,12 @@ class Plan:
             )
 
     def _check_attributes(self) -> None:
+        """No element has two attributes of one name, nor has one that goes: it is a tree of its own
+        when the list is carried out (the recommendation's applyUpdates-023 and -024)."""
         tree = self.tree
         touched = {tree._parent[n] for n in self._new if tree._kind[n] == ATTRIBUTE}
         touched |= {tree._parent[n] for n in self._renamed if tree._kind[n] == ATTRIBUTE}
         for parent in touched:
-            if self._is_lost(parent):
-                continue
             labels: set[str] = set()
             for node in self._chains.planned(parent):
                 if tree._kind[node] != ATTRIBUTE:

@@ -141,6 +141,8 @@ class _Patching:
 
     def _remove(self) -> list[Operation]:
         target = self._selected()
+        if target == self.tree.root:
+            raise self._refused("XUDY0021: the root element can be replaced, not removed")
         spaces = self.element.get("ws", "")
         if spaces not in ("", "before", "after", "both"):
             raise self._refused(f"there is no ws={spaces!r}", "before, after or both")

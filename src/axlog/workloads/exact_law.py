@@ -236,11 +236,11 @@ def _same(what: str, found: Any, wanted: Any) -> None:
 
 
 def _rows(view: View) -> Told:
-    _check_labels(view)
+    check_labels(view)
     return Counter((row.values_, row.count) for row in view.rows())
 
 
-def _check_labels(view: View) -> None:
+def check_labels(view: View) -> None:
     """The ids of rows say the labels that their paths have now: equality of ids does not."""
     tree = view.maintainer.tree
     if not any(output.kind is Kind.ID for output in view.query.pattern.outputs):

@@ -21,6 +21,7 @@ from axlog.views.view import View
 from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import carry_out, edit_of
+from axlog.workloads.exact_law import check_labels
 from axlog.workloads.fuzz_cases import Case, Step
 from axlog.workloads.small_cases import LABELS, Features
 
@@ -104,6 +105,7 @@ def check_records(case: Case) -> None:
 
 
 def _rows(view: View) -> Counter[tuple[object, int]]:
+    check_labels(view)
     return Counter((row.values_, row.count) for row in view.rows())
 
 

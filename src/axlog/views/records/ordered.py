@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from axlog.datalog.compile import compile_pattern
 from axlog.datalog.joins import Bag
 from axlog.datalog.joins import Row as Binding
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, renames
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, Tree
 from axlog.language.pattern import (
     AnyNode,
@@ -34,6 +34,7 @@ from axlog.language.pattern import (
     Pattern,
     PatternNode,
     nodes_of,
+    sees_markup,
 )
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
@@ -71,7 +72,7 @@ def widened(pattern: Pattern) -> Widened:
     if any(output.kind not in _SHOWN for output in pattern.outputs):
         raise Declined("its rows show values or contents")
     widening = _Widening({node.name for node in pattern.nodes() if node.name is not None})
-    branches = tuple(new for branch in pattern.branches for new in widening.branch(branch))
+    branches = tuple(new for branch in pattern.branches for new in widening.branch(branch, True))
     if not widening.links:
         raise Declined("no sibling axis stands outside of connectives")
     if len(widening.links) > MOST_LINKS:
@@ -90,8 +91,8 @@ class _Widening:
         self._taken = taken
         self.links: list[Link] = []
 
-    def branch(self, branch: Branch) -> Iterator[Branch]:
-        """What a branch becomes below its parent: with siblings, several."""
+    def branch(self, branch: Branch, is_top: bool = False) -> Iterator[Branch]:
+        """What a branch becomes below its parent, or the document: with siblings, several."""
         if not isinstance(branch, PatternNode):
             if any(node.axis in SIBLING for node in nodes_of(branch)):
                 raise Declined("a sibling axis stands inside of a connective")
@@ -104,6 +105,8 @@ class _Widening:
             yield group[0]
         elif branch.axis is Axis.CHILD:
             yield from group
+        elif is_top and branch.axis is Axis.DESCENDANT and any(map(sees_markup, group)):
+            raise Declined("comments beside the root element may be siblings")
         elif branch.axis is Axis.DESCENDANT:
             below = tuple(replace(node, axis=Axis.CHILD) for node in group)
             yield PatternNode(Axis.DESCENDANT_OR_SELF, AnyNode(), branches=below)
@@ -154,6 +157,7 @@ class Ordered(Maintainer):
         self._at: dict[int, set[Binding]] = {}  # first node of a next or previous link to rows
         self._rows: dict[Values, int] = {}
         self._beside: set[int] = set()
+        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
         self._root = engine.add(program, self._load)
         engine.build()
 
@@ -168,7 +172,17 @@ class Ordered(Maintainer):
     def _load(self, rows: Bag) -> None:
         self._move(rows, set())
 
+    def _relabel(self) -> None:
+        """Make ids again that were made before a rename: they say the labels of their path."""
+        if self._has_stale_ids:
+            self._has_stale_ids = False
+            size = len(self.pattern.outputs)
+            self._values = {b: self._show.values(b)[:size] for b in self._values}
+            fresh = {values: values for values in self._values.values()}
+            self._rows = {fresh[values]: count for values, count in self._rows.items()}
+
     def rows(self) -> Iterable[Row]:
+        self._relabel()
         columns = self.pattern.columns
         return [Row(columns, values, count) for values, count in self._rows.items()]
 
@@ -178,11 +192,13 @@ class Ordered(Maintainer):
     # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
+        self._relabel()
         self._engine.before(delta)
         self._beside = {near for root in delta.removed for near in self._near(root)}
 
     def after(self, delta: Delta) -> list[Change]:
         moved = self._engine.after(delta).get(self._root, {})
+        self._has_stale_ids = renames(delta)
         beside = self._beside.union(*(self._near(root) for root in delta.added))
         looked = {binding for node in beside for binding in self._at.get(node, ())}
         old = self._move(moved, looked)
