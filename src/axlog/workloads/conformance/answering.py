@@ -18,7 +18,7 @@ from axlog import reference
 from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.language.normal import names_of, variables_of
-from axlog.language.pattern import AnyNode, Branch, Kind, Not, Or, Output, Pattern, PatternNode
+from axlog.language.pattern import Branch, Kind, Not, Or, Output, Pattern, PatternNode
 from axlog.language.query import Query, parse_query
 from axlog.language.template import Piece, PieceKind
 from axlog.views.change import Row
@@ -35,7 +35,6 @@ class Answer:
     truth: bool | None = None
     number: int | None = None
     around: tuple[str, str] = ("", "")
-    finds_any_node: bool = False  # the query has `node()` or `.//.`
 
     def values(self) -> list[str]:
         """The string values of the items."""
@@ -56,17 +55,14 @@ def answer(
     inside = counted(text)
     if inside is not None:
         found = answer(inside, tree, namespaces)
-        return Answer(number=len(found.items), finds_any_node=found.finds_any_node)
+        return Answer(number=len(found.items))
     query = parse_query(text, namespaces, language, show=("id", "val", "cont"))
-    tests = [node.test for node in query.pattern.nodes()]
-    finds_any = "node()" in text or any(isinstance(test, AnyNode) for test in tests)
     if query.template is not None:
-        return replace(_constructed(query, tree), finds_any_node=finds_any)
+        return _constructed(query, tree)
     if query.pattern.is_boolean:
-        truth = bool(list(rows(tree, query.pattern)))
-        return Answer(truth=truth, finds_any_node=finds_any)
+        return Answer(truth=bool(list(rows(tree, query.pattern))))
     nodes = sorted(rows(tree, query.pattern), key=lambda row: _id(row["node.id"]))
-    return Answer(tuple(_node(row) for row in nodes), finds_any_node=finds_any)
+    return Answer(tuple(_node(row) for row in nodes))
 
 
 def rows(tree: Tree, pattern: Pattern) -> Iterable[Row]:

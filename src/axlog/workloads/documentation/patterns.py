@@ -71,14 +71,19 @@ SECTIONS = (
         ("test",),
         "A name tests an element; with a declared prefix, or in full as `Q{uri}name`, one of a "
         'namespace. `*` is any element, `"text"` a text node with exactly this string, `text()` '
-        "any text node, `node()` any element or text. `$x` is any element or text, and binds its "
-        "label: two steps with one variable join. `@name` is an attribute.",
+        "any text node, `comment()` any comment, `processing-instruction()` any processing "
+        "instruction, or with a string one of this target, and `node()` any of all these. `$x` is "
+        "any element or text, and binds its label: two steps with one variable join. `@name` is "
+        "an attribute.",
         (
             Example('match //order[client/"INRIA"]/oid/$x return $x'),
             Example("match /shop/*#t return t.id, t.label"),
             Example("match /shop/shipped/$x return $x"),
             Example("match /shop/shipped//text()#t return t.val"),
             Example("match /shop/shipped//node()#t return t.id, t.label"),
+            Example("match //comment()#t return t.val", "<a><!--checked--><b/></a>"),
+            Example('match //processing-instruction("sort")#t return t.val',
+                    "<a><?sort ascending?><b/></a>"),
             Example("match /shop/order/@nr#t return t.val"),
             Example("match /p:a/p:b#t return t.val", '<a xmlns="urn:one"><b>1</b></a>',
                     namespaces={"p": "urn:one"}),
