@@ -150,7 +150,7 @@ class Instances:
                     for key, widget in self._meant(update):
                         if key not in entered:
                             entered.add(key)
-                            batches.enter_context(widget.batch())
+                            batches.enter_context(widget.document.told_at_the_end())
                         widget.take(update)
                         if self.origins is not None:
                             number = widget._streaming.status(update.stream).messages
@@ -206,7 +206,7 @@ class Instances:
             if widget.document.tree.clock < self.clock:
                 if key not in entered:
                     entered.add(key)
-                    batches.enter_context(widget.batch())
+                    batches.enter_context(widget.document.told_at_the_end())
                 widget.advance(timedelta(microseconds=self.clock))
 
     # Making ---------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from axlog.views.counting.stored import Shelf
 from axlog.views.maintainer import PutAside
 from axlog.views.netting import net
 from axlog.views.view import View
+from axlog.widgets.savepoint import Savepoint
 
 log = logging.getLogger(__name__)
 
@@ -338,18 +339,68 @@ class Document:
         return [change for _, told in each for change in told]
 
     @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Carry out the updates inside as one: all of them, or none if the body raises.
+
+        Listeners are told what they come to, when the batch ends. Batches nest: an inner one that
+        raises takes back its own part.
+
+        >>> doc = parse("<orders/>")
+        >>> with doc.batch():
+        ...     changes = doc.update("insert node <order/> into /orders")
+        ...     raise ValueError
+        Traceback (most recent call last):
+        ...
+        ValueError
+        >>> print(doc)
+        <orders/>
+        """
+        with self._lock, self.as_one(Savepoint(self)):
+            yield
+
+    @contextmanager
+    def as_one(self, savepoint: Savepoint) -> Iterator[None]:
+        """All updates inside, told at the end; or back to the savepoint if the body raises."""
+        if self._held is not None:  # an outer batch tells
+            with savepoint.all_or_nothing():
+                yield
+            return
+        with self.netted() as told, savepoint.all_or_nothing():
+            yield
+        tell(told)  # what a listener raises takes nothing back
+
+    @contextmanager
     def told_at_the_end(self) -> Iterator[None]:
-        """Tell the views' listeners only what the updates inside come to, each view once."""
+        """Tell the views' listeners only what the updates inside come to, each view once.
+
+        What was done stays done if the body raises, and is not told then.
+        """
         with self._lock:
             if self._held is not None:  # an outer batch tells
                 yield
                 return
-            told: Told = []
-            try:
-                with self.netted() as told:
-                    yield
-            finally:
-                tell(told)
+            with self.netted() as told:
+                yield
+            tell(told)
+
+    def begin_again(self, views: Mapping[str, View]) -> None:
+        """Make all that follows the tree anew, after the tree was set to another state."""
+        for view in self.views.values():
+            if not isinstance(view.maintainer, PutAside):
+                view.maintainer.close()
+        self.views = dict(views)
+        tree, old = self.tree, self.engine
+        if tree.types is not None:
+            self._type_guard = TypeGuard(tree, tree.types)
+        self.engine = CountingEngine(tree, old.block, old.shelf, self.limits.rows)
+        self.engine.told_aside = self._note_aside
+        self.algebra = AlgebraicEngine(tree)
+        self._values = ValueIndex(tree)
+        engines = Engines(self.engine, self.algebra, self.thresholds.prices)
+        for view in self.views.values():
+            if not isinstance(view.maintainer, PutAside):
+                view.maintainer = make(tree, view.query.pattern, view.chosen.name, engines)
+            view.standing.forget()
 
     @contextmanager
     def netted(self) -> Iterator[Told]:

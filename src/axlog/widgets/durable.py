@@ -48,6 +48,7 @@ from axlog.widgets.document import Told, tell
 from axlog.widgets.outbox import MOST, Outbox, Taking
 from axlog.widgets.records import Record, encode, stream_record
 from axlog.widgets.restoring import Restored, restore, snapshot_parts
+from axlog.widgets.savepoint import Savepoint
 from axlog.widgets.tuner import TuningReport
 from axlog.widgets.widget import Message, Widget
 
@@ -295,25 +296,50 @@ class DurableWidget(Widget):
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """One frame of the log: all of it survives, or nothing; told at the end, net."""
+        """One frame of the log: all of it is carried out and survives, or nothing; told at the
+        end, net."""
         self._refuse_forked()
         self._wait_for_publishers()
         with self.document._lock:
             if self._batch is not None:
-                yield
+                with self._inner_batch(self._batch):
+                    yield
                 return
             log = self._usable()
             self._batch = []
+            savepoint = Savepoint(self.document, self)
             try:
                 with self.document.netted() as netted:
                     yield
-            finally:
-                done, self._batch = self._batch, None
-                if done:
-                    self._log_batch(log, done)
-                    self._post(self.record, netted)
-                    tell(netted)
+            except BaseException:
+                self._batch = None
+                self._take_back(savepoint)
+                raise
+            done, self._batch = self._batch, None
+            if done:
+                self._log_batch(log, done)
+                self._post(self.record, netted)
+                tell(netted)
         self._compact_if_due()
+
+    @contextmanager
+    def _inner_batch(self, batch: list[Record]) -> Iterator[None]:
+        """A batch in a batch: if its body raises, its part leaves the frame."""
+        savepoint, done = Savepoint(self.document, self), len(batch)
+        try:
+            yield
+        except BaseException:
+            del batch[done:]
+            self._take_back(savepoint)
+            raise
+
+    def _take_back(self, savepoint: Savepoint) -> None:
+        document = self.document
+        document.sealed, sealed = None, document.sealed
+        try:
+            savepoint.restore()
+        finally:
+            document.sealed = sealed
 
     def _log_batch(self, log: Log, done: list[Record]) -> None:
         try:

@@ -18,8 +18,8 @@ time at which the document starts, which its nodes have; nothing can come before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from logging import WARNING, getLogger
 from pathlib import Path
@@ -65,6 +65,7 @@ from axlog.widgets.feeds import ChangeFeed
 from axlog.widgets.filtering import filter_at_source
 from axlog.widgets.finishing import Collection, Dropped, Finisher, calls_in
 from axlog.widgets.guarding import KeyGuard
+from axlog.widgets.savepoint import Savepoint
 from axlog.widgets.streaming import Streaming, StreamStatus
 from axlog.widgets.telling import WAYS
 from axlog.widgets.tuner import Policy, Tuner, TuningReport
@@ -145,17 +146,23 @@ class Widget:
         tree.facts = tuple(parse_fact(fact, namespaces) for fact in facts)
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
-        keeps = keep == validate == "all"
-        self._collector = Collector(self.document, collect != "off", never, keeps)
-        self._streaming = Streaming(self.document, keep, validate, self._collector)
-        self._finisher = Finisher(self.document, self._collector)
-        self._collects = collect == "auto"
-        self._guard = KeyGuard(tree, tree.facts)
         policy = Policy.of(tune)
+        self._options = (collect != "off", never, keep, validate, policy)
+        self._collects = collect == "auto"
         self._counts = policy is not None
-        self.tuner = Tuner(self.document, self._streaming, policy)
+        self._begin_again()
         for name, query in (views or {}).items():
             self.document.watch(query, name)
+
+    def _begin_again(self) -> None:
+        """Make all that follows the streams of the document, as it is now."""
+        document, tree = self.document, self.document.tree
+        drops, never, keep, validate, policy = self._options
+        self._collector = Collector(document, drops, never, keep == validate == "all")
+        self._streaming = Streaming(document, keep, validate, self._collector)
+        self._finisher = Finisher(document, self._collector)
+        self._guard = KeyGuard(tree, tree.facts)
+        self.tuner = Tuner(document, self._streaming, policy)
 
     # What streams bring ---------------------------------------------------------------------------
 
@@ -376,9 +383,16 @@ class Widget:
         """The changes of a view from now on, to iterate over, `async for` included."""
         return ChangeFeed(self.view(name).listen)
 
-    def batch(self) -> AbstractContextManager[None]:
-        """Tell listeners and feeds only what the updates inside come to, when it ends."""
-        return self.document.told_at_the_end()
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Take the updates inside as one: all of them, or none if the body raises.
+
+        Listeners and feeds are told what they come to, when the batch ends. What went wrong with a
+        message and was handled inside, by the body or as a dead letter, does not end the batch.
+        """
+        document = self.document
+        with document._lock, document.as_one(Savepoint(document, self)):
+            yield
 
     def streams(self) -> dict[str, StreamStatus]:
         """Each stream that has, or had, a call, with what has come over it."""

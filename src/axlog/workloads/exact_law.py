@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -153,10 +154,13 @@ def check_exact(case: Case) -> None:
 
 
 def check_batches(case: Case) -> None:
-    """Law 2: however the steps are batched, a batch tells the net difference that it makes."""
+    """Law 2: however the steps are batched, a batch tells the net difference that it makes; and
+    one whose body raises makes none, and is not told."""
     for size in (1, 2, len(case.steps) or 1):
         bench = Bench(replace(case, since=(), until=()))
         bench.watch(0)
+        if size > 1:
+            _check_failed_batch(bench, case.steps)
         for start in range(0, len(case.steps), size):
             _check_batch(bench, case.steps[start : start + size])
         bench.check_documents()
@@ -181,6 +185,24 @@ def _check_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
         if not _has_updates(bench.patterns[name]):
             _same(f"what {name} gains in a batch", gained, after - before)
             _same(f"what {name} loses in a batch", lost, before - after)
+
+
+class _Undone(Exception):
+    """What the body of a failing batch raises."""
+
+
+def _check_failed_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
+    tested = bench.tested
+    clock, streams = tested.clock, tested.streams()
+    with suppress(_Undone), tested.batch():
+        for step in steps:
+            with suppress(AxlogError):
+                carry_out(tested, step)
+        raise _Undone
+    _same("what is heard of a failed batch", [c for h in bench.heard.values() for c in h], [])
+    _same("the clock after a failed batch", tested.clock, clock)
+    _same("the streams after a failed batch", tested.streams(), streams)
+    bench.check_rows()
 
 
 def _has_updates(pattern: Pattern) -> bool:

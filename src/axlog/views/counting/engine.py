@@ -53,7 +53,7 @@ class CountingEngine:
         self._exploded: dict[Relation, QueryError] = {}  # in what goes on now
         self.told_aside: Callable[[], None] = lambda: None
         """Called when programs were put aside."""
-        self._most = block  # nodes of a block; the answers do not depend on it
+        self.block = self._most = block  # nodes of a block; the answers do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
         self.shelf = shelf  # where rows are kept; None: in memory
