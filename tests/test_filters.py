@@ -24,6 +24,7 @@ from axlog.language.tree_syntax import parse_pattern
 from axlog.language.values import comparison
 from axlog.matching.automaton import Automaton
 from axlog.matching.filters import Filter
+from axlog.matching.message import finds_markup, has_markup
 from axlog.matching.paths import Place, Watch, needs_of
 from axlog.matching.questions import has_value, make_question
 from axlog.matching.twigs import DOCUMENT, Layout, can_check, make_check
@@ -109,6 +110,8 @@ def test_differential_checks_and_interpreter(seeds: range) -> None:
         for _ in range(4):
             text = decorate(random, fragment(random, random.randint(1, 12)))
             root = element(text)
+            if finds_markup(root_relation) and has_markup(root):
+                continue  # for a tree
             holds = bool(answers(load(text), one))
             where = f"seed {seed}: {one} on {text}"
             found, repeated = automaton.look(root)

@@ -82,6 +82,10 @@ def _judge(expected: str) -> Judge:
 
 def _described(item: Piece) -> tuple[str, str]:
     match item.kind:
+        case PieceKind.XML if item.text.startswith("<!--"):
+            return "COMMENT", ""
+        case PieceKind.XML if item.text.startswith("<?"):
+            return "PI", item.text[2:-2].partition(" ")[0]
         case PieceKind.XML:
             tag = _TAG.match(item.text)
             return "ELEMENT", _dumped(tag[1]) if tag else ""
