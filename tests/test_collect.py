@@ -19,8 +19,9 @@ DONE = 'match /managers/manager[name/$n]/projects/project/"done" return $n'
 
 def managers() -> Widget:
     """Example 6: manager trees, each with a call for projects."""
+    calling = CALL.replace("/>", ' calls="yes"/>')
     trees = [
-        f"<manager><name>{name}</name><projects>{CALL.format(name)}</projects></manager>"
+        f"<manager><name>{name}</name><projects>{calling.format(name)}</projects></manager>"
         for name in "abc"
     ]
     return Widget(f"<managers>{''.join(trees)}</managers>", {"done": DONE})
@@ -118,6 +119,7 @@ def test_nothing_goes_where_it_can_be_seen() -> None:
 
 
 SHOP = f"<m><w>{CALL.format('orders')}</w><s>{CALL.format('shipping')}</s></m>"
+CALLING_SHOP = SHOP.replace("/></s>", ' calls="yes"/></s>')
 ON_TIME = (
     'match /m[w/order[client/"INRIA"]/oid/$x#t1][s/order/oid/$x#t2] where t2 - t1 <= 5 return $x'
 )
@@ -171,7 +173,7 @@ def test_a_new_call_that_may_delete_finds_the_rows_that_were_let_go() -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
     changes = []
     for collect in ("off", "state"):
-        widget = Widget(SHOP, {"v": ON_TIME}, facts=KEYS, collect=collect)
+        widget = Widget(CALLING_SHOP, {"v": ON_TIME}, facts=KEYS, collect=collect)
         widget.feed("orders", _order(1), at=1)
         widget.feed("shipping", _order(1, ""), at=2)
         assert widget._collector.has_dropped == (collect == "state")
@@ -185,7 +187,7 @@ def test_a_new_call_that_may_delete_finds_the_rows_that_were_let_go() -> None:
 @pytest.mark.parametrize("keep", ["all", "needed"])
 def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: str) -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
-    widget = Widget(SHOP, {"v": ON_TIME}, facts=KEYS, keep=keep)
+    widget = Widget(CALLING_SHOP, {"v": ON_TIME}, facts=KEYS, keep=keep)
     widget.feed("orders", _order(1), at=1)
     widget.feed("shipping", _order(1, ""), at=2)
     if keep == "all":

@@ -143,12 +143,12 @@ def test_elements_with_any_value_but_one_are_undecided() -> None:
 
 
 def test_times_that_calls_inside_messages_would_change_are_undecided() -> None:
-    tree = document("r[b[?f], d[?g]]")
     query = "match /r[//c#s/x#t][d/c#u/x#v] where t - s <= 3, v - u <= 3"
-    found = relevance(tree, parse_pattern(query))
+    found = relevance(document("r[b[?f{calls=yes}], d[?g{calls=yes}]]"), parse_pattern(query))
     assert found["f"].relevant is None
     assert "inside a message" in str(found["f"].reason)
-    assert relevance(tree, parse_pattern(query), together=True)["f"].relevant is False
+    found = relevance(document("r[b[?f], d[?g]]"), parse_pattern(query))
+    assert found["f"].relevant is False
 
 
 @pytest.mark.parametrize("output", ["val", "cont"])

@@ -93,7 +93,7 @@ def test_a_message_has_the_time_of_its_update():
 
 
 def test_comments_and_calls_of_a_message_are_no_trees():
-    tree = with_call('most="2"')
+    tree = with_call('most="2" calls="yes"')
     feed(tree, f'<!--c--><b/><?p d?><ax:call {AX} stream="g"/>')
     assert tree.brought == {"f": 1}
     feed(tree, "<b/><!--c-->")
@@ -252,21 +252,54 @@ def test_a_stream_deletes_the_tree_with_its_own_call_inside():
 
 
 def test_messages_bring_new_calls():
-    tree = with_call()
+    tree = with_call('calls="yes"')
     delta = feed(tree, f'<b><ax:call {AX} stream="g" most="1"/></b>')
     assert delta.opened == ["g"]
     feed(tree, f'<c/><d><ax:call {AX} stream="h"/></d>', "f")
     feed(tree, "<e/>", "g")
     assert set(tree.calls()) == {"f", "g", "h"}
-    assert serialise(tree).count("call") == 3
+    assert serialise(tree).count("<ax:call") == 3
     b = next(tree.children(tree.root))
     assert [tree.label(n) for n in tree.children(b)] == ["e", CALL]
     with pytest.raises(StreamError):
         feed(tree, "<e/>", "g")
 
 
+@pytest.mark.parametrize(
+    ("declared", "code"),
+    [("", "AX418"), ('calls="no"', "AX418"), ('calls="0"', "AX418"), ('calls="2"', None),
+     ('calls="1"', "AX419"), ('calls="yes"', None)],
+)  # fmt: skip
+def test_a_stream_brings_the_calls_that_it_may_bring(declared, code):
+    tree = with_call(declared)
+    two = f'<b {AX}><ax:call stream="g"/><ax:call stream="h"/></b>'
+    if code is None:
+        feed(tree, two)
+        assert tree.called == {"f": 2}
+        assert tree.may_bring_calls("f") == (declared == 'calls="yes"')
+        return
+    before = snapshot(tree)
+    with pytest.raises(StreamError) as raised:
+        feed(tree, two)
+    assert raised.value.code == code
+    assert snapshot(tree) == before
+
+
+def test_what_new_calls_may_bring_counts_too():
+    """Else every call could bring as many as its stream, and each of these again."""
+    tree = with_call('calls="10"')
+    feed(tree, f'<b><ax:call {AX} stream="g" calls="3"/></b>')
+    assert tree.called == {"f": 4}
+    with pytest.raises(StreamError) as raised:
+        feed(tree, f'<b><ax:call {AX} stream="h" calls="yes"/></b>')
+    assert raised.value.code == "AX419"
+    feed(tree, f'<b><ax:call {AX} stream="i"/></b>', "g")
+    with pytest.raises(InputError):
+        with_call('calls="some"')
+
+
 def test_a_message_brings_a_call_beside_the_one_it_came_by():
-    tree = with_call()
+    tree = with_call('calls="yes"')
     feed(tree, f'<b/><ax:call {AX} stream="g"/>')
     feed(tree, "<c/>", "g")
     feed(tree, "<d/>", "f")
@@ -282,7 +315,7 @@ def test_a_message_brings_a_call_beside_the_one_it_came_by():
     ],
 )
 def test_one_stream_has_one_call(message):
-    tree = with_call()
+    tree = with_call('calls="yes"')
     before = snapshot(tree)
     with pytest.raises(StreamError) as raised:
         feed(tree, message)
@@ -292,7 +325,7 @@ def test_one_stream_has_one_call(message):
 
 
 def test_a_bad_call_in_a_message_changes_nothing():
-    tree = with_call()
+    tree = with_call('calls="yes"')
     before = snapshot(tree)
     with pytest.raises(InputError) as raised:
         feed(tree, f'<b><c/><ax:call {AX} stream="g" most="some"/></b>')

@@ -174,7 +174,12 @@ def test_example_14_p3_end_of_stream() -> None:
         ("?f{most=0}", "match /r[a]", Truth.NEVER),
         ("?f{mode=one-shot}", "match /r[a#t][b#u] where t < u", Truth.NEVER),
         ("?f{mode=one-shot}", "match /r[a#t/c][b#u] where t < u", Truth.NEVER),
-        ("?f{mode=one-shot}", "match /r[a/c#t][b#u] where t > u", Truth.POSSIBLE),  # a call in a
+        ("?f{mode=one-shot}", "match /r[a/c#t][b#u] where t > u", Truth.NEVER),
+        (
+            "?f{mode=one-shot calls=yes}",
+            "match /r[a/c#t][b#u] where t > u",
+            Truth.POSSIBLE,
+        ),  # a call in a
         ("?f", "match /r[a#t][b#u] where t < u", Truth.POSSIBLE),
         ("?f{deletes=only}", "match /r[a]", Truth.NEVER),
         ("?f", 'match /r/"text"', Truth.NEVER),  # a message has no text at its top

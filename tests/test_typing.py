@@ -142,7 +142,8 @@ def test_calls_inside_what_comes() -> None:
         "root: a  a -> |b| >= 0 & |w| >= 0  b -> |v| <= 1 & |c| <= 2  c ->"
         "  call w root: b  b -> |v| <= 1  call v root: c"
     )
-    tree = document("a[?f{service=w}]")
+    assert typed_future(document("a[?f{service=w}]"), parse_pattern("match /a/b/c"), schema) is None
+    tree = document("a[?f{service=w calls=yes}]")
     pattern = parse_pattern("match /a/b/c")
     messages = typed_future(tree, pattern, schema)
     assert messages is not None
@@ -150,7 +151,7 @@ def test_calls_inside_what_comes() -> None:
     played(tree, messages, schema)
     assert rows(tree, pattern)
     without = parse_schema(str(schema).replace("b -> |v| <= 1\n", "b ->\n"))
-    assert said(document("a[?f{service=w}]"), "/a/b/c", without) is Truth.NEVER
+    assert said(document("a[?f{service=w calls=yes}]"), "/a/b/c", without) is Truth.NEVER
 
 
 def test_can_bring_sub_patterns() -> None:

@@ -21,7 +21,10 @@ from axlog.errors import (
 )
 
 AX = 'xmlns:ax="urn:axlog"'
-PAIRS_XML = f'<m {AX}><o><ax:call stream="o" deletes="yes"/></o><s><ax:call stream="s"/></s></m>'
+PAIRS_XML = (
+    f'<m {AX}><o><ax:call stream="o" deletes="yes" calls="yes"/></o>'
+    '<s><ax:call stream="s"/></s></m>'
+)
 PAIRS = "match /m[o/a/$x][s/b/$x] return $x"
 # A view that shows nodes: its messages go through the document.
 NODES = "match /m/o/a#t return t.id, t.cont"
@@ -252,7 +255,7 @@ def test_a_batch_that_fails_tells_what_was_done() -> None:
 
 # Bad messages -------------------------------------------------------------------------------------
 
-LIMITS = Limits(depth=4, size=100, text=20, name=20)
+LIMITS = Limits(depth=4, size=120, text=20, name=20)
 DEEP = "<a>" + "<b>" * 3 + "</b>" * 3 + "</a>"
 BAD: list[tuple[str, Callable[[Widget], Any], type[AxlogError], str]] = [
     ("not well-formed", lambda w: w.feed("o", "<a><b></a>"), MalformedError, "AX101"),

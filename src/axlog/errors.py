@@ -112,6 +112,9 @@ CODES: dict[str, str] = {
     "AX411": "this is not a filter",
     "AX412": "the filter cannot be written as text",
     "AX413": "a key's value is there already",
+    "AX417": "the message is dated too far ahead",
+    "AX418": "the stream may not bring calls",
+    "AX419": "the stream has brought all the calls it may bring",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",

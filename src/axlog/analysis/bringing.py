@@ -6,8 +6,8 @@ way through its ors), a conjunction at one node into what it asks of an element,
 attribute there. All that must stand at one node is taken together: `self::` steps, attributes of
 one name, the relations that must share one tree (`capacity.py`).
 
-Times are at or after each other down the tree, for a message may hold calls that bring more later;
-all the same (`together`) if messages hold none. Conditions that contradict each other bring
+Times are at or after each other down the tree where a message may hold calls that bring more later;
+all the same (`together`) where messages hold none. Conditions that contradict each other bring
 nothing. Exact, or refused by name: `not`, and a compared value that has further conditions inside.
 """
 

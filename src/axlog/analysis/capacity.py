@@ -39,26 +39,31 @@ def fits(
     """Whether a scenario's needs can be met, each stream bringing no more trees than it may.
 
     `columns` are all that the scenario binds (`Scenarios` keeps them where calls are limited).
+    `together`: no message holds calls; else those of streams that do not declare them.
     """
     asked: dict[str, list[Relation]] = {}
     for relation, stream in sorted(need.brought, key=lambda pair: (pair[1], pair[0].name)):
         asked.setdefault(stream, []).append(relation)
     same = _same_nodes(columns, values, need, asked)
-    shared: list[list[list[Group]]] = []
+    shared: list[Shares] = []
     for stream, relations in asked.items():
         left = trees_left(tree, stream)
         if left is not None and left <= 0:
             return False
         if left is not None and left < len(relations):
             ways = partitions(relations, left)
-            shared.append([way for way in ways if _keeps_together(way, same)])
+            is_whole = together or not tree.may_bring_calls(stream)
+            shared.append((is_whole, [way for way in ways if _keeps_together(way, same)]))
         elif any(each.intersection(relations) for each in same):
-            shared.append([_put_together(relations, same)])
+            is_whole = together or not tree.may_bring_calls(stream)
+            shared.append((is_whole, [_put_together(relations, same)]))
     if not shared:
         return can_be_met(tree.clock, columns, values, need)
-    return _Sharing(tree, columns, together, same).some_way({values: [need]}, shared)
+    return _Sharing(tree, columns, same).some_way({values: [need]}, shared)
 
 
+Shares = tuple[bool, list[list[Group]]]
+"""The ways to put what one stream brings into trees, and whether each tree has one time."""
 Same = list[frozenset[Relation]]
 """Relations that must be at one node: two nodes of a key with one value are one."""
 
@@ -117,23 +122,23 @@ class _Sharing:
 
     tree: Tree
     columns: tuple[str, ...]
-    together: bool
     same: Same
 
-    def some_way(self, rows: Rows, shared: list[list[list[Group]]]) -> bool:
+    def some_way(self, rows: Rows, shared: list[Shares]) -> bool:
         if not shared:
             return any(
                 can_be_met(self.tree.clock, self.columns, values, need)
                 for values, needs in rows.items()
                 for need in needs
             )
-        if sum(map(len, shared)) > LIMIT:
+        if sum(len(ways) for _, ways in shared) > LIMIT:
             raise UndecidedError("AX502", f"there are more than {LIMIT} ways to share trees")
-        for groups in shared[0]:
+        is_whole, ways = shared[0]
+        for groups in ways:
             narrowed = rows
             for group in groups:
                 if len(group) > 1 or self._is_merged(group[0]):
-                    narrowed = self._sharing(narrowed, group)
+                    narrowed = self._sharing(narrowed, group, is_whole)
             if narrowed and self.some_way(narrowed, shared[1:]):
                 return True
         return False
@@ -141,15 +146,15 @@ class _Sharing:
     def _is_merged(self, top: Relation) -> bool:
         return any(top in each for each in self.same)
 
-    def _sharing(self, rows: Rows, group: Group) -> Rows:
+    def _sharing(self, rows: Rows, group: Group, is_whole: bool) -> Rows:
         """The rows whose needs a group of relations meets in one tree."""
         _check_values(group)
         roots = [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
         if roots:
-            part, layout = bringable(roots, True, self.together, self.same)
+            part, layout = bringable(roots, True, is_whole, self.same)
             rows, longer = meet(rows, list(self.columns), part, tuple(layout))
             rows = project(rows, longer, (), self.columns, add_need)
-        times = _times(group, roots, self.together)
+        times = _times(group, roots, is_whole)
         return {
             values: [replace(need, times=need.times.union(times)) for need in needs]
             for values, needs in rows.items()

@@ -123,7 +123,9 @@ class Instances:
         is_timed = any(isinstance(c, TimeConstraint) for c in self.pattern.where)
         if self._together or not is_timed:
             return
-        for _, relations in groups:
+        for stream, relations in groups:
+            if not self.tree.may_bring_calls(stream):
+                continue
             named = [n for r in relations if r.node for n in nodes_of(r.node) if n.name]
             if len(named) > 1:
                 self.is_complete = False

@@ -99,7 +99,8 @@ class Scenarios:
         prune: str = "dominated",
         root: Relation | None = None,
     ) -> None:
-        """`together`: messages hold no calls, so all nodes of a tree to come have one time.
+        """`together`: messages hold no calls, so all nodes of a tree to come have one time; without
+        it, that holds for the streams that do not declare `calls`.
 
         `prune`: of the needs of one row, those that others dominate are left out. With "gathered",
         the needs of equal rows and constraints are put together instead: what each asks for is
@@ -118,7 +119,7 @@ class Scenarios:
             self.program = replace(self.program, root=root, relations=tuple(root.walk()))
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
-        self._bringable: dict[tuple[Relation, bool], Rows] = {}
+        self._bringable: dict[tuple[Relation, bool, bool], Rows] = {}
         self._keeps_all = is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
         self._keyed = keyed_relations(self.program.root, tree.facts)
@@ -279,16 +280,17 @@ class Scenarios:
         for stream in calls:
             brought = frozenset({(relation, stream)})
             new = self._new_nodes(relation, stream) if self._keyed else frozenset()
-            for values, needs in self._can_bring(relation, axis is Axis.CHILD).items():
+            is_whole = self._together or not self.tree.may_bring_calls(stream)
+            for values, needs in self._can_bring(relation, axis is Axis.CHILD, is_whole).items():
                 for need in needs:
-                    times = self._arriving(stream, relation, axis, need)
+                    times = self._arriving(stream, relation, axis, need, is_whole)
                     self._add(found, values, replace(times, brought=brought, new=new))
         return found
 
-    def _can_bring(self, relation: Relation, is_root: bool) -> Rows:
-        key = (relation, is_root)
+    def _can_bring(self, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
+        key = (relation, is_root, is_whole)
         if key not in self._bringable:
-            rows, layout = bringable((relation,), is_root, self._together)
+            rows, layout = bringable((relation,), is_root, is_whole)
             found = project(rows, layout, (), self._shown(relation), add_need)
             self._bringable[key] = found
         return self._bringable[key]
@@ -334,7 +336,9 @@ class Scenarios:
             self._seen[key] = values_seen(self.tree, key)
         return is_repeated(need.new, known, need.values.same, self._seen)
 
-    def _arriving(self, stream: str, relation: Relation, axis: Axis, need: Need) -> Need:
+    def _arriving(
+        self, stream: str, relation: Relation, axis: Axis, need: Need, is_whole: bool
+    ) -> Need:
         """What a one-shot call brings has one time; what calls inside it bring comes later."""
         if not need.unknown_times or self._mode(stream) != "one-shot":
             return need
@@ -342,9 +346,7 @@ class Scenarios:
         root = relation.node.name if axis is Axis.CHILD and relation.node is not None else None
         times = [at_or_after(name, arrival) for name in need.unknown_times]
         times += [
-            at_or_after(arrival, name)
-            for name in need.unknown_times
-            if self._together or name == root
+            at_or_after(arrival, name) for name in need.unknown_times if is_whole or name == root
         ]
         return replace(
             need, times=need.times.union(times), unknown_times=need.unknown_times | {arrival}

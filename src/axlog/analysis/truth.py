@@ -23,7 +23,8 @@ from axlog.analysis.keys import has_value
 from axlog.analysis.negation import Negation, pins_of
 from axlog.analysis.profiles import has_not
 from axlog.analysis.scenarios import Scenarios, is_limited
-from axlog.analysis.typed_scenarios import may_hold_calls, typed_scenarios
+from axlog.analysis.type_trees import may_hold_calls
+from axlog.analysis.typed_scenarios import typed_scenarios
 from axlog.document.ids import Id
 from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree

@@ -24,8 +24,9 @@ from axlog.analysis.asking import NOTHING, Asking, Group, Slot, Subject, Wants, 
 from axlog.analysis.disjuncts import is_name, is_text
 from axlog.analysis.type_steps import Caller, Goal, Step, reach
 from axlog.document.cardinality import TEXT, Constraint, solutions
-from axlog.document.schema import LAYOUT, OTHER, Schema
-from axlog.document.tree import NodeKind
+from axlog.document.schema import LAYOUT, OTHER, Schema, service_kind
+from axlog.document.tree import NodeKind, Tree
+from axlog.errors import UndecidedError
 from axlog.language.pattern import Axis, PatternNode
 
 
@@ -36,6 +37,38 @@ class Place:
     service: str
     label: str
     wants: Wants = NOTHING
+
+
+def may_hold_calls(tree: Tree, schema: Schema) -> bool:
+    """Whether trees to come may hold calls: if not, all nodes of one have one time.
+
+    Refused where some streams may bring the calls that their types allow, and others may not: a
+    place is of a service, whichever stream brings it.
+    """
+    allowed = {
+        tree.may_bring_calls(stream)
+        for stream, call in tree.calls().items()
+        if _allows_calls(tree, schema, call)
+    }
+    if len(allowed) > 1:
+        raise UndecidedError(
+            "AX503",
+            "the types of several streams allow calls, and only some of the streams may bring them",
+            advice='declare calls="yes" on all of them, or on none',
+        )
+    return True in allowed
+
+
+def _allows_calls(tree: Tree, schema: Schema, call: int) -> bool:
+    """Whether the type of a call's service lets its trees hold calls."""
+    type_ = schema.service(service_kind(tree, call)[1:])
+    waiting = list(type_.roots)
+    for label in waiting:  # it grows
+        kinds = type_.constraint(label).allowed & schema.document.constraint(label).allowed
+        if any(kind.startswith("?") for kind in kinds):
+            return True
+        waiting += [k for k in sorted(kinds) if k in type_.table and k not in waiting]
+    return False
 
 
 @dataclass(slots=True)
@@ -51,8 +84,10 @@ class Recipe:
 class Trees:
     """The places of one schema that can be filled, for one set of bindings."""
 
-    def __init__(self, schema: Schema, asking: Asking) -> None:
+    def __init__(self, schema: Schema, asking: Asking, holds_calls: bool = True) -> None:
+        """`holds_calls`: trees to come may hold calls, where their types allow them."""
         self.schema = schema
+        self._holds_calls = holds_calls
         self.asking = asking
         self.recipes: dict[Place, Recipe] = {}
         self._empty: set[Place] = set()  # that cannot be filled, for good
@@ -135,7 +170,7 @@ class Trees:
                 yield Slot(Subject(NodeKind.TEXT, string))
             if OTHER in allowed and string not in self.universe and is_name(string):
                 yield Slot(Subject(NodeKind.ELEMENT, string))
-        for kind in sorted(allowed):
+        for kind in sorted(allowed) if self._holds_calls else ():
             if kind.startswith("?"):
                 for label in self.schema.service(kind[1:]).roots:
                     if label in by_document:
@@ -192,6 +227,8 @@ class Trees:
         """The kinds of which there can be any at all, and how many."""
         most: dict[str, int | None] = {}
         for kind in sorted(constraints[0].allowed & constraints[1].allowed - {LAYOUT}):
+            if kind.startswith("?") and not self._holds_calls:
+                continue
             if kind not in self.universe or self._is_known(Place(place.service, kind)):
                 most[kind] = None
         mentioned = {s for c in constraints for s in c.kinds if s.startswith("@")}

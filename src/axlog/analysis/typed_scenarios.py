@@ -23,12 +23,12 @@ from itertools import product
 from axlog.analysis.asking import Asking, Slot, Subject, share_out
 from axlog.analysis.generalised import Need, Values
 from axlog.analysis.type_steps import Caller, reach
-from axlog.analysis.type_trees import Place, Trees
+from axlog.analysis.type_trees import Place, Trees, may_hold_calls
 from axlog.analysis.typed_document import callers_of
 from axlog.analysis.typing import LIMIT, Question
 from axlog.analysis.typing_values import spelled_out
 from axlog.document.cardinality import Constraint
-from axlog.document.schema import Schema, service_kind
+from axlog.document.schema import Schema
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.language.pattern import (
@@ -120,7 +120,7 @@ class TypedScenarios:
 
     def _with(self, asking: Asking, asked: Asked, is_timed: bool) -> bool:
         """Whether every node's calls can bring what is asked of them, with values bound."""
-        trees = Trees(self.schema, asking)
+        trees = Trees(self.schema, asking, self._may_hold_calls)
         by_parent: dict[int, list[str]] = {}
         calls = self.tree.calls()
         for stream in asked:
@@ -205,19 +205,6 @@ class TypedScenarios:
             if not constraint.holds(total):
                 return False
         return True
-
-
-def may_hold_calls(tree: Tree, schema: Schema) -> bool:
-    """Whether trees to come may hold calls: if not, all nodes of one have one time."""
-    for call in tree.calls().values():
-        type_ = schema.service(service_kind(tree, call)[1:])
-        waiting = list(type_.roots)
-        for label in waiting:  # it grows
-            kinds = type_.constraint(label).allowed & schema.document.constraint(label).allowed
-            if any(kind.startswith("?") for kind in kinds):
-                return True
-            waiting += [k for k in sorted(kinds) if k in type_.table and k not in waiting]
-    return False
 
 
 def _variables(node: PatternNode) -> Iterator[str]:

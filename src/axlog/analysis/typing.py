@@ -26,7 +26,7 @@ from axlog.analysis.asking import Asking
 from axlog.analysis.markup import refuse_any_node
 from axlog.analysis.type_messages import Message, Writer
 from axlog.analysis.type_steps import Goal, reach
-from axlog.analysis.type_trees import Place, Trees
+from axlog.analysis.type_trees import Place, Trees, may_hold_calls
 from axlog.analysis.typed_document import TypedDocument, callers_of
 from axlog.analysis.typing_values import samples
 from axlog.datalog.compile import Relation
@@ -129,7 +129,7 @@ _AT_ROOT = {
 
 def document_allows(tree: Tree, schema: Schema, parent: int, wanted: Goal) -> bool:
     """Whether the calls of a node may come to bring so many trees: by (service, root label)."""
-    trees = _any_trees(schema)
+    trees = _any_trees(tree, schema)
     numbers = schema.document.count(tree, parent)
     constraint = trees.constraint(tree.label(parent))
     return reach(constraint, numbers, callers_of(tree, trees, parent), wanted) is not None
@@ -137,7 +137,7 @@ def document_allows(tree: Tree, schema: Schema, parent: int, wanted: Goal) -> bo
 
 def most_trees(tree: Tree, schema: Schema, parent: int, service: str, label: str) -> int | None:
     """How many trees with this root a service may bring to a node; None if there is no end."""
-    trees = _any_trees(schema)
+    trees = _any_trees(tree, schema)
     callers = [c for c in callers_of(tree, trees, parent) if c.service == service]
     rooms = [caller.room for caller in callers]
     room = None if None in rooms else sum(r for r in rooms if r is not None)
@@ -157,8 +157,8 @@ def most_trees(tree: Tree, schema: Schema, parent: int, service: str, label: str
     return low
 
 
-def _any_trees(schema: Schema) -> Trees:
-    return Trees(schema, Asking({}, ("fresh",), lambda: None))
+def _any_trees(tree: Tree, schema: Schema) -> Trees:
+    return Trees(schema, Asking({}, ("fresh",), lambda: None), may_hold_calls(tree, schema))
 
 
 # Truth --------------------------------------------------------------------------------------------
@@ -192,13 +192,14 @@ def typed_future(
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
         raise UndecidedError("AX503", "truth under types is not decided where streams may delete")
     question = Question(normal.branches, normal.where, schema, dict(bindings or {}), limit)
+    holds_calls = may_hold_calls(tree, schema)
 
     def ask_now(asking: Asking) -> list[Message] | None:
-        holds = TypedDocument(tree, Trees(schema, asking)).holds(normal.branches)
+        holds = TypedDocument(tree, Trees(schema, asking, holds_calls)).holds(normal.branches)
         return [] if holds else None
 
     def ask(asking: Asking) -> list[Message] | None:
-        return TypedDocument(tree, Trees(schema, asking)).messages(normal.branches)
+        return TypedDocument(tree, Trees(schema, asking, holds_calls)).messages(normal.branches)
 
     present = dict.fromkeys(_strings_of(tree)) if question.joins else {}
     question.cost = 1 + len(tree) // 4

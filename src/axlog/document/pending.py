@@ -468,16 +468,21 @@ class Plan:
         self._chains.write()
         for root in delta.removed:
             tree._parent[root] = NONE
+        called = 0
         for root in delta.added:
             tree._place_at(root, self._chains.components[root])
             for node in tree.subtree(root):
                 tree._enter(node)
                 tree._size += 1
                 if tree._kind[node] == CALL:
-                    tree._calls[tree.call(node).stream] = node
+                    call = tree.call(node)
+                    tree._calls[call.stream] = node
+                    called += 1 + call.calls
         for stream, count in self._brought.items():
             if stream in tree._calls:
                 tree.brought[stream] = tree.brought.get(stream, 0) + count
+            if called:
+                tree.called[stream] = tree.called.get(stream, 0) + called
         tree.ended -= set(delta.opened)
         tree.clock = self.time
         tree._dying = list(delta.removed)

@@ -48,6 +48,8 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
         "ended": sorted(tree.ended),
         "origins": [[node, *origin] for node, origin in tree._origins.items()],
         "brought": tree.brought,
+        "called": tree.called,
+        "any_calls": tree.any_calls,
     }  # fmt: skip
     parts["tree"] = json.dumps(said, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return parts
@@ -95,6 +97,8 @@ def _fill(tree: Tree, said: dict[str, Any]) -> None:
     tree.ended = {str(stream) for stream in said["ended"]}
     tree._origins = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
     tree.brought = {str(stream): int(count) for stream, count in said["brought"].items()}
+    tree.called = {str(stream): int(count) for stream, count in said.get("called", {}).items()}
+    tree.any_calls = bool(said.get("any_calls", True))  # version 0.1 let every stream bring calls
 
 
 def _check(tree: Tree, nodes: int) -> None:

@@ -25,6 +25,7 @@ from enum import IntEnum
 from typing import Any
 
 from axlog.document import ids
+from axlog.document.ahead import read_ahead
 from axlog.errors import InputError, UpdateError
 
 NONE = -1
@@ -86,6 +87,8 @@ class Call:
     service: str | None = None
     deletes: str = "no"  # or yes, only
     late: str = "refuse"  # or clock
+    ahead: int | None = None  # microseconds past the receiver's clock; None: a day for dates
+    calls: int = 0  # how many new calls its messages may bring
     attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @classmethod
@@ -97,7 +100,7 @@ class Call:
             "deletes": ("no", "yes", "only"),
             "late": ("refuse", "clock"),
         }
-        unknown = set(given) - {"stream", "most", "service", *allowed}
+        unknown = set(given) - {"stream", "most", "service", "ahead", "calls", *allowed}
         if unknown or not given.get("stream"):
             what = f"has an unknown attribute {min(unknown)}" if unknown else "names no stream"
             raise InputError("AX105", f"a call {what}", expected='<ax:call stream="NAME"/>')
@@ -111,6 +114,11 @@ class Call:
         most = given.get("most")
         if most is not None and not re.fullmatch("[0-9]{1,18}", most):
             raise InputError("AX105", f"the call has most={most!r}", expected="a whole number")
+        ahead = given.get("ahead")
+        if ahead is not None and read_ahead(ahead) is None:
+            raise InputError(
+                "AX105", f"the call has ahead={ahead!r}", expected="a duration such as 2h, or none"
+            )
         return cls(
             stream=given["stream"],
             mode=given.get("mode", "stream"),
@@ -118,8 +126,24 @@ class Call:
             service=given.get("service"),
             deletes=given.get("deletes", "no"),
             late=given.get("late", "refuse"),
+            ahead=None if ahead is None else read_ahead(ahead),
+            calls=_read_calls(given.get("calls", "no")),
             attributes=tuple(attributes),
         )
+
+
+CALLS = 1000
+"""New calls that the messages of a stream with `calls="yes"` may bring."""
+
+
+def _read_calls(written: str) -> int:
+    if written in ("no", "yes"):
+        return CALLS if written == "yes" else 0
+    if not re.fullmatch("[0-9]{1,9}", written):
+        raise InputError(
+            "AX105", f"the call has calls={written!r}", expected="yes, no, or how many"
+        )
+    return int(written)
 
 
 class Tree:
@@ -158,6 +182,8 @@ class Tree:
         self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
         self.brought: dict[str, int] = {}  # trees that each open stream has brought
+        self.called: dict[str, int] = {}  # calls that each stream has brought, as `calls` counts
+        self.any_calls = False  # whether any stream may bring calls, as in version 0.1
         self._new(NodeKind.DOCUMENT, NONE, 0)
 
     def copied(self) -> Tree:
@@ -368,6 +394,11 @@ class Tree:
     def labels(self) -> list[str]:
         """The labels that some node has."""
         return [label for label, handles in self._partitions.items() if handles]
+
+    def may_bring_calls(self, stream: str) -> bool:
+        """Whether the messages of an open stream may still hold new calls."""
+        room = self.call(self._calls[stream]).calls - self.called.get(stream, 0)
+        return self.any_calls or room > 0
 
     def calls(self) -> dict[str, int]:
         """The open calls: stream to handle."""

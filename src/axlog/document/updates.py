@@ -10,7 +10,7 @@ of the call that match, whoever brought them; an end takes the call itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -168,10 +168,45 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
             if brought > call.most
             else f"the stream {stream!r} has brought its {call.most} trees and may bring no more",
         )
+    check_calls(call, calls_in(forest), tree.called.get(stream, 0), tree.any_calls)
     operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream)]
     if call.mode == "one-shot":
         operations.append(Delete(node))
     return operations
+
+
+def calls_in(forest: Iterable[Element]) -> list[Call]:
+    """The calls that a message brings."""
+    return [
+        Call.of([(str(name), str(value)) for name, value in call.attrib.items()])
+        for root in forest
+        for call in root.iter(CALL_LABEL)
+    ]
+
+
+def cost_of(calls: Iterable[Call]) -> int:
+    """How many calls a message brings: each one, and all that it may bring in turn."""
+    return sum(1 + call.calls for call in calls)
+
+
+def check_calls(call: Call, brought: Sequence[Call], before: int, any_calls: bool) -> None:
+    """Refuse the calls of a message that its stream may not bring."""
+    if not brought or any_calls:
+        return
+    if not call.calls:
+        raise StreamError(
+            "AX418",
+            f"a message of {call.stream!r} holds the call of {brought[0].stream!r}",
+            advice='declare calls="yes" on the stream if it may bring calls',
+        )
+    total = before + cost_of(brought)
+    if total > call.calls:
+        raise StreamError(
+            "AX419",
+            f"the stream {call.stream!r} may bring {call.calls} calls and this makes {total},"
+            " with all that they may bring in turn",
+            advice='declare more on the stream, such as calls="5000"',
+        )
 
 
 def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> list[Operation]:

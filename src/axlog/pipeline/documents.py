@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from axlog.connectors.locations import needed_path
+from axlog.document.ahead import Horizon, read_ahead
 from axlog.document.reading import Element, read
 from axlog.document.tree import CALL_LABEL
 from axlog.errors import AxlogError, PipelineError
@@ -38,6 +39,14 @@ def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
         if name in calls:
             for attribute, value in stream.declared.items():
                 _declare(calls[name], name, attribute, value)
+
+
+def horizon_of(widget: WidgetModel, root: Element, is_dated: bool) -> Horizon:
+    """How far ahead the streams of a widget may be: as the file says, or their calls."""
+    said = {name: call.get("ahead") for name, call in calls_of(root).items()}
+    said |= {name: s.ahead for name, s in widget.streams.items() if s.ahead is not None}
+    return Horizon({n: None if text is None else read_ahead(text) for n, text in said.items()},
+                   is_dated)  # fmt: skip
 
 
 def _declare(call: Element, stream: str, attribute: str, value: str) -> None:

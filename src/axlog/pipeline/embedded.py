@@ -121,8 +121,10 @@ class Runner:
             for name in model.widgets
         }
         positions = self.checkpoint.positions()
+        horizons = {name: one.horizon for name, one in self.instances.items()}
         self.feeds = [
-            Feed(plan, self._lanes[plan.widget], positions.get(plan.name)) for plan in plans
+            Feed(plan, self._lanes[plan.widget], positions.get(plan.name), horizons[plan.widget])
+            for plan in plans
         ]
         self._refused: list[Refusal] = []
         self.batch = 0

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO, WARNING, getLogger
 
+from axlog.channels.updates import StreamUpdate
 from axlog.connectors.protocol import Position, Refusal, Source
-from axlog.errors import AxlogError, ChannelError, ConnectorError
+from axlog.document.ahead import Horizon
+from axlog.errors import AxlogError, ChannelError, ConnectorError, StreamError
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.opening import SourcePlan
 from axlog.pipeline.ordering import Lane, Lanes
@@ -52,8 +54,11 @@ class Troubles:
 class Feed:
     """A source at work: how far it was read, and its lanes."""
 
-    def __init__(self, plan: SourcePlan, lanes: Lanes, position: Position) -> None:
+    def __init__(
+        self, plan: SourcePlan, lanes: Lanes, position: Position, horizon: Horizon | None = None
+    ) -> None:
         self.plan = plan
+        self.horizon = horizon or Horizon()
         self._lanes = lanes
         self.position = position
         self.source: Source | None = None
@@ -89,7 +94,8 @@ class Feed:
         refused = list(reading.refused)
         partitions = reading.partitions or (None,) * len(reading.updates)
         for partition, update in zip(partitions, reading.updates, strict=True):
-            odd = self._lanes.of(self.plan.name, partition).take(update, now)
+            lane = self._lanes.of(self.plan.name, partition)
+            odd = self._too_far(update) or lane.take(update, now)
             if odd is not None:
                 refused.append(odd)
         self.position = reading.position
@@ -100,6 +106,14 @@ class Feed:
         if not reading.waiting:
             self._lanes.of(self.plan.name).is_at_end = came == 0 and not reading.more
         return came, refused
+
+    def _too_far(self, update: StreamUpdate) -> Refusal | None:
+        """What becomes of an update that is dated too far ahead: it would hold all others back."""
+        try:
+            self.horizon.check(update.stream, update.at)
+        except StreamError as error:
+            return Refusal(update.stream, update.content, update.origin, error.describe())
+        return None
 
     def close(self) -> None:
         if self.source is not None:

@@ -27,10 +27,11 @@ from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
 from axlog.language.query import parse_query
 from axlog.pipeline.checkpoint import Input
-from axlog.pipeline.documents import document_of, may_delete, types_of
+from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.views.change import Change, Row
 from axlog.views.why import named_message
+from axlog.widgets.records import settings_of
 from axlog.widgets.restoring import load_parts, snapshot_parts
 from axlog.widgets.widget import Widget
 
@@ -58,6 +59,8 @@ class Instances:
         self._namespaces = model.namespaces
         self._types = types_of(self.model, model.directory) or None
         self._root = document_of(self.model, model.directory)
+        is_dated = model.settings.clock == "wall" or self._times == "dates"
+        self.horizon = horizon_of(self.model, self._root, is_dated)
         self.full = {view: model.full_name(name, view) for view in self.model.views}
         self.queries = {
             view: parse_query(written.query, model.namespaces, written.language)
@@ -237,6 +240,7 @@ class Instances:
 
     def _watch(self, widget: Widget, key: str) -> None:
         """Keep the views of the file, and only those."""
+        widget.now = None  # how far ahead a message is was judged when it was read
         for name in set(widget.views) - set(self.queries):
             widget.document.forget(name)
         for name, query in self.queries.items():
@@ -251,7 +255,7 @@ class Instances:
     def saved(self) -> dict[str, bytes]:
         """All documents as parts of bytes; of many, each part is named with its document's key."""
         limits = asdict(DEFAULT_LIMITS)
-        made = {"open": {"source": "", "options": self._options(), "limits": limits}}
+        made = settings_of("", self._options(), limits)
         if self._key is None:
             return snapshot_parts(self._widgets[""], made, {})
         ended = [

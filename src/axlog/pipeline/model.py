@@ -27,10 +27,12 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    field_validator,
     model_validator,
 )
 
 from axlog.connectors.kinds import Options, Seconds
+from axlog.document.ahead import read_ahead
 from axlog.document.reading import DEFAULT_LIMITS
 
 SHORT = "widget"
@@ -97,7 +99,23 @@ class StreamModel(Options):
         default=None,
         description="Messages from before the clock: refused, or given the clock's time.",
     )
+    ahead: str | None = Field(
+        default=None,
+        description="How far past this machine's clock messages may be dated: 2h, 1d, or none for"
+        " no bound. Without it one day, where times are dates.",
+    )
+    calls: Annotated[Literal["no", "yes"] | int | None, BeforeValidator(_as_word)] = Field(
+        default=None,
+        description="Whether its messages may hold new calls: no, yes, or at most how many in all.",
+    )
     service: str | None = Field(default=None, description="The service whose type its trees have.")
+
+    @field_validator("ahead")
+    @classmethod
+    def _is_duration(cls, given: str | None) -> str | None:
+        if given is not None and read_ahead(given) is None:
+            raise ValueError("`ahead` is a duration such as 90s, 2h or 1d, or none")
+        return given
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -110,7 +128,8 @@ class StreamModel(Options):
     def declared(self) -> dict[str, str]:
         """The attributes that the stream's call is to have."""
         given = (("mode", self.mode), ("most", self.most), ("deletes", self.deletes),
-                 ("late", self.late), ("service", self.service))  # fmt: skip
+                 ("late", self.late), ("service", self.service),
+                 ("ahead", self.ahead), ("calls", self.calls))  # fmt: skip
         return {name: str(value) for name, value in given if value is not None}
 
 

@@ -10,7 +10,8 @@ another order changes none of their rows. Ordered: every sequence of children, d
 both, texts are never adjacent (they would be merged) and no two attributes of an element share a
 name.
 
-Not handled: calls inside fragments, comments, processing instructions, whitespace-only texts.
+Calls are put into fragments by `futures.py`. Not handled: comments, processing instructions,
+whitespace-only texts.
 """
 
 from __future__ import annotations
@@ -23,20 +24,22 @@ from itertools import combinations, zip_longest
 from lxml import etree
 
 from axlog.document.reading import Element
-from axlog.document.tree import NodeKind
+from axlog.document.tree import CALL_LABEL, NodeKind
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A small tree: an element with its attributes and children, a text, or an attribute.
+    """A small tree: an element with its attributes and children, a text, an attribute or a call.
 
-    The label is an expanded name or a text's string; an attribute has its value as `value`.
+    The label is an expanded name, a text's string or a call's stream; an attribute has its value as
+    `value`, a call how many calls it may bring.
     """
 
     kind: NodeKind
     label: str
     below: tuple[Fragment, ...] = ()
     value: str = ""
+    at: int | None = None  # when it comes, if it is later than what is above it
 
     @cached_property
     def size(self) -> int:
@@ -46,6 +49,8 @@ class Fragment:
         """The papers' notation: `a[b, "text"]`."""
         if self.kind is NodeKind.TEXT:
             return f'"{self.label}"'
+        if self.kind is NodeKind.CALL:
+            return f"?{self.label}"
         if self.kind is NodeKind.ATTRIBUTE:
             return f'@{self.label}="{self.value}"'
         below = ", ".join(map(str, self.below))
@@ -58,6 +63,11 @@ def element(label: str, *below: Fragment) -> Fragment:
 
 def text(string: str) -> Fragment:
     return Fragment(NodeKind.TEXT, string)
+
+
+def call(stream: str, calls: int) -> Fragment:
+    """A call whose messages hold so many calls in turn."""
+    return Fragment(NodeKind.CALL, stream, value=str(calls * (calls + 1) // 2))
 
 
 def attribute(name: str, value: str) -> Fragment:
@@ -158,12 +168,14 @@ def _interleaved(
 @lru_cache(maxsize=4096)
 def as_element(fragment: Fragment) -> Element:
     """The fragment as a message brings it. Do not change it: it is shared."""
+    if fragment.kind is NodeKind.CALL:
+        return etree.Element(CALL_LABEL, stream=fragment.label, calls=fragment.value)
     made = etree.Element(fragment.label)
     last: Element | None = None
     for child in fragment.below:
         if child.kind is NodeKind.ATTRIBUTE:
             made.set(child.label, child.value)
-        elif child.kind is NodeKind.ELEMENT:
+        elif child.kind is not NodeKind.TEXT:
             last = _copied(as_element(child))
             made.append(last)
         elif last is None:

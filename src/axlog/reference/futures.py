@@ -10,16 +10,20 @@ what a stream brings and another deletes need not have been brought. A delete's 
 sibling as a document of its own, so it takes all siblings that are equal in content and times, or
 none of them.
 
-Not handled: calls inside what is brought (P2 remark 3: of no consequence), types and keys (give
-them as `allows`), the order of messages that have one time (only `allows` could tell).
+A stream that declares `calls` may bring trees with calls in them, and what these bring comes later:
+elements of a tree may then have later times than the ones above them. Every such tree is a message
+with calls, and a message of each of these later.
+
+Not handled: declared facts of calls inside messages, types and keys (give them as `allows`), the
+order of messages that have one time (only `allows` could tell).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, combinations, groupby, pairwise, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, count, groupby, pairwise, product
 from typing import TypeAlias
 
 from axlog.document.ids import Id
@@ -27,7 +31,7 @@ from axlog.document.pending import apply
 from axlog.document.tree import Call, NodeKind, Tree
 from axlog.document.updates import delete_at_call, insert_at_call
 from axlog.errors import UndecidedError
-from axlog.reference.fragments import Alphabet, Fragment, as_element, fragments
+from axlog.reference.fragments import Alphabet, Fragment, as_element, call, fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,14 @@ class Bound:
             return self.pools[stream]
         return fragments(self.alphabet, self.nodes_per_tree, self.ordered)
 
+    def parts(self, tree: Tree, stream: str, time: int) -> list[Fragment]:
+        """The trees that a stream may begin to bring at a time."""
+        if not tree.may_bring_calls(stream):
+            return list(self.pool(stream))
+        times = self.times_from(tree.clock)
+        found = [split_in_time(fragment, time, times) for fragment in self.pool(stream)]
+        return list(chain.from_iterable(found))
+
     def times_from(self, clock: int) -> tuple[int, ...]:
         return tuple(sorted({time for time in self.times if time >= clock})) or (clock,)
 
@@ -165,13 +177,12 @@ def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> F
     where a call is limited (`most`; one message at one time): see `bounds.is_monotone`.
     """
     streams = tree.calls() if among is None else among
-    messages = [
-        Message(time, stream, bound.pool(stream))
-        for time in bound.times_from(tree.clock)
-        for stream in sorted(streams)
-        if _call(tree, stream).deletes != "only"
-    ]
-    return Future(tuple(messages))
+    messages: list[Message] = []
+    for time in bound.times_from(tree.clock):
+        for stream in sorted(streams):
+            if _call(tree, stream).deletes != "only":
+                messages += _message(time, stream, bound.parts(tree, stream, time))
+    return Future(tuple(sorted(messages, key=lambda each: each.time)))
 
 
 # What one call may bring --------------------------------------------------------------------------
@@ -187,24 +198,32 @@ def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
     """Everything that one call may bring, nothing first."""
     call = _call(tree, stream)
     times = bound.times_from(tree.clock)
-    pool = bound.pool(stream)
     room = bound.trees_per_call
     if call.most is not None:
         room = min(room, call.most - tree.brought.get(stream, 0))
     if call.deletes == "only" or room <= 0:
         return [()]
     if call.mode == "one-shot":
-        forests = [forest for forest in _forests(pool, room, bound.ordered) if forest]
-        return [(), *((Message(time, stream, forest),) for time in times for forest in forests)]
-    timed = [(time, fragment) for time in times for fragment in pool]
+        found: list[Bringing] = [()]
+        for time in times:
+            parts = bound.parts(tree, stream, time)
+            forests = _forests(parts, room, bound.ordered)
+            found += [_message(time, stream, forest) for forest in forests if forest]
+        return found
+    timed = [(time, part) for time in times for part in bound.parts(tree, stream, time)]
     return [_by_time(stream, chosen) for chosen in _timed_forests(timed, room, bound.ordered)]
 
 
-def _forests(
-    pool: tuple[Fragment, ...], room: int, ordered: bool
-) -> Iterator[tuple[Fragment, ...]]:
+def _message(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
+    """One message, and what its calls bring later."""
+    made = [_with_calls(part) for part in parts]
+    now = Message(time, stream, tuple(fragment for fragment, _ in made))
+    return (now, *(late for _, messages in made for late in messages))
+
+
+def _forests(parts: Sequence[Fragment], room: int, ordered: bool) -> Iterator[tuple[Fragment, ...]]:
     for size in range(room + 1):
-        yield from product(pool, repeat=size) if ordered else combinations(pool, size)
+        yield from product(parts, repeat=size) if ordered else combinations(parts, size)
 
 
 def _timed_forests(
@@ -221,7 +240,47 @@ def _timed_forests(
 
 def _by_time(stream: str, chosen: tuple[tuple[int, Fragment], ...]) -> Bringing:
     by_time = groupby(chosen, key=lambda pair: pair[0])
-    return tuple(Message(time, stream, tuple(f for _, f in pairs)) for time, pairs in by_time)
+    found = [_message(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
+    return tuple(chain.from_iterable(found))
+
+
+# Trees that calls inside messages complete --------------------------------------------------------
+
+_numbers = count(1)
+
+
+def split_in_time(fragment: Fragment, time: int, times: Sequence[int]) -> list[Fragment]:
+    """A tree that begins to arrive at a time, with every choice of elements that come later.
+
+    Texts and attributes come with the element that holds them: a message has no text at its top.
+    """
+    choices = [_child_in_time(child, time, times) for child in fragment.below]
+    return [replace(fragment, below=below) for below in product(*choices)]
+
+
+def _child_in_time(child: Fragment, time: int, times: Sequence[int]) -> list[Fragment]:
+    if child.kind is not NodeKind.ELEMENT:
+        return [child]
+    found = split_in_time(child, time, times)
+    for after in times:
+        if after > time:
+            found += [replace(each, at=after) for each in split_in_time(child, after, times)]
+    return found
+
+
+def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
+    """A tree with new calls in the place of what comes later, and the messages of these."""
+    below: list[Fragment] = []
+    later: list[Message] = []
+    for child in fragment.below:
+        made, messages = _with_calls(child)
+        if child.at is not None:
+            stream = f"inside{next(_numbers)}"
+            messages = [Message(child.at, stream, (replace(made, at=None),)), *messages]
+            made = call(stream, len(messages) - 1)
+        below.append(made)
+        later += messages
+    return replace(fragment, below=tuple(below)), later
 
 
 # What calls may delete ----------------------------------------------------------------------------

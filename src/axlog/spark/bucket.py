@@ -352,6 +352,7 @@ class Instance:
         """Take the document of a snapshot in place of the fresh one; views may have gone since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
         self.widget = load_parts(parts, 0, types=self._definition.types or None).widget
+        self.widget.now = None  # how far ahead a message is was judged when it was read
         for name in set(self.widget.views) - set(self.unit.views):
             self.widget.document.forget(name)
         self._listen()

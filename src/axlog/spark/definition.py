@@ -18,11 +18,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.document.ahead import Horizon, read_ahead
+from axlog.document.reading import DEFAULT_LIMITS, Limits, read
 from axlog.document.times import Times
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import PipelineError
 from axlog.language.query import Query, parse_query
+from axlog.pipeline.documents import calls_of
+from axlog.widgets.records import settings_of
 from axlog.widgets.widget import Widget
 
 
@@ -96,9 +99,16 @@ class Definition:
             times=self.times,
             at=timedelta(microseconds=self.start),
         )
+        widget.now = None  # how far ahead a message is was judged when it was read
         for name, query in chosen.items():
             widget.watch(query, name, work=self.work.get(name))
         return widget
+
+    def horizon(self, is_dated: bool = False) -> Horizon:
+        """How far ahead the streams may be; `is_dated`: numbers are dates, too."""
+        said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
+        declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
+        return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:
         """How a widget that keeps all is made again, as snapshots of widgets say it."""
@@ -109,7 +119,7 @@ class Definition:
             "facts": list(self.facts),
             "times": self.times,
         }
-        return {"open": {"source": "", "options": options, "limits": asdict(self.limits)}}
+        return settings_of("", options, asdict(self.limits))
 
     def plain(self) -> dict[str, Any]:
         """The definition for JSON; `read` reads it back."""

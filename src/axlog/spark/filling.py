@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.connectors.locations import is_address
 from axlog.connectors.protocol import Ranged, Source
+from axlog.document.ahead import Horizon
 from axlog.errors import AxlogError, PipelineError
 from axlog.spark.checkpoint import ANEW, Settled
 from axlog.spark.plan import Unit
@@ -49,7 +50,10 @@ def fill(
     if ends is None:
         return {unit.name: "" for unit in units}
     views = ", ".join(view for unit in units for view in unit.views)
-    frames = [_past(spark, views, at, source, ends[at]) for at, source in enumerate(sources)]
+    horizon = settled.definition.horizon()
+    frames = [
+        _past(spark, views, at, source, ends[at], horizon) for at, source in enumerate(sources)
+    ]
     target = str(Path(place) / "filling" / settled.mark)
     packets: DataFrame = extract(frames)
     packets.write.mode("overwrite").parquet(target)
@@ -75,9 +79,10 @@ def last_done(place: str) -> int | None:
 
 
 def _past(
-    spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any]
-) -> DataFrame:
-    """What a source has brought so far, as a DataFrame of messages."""
+    spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any],
+    horizon: Horizon,
+) -> DataFrame:  # fmt: skip
+    """What a source has brought so far, as a DataFrame of messages; dates are judged anew."""
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
@@ -85,7 +90,7 @@ def _past(
     make = made_of(source)
     opened = make()
     try:
-        return span_of(spark, make, index, _cuts(opened, views, index, end))
+        return span_of(spark, make, index, _cuts(opened, views, index, end), horizon)
     finally:
         opened.close()
 

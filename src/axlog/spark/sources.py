@@ -21,6 +21,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -43,6 +44,7 @@ from pyspark.sql.streaming.datasource import (
 from axlog.channels.updates import ACTIONS, StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
 from axlog.connectors.protocol import Ranged, Reach, Reading, Source, reach_of
+from axlog.document.ahead import DAY, Horizon
 from axlog.document.reading import is_encodable
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
@@ -122,12 +124,15 @@ class Part(InputPartition):
         wanted: Sequence[str] | None = None,
         end: str | None = None,
         silent: Sequence[int] = (),
+        now: int | None = None,
     ) -> None:
         """`wanted`: the patterns of the filter that the source had when it was counted; `end`: the
         position that it ends at, where that is what counts; `silent`: partitions of the source that
-        have had nothing for a while."""
+        have had nothing for a while; `now`: when the driver read it, in microseconds, which is what
+        dates far ahead are judged by, however often it is read again."""
         self.position, self.count, self.number = position, count, number
         self.says, self.wanted, self.end, self.silent = says, wanted, end, silent
+        self.now = now
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -151,6 +156,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._through: Through | None = None
         if "through" in options:
             self._through = cloudpickle.loads(base64.b64decode(options["through"]))
+        self._horizon = _horizon(options)
         self._came = monotonic()
         self._heard: dict[int, float] = {}  # by partition: when it last had something
 
@@ -176,7 +182,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         part = max(PART, -(-most // self._parts))
         position, number = json.loads(start["position"]), start["number"]
         cuts: list[list[Any]] = []
-        taken = 0
+        taken, now = 0, round(time() * 1_000_000)
         while taken < most:
             reach = self._reach(position, min(part, most - taken))
             if reach is None or not reach.count:
@@ -184,7 +190,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = json.dumps(reach.position) if self._is_ranged else None
             silent = [] if cuts else self._silent(reach)
             cut = [json.dumps(position), reach.count, number, "rest", self._wanted, end, silent]
-            cuts.append(cut)
+            cuts.append([*cut, now])
             position, number, taken = reach.position, number + reach.count, taken + reach.count
             if not reach.more:
                 break
@@ -230,7 +236,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rest = (partition.says, b"", None, partition.number, "", None, None)
         yield [(self._index, s, *rest, at, None) for s in self._streams for at in silent]
         if partition.count:
-            yield from read_part(self._make, self._index, partition)
+            yield from read_part(self._make, self._index, partition, self._horizon)
 
     def stop(self) -> None:
         if self._source is not None:
@@ -321,28 +327,43 @@ class SpanReader(DataSourceReader):
         self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
         self._index = int(options["index"])
         self._cuts: list[list[Any]] = json.loads(options["cuts"])
+        self._horizon = _horizon(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Part(*cut) for cut in self._cuts] or [Part("null", 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
-        yield from map(record_batch, read_part(self._make, self._index, partition))
+        yield from map(record_batch, read_part(self._make, self._index, partition, self._horizon))
 
 
-def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[list[Values]]:
+def _horizon(options: Any) -> Horizon | None:
+    """How far ahead the streams of a source may be; None: messages are not judged."""
+    if not options.get("horizon"):
+        return None
+    said = json.loads(options["horizon"])
+    return Horizon(said["declared"], said["is_dated"])
+
+
+def read_part(
+    make: Callable[[], Source], index: int, part: Part, horizon: Horizon | None = None
+) -> Iterator[list[Values]]:
     """The messages of a part, wherever it is read."""
+    if horizon is not None and part.now is not None:
+        read_at = part.now / 1_000_000
+        horizon = replace(horizon, now=lambda: read_at)
     apart: Callable[[Sequence[str] | None], Source] | None = getattr(make, "part", None)
     source = make() if apart is None else apart(part.wanted)
     slow = Slow(f"source {index}")
     try:
         position, left, number = json.loads(part.position), part.count, part.number
         if part.end is not None and isinstance(source, Ranged):
-            yield list(rows_of(source.between(position, json.loads(part.end)), index, number))
+            reading = source.between(position, json.loads(part.end))
+            yield list(rows_of(reading, index, number, horizon))
             return
         while left > 0:
             reading = source.read(position, left)
-            rows = list(rows_of(reading, index, number))
+            rows = list(rows_of(reading, index, number, horizon))
             if rows:
                 yield rows
             elif reading.more:
@@ -354,18 +375,26 @@ def read_part(make: Callable[[], Source], index: int, part: Part) -> Iterator[li
         source.close()
 
 
-def rows_of(reading: Reading, index: int, number: int) -> Iterator[Values]:
+def rows_of(
+    reading: Reading, index: int, number: int, horizon: Horizon | None = None
+) -> Iterator[Values]:
     """The rows of a span: its updates, then what was refused, each with its number."""
     partitions = reading.partitions or (None,) * len(reading.updates)
     for at, (partition, update) in enumerate(zip(partitions, reading.updates, strict=True), number):
-        yield _row(update, index, at, partition)
+        yield _row(update, index, at, partition, horizon)
     for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
         stream, content, origin = whole(refusal.stream), encoded(refusal.content), refusal.origin
         error = whole(refusal.error)
         yield (index, stream, "refused", content, None, at, origin, None, error, None, None)
 
 
-def _row(update: StreamUpdate, index: int, number: int, partition: int | None) -> Values:
+def _row(
+    update: StreamUpdate,
+    index: int,
+    number: int,
+    partition: int | None,
+    horizon: Horizon | None,
+) -> Values:
     action, time, error = update.action, None, None
     stream, content = update.stream, update.content
     try:
@@ -374,6 +403,8 @@ def _row(update: StreamUpdate, index: int, number: int, partition: int | None) -
         time = None if update.at is None else microseconds(update.at)
         if time is not None and not -FAR < time < FAR:
             raise OverflowError(f"{time} microseconds are beyond any time")
+        if horizon is not None:
+            horizon.check(stream, update.at)
     except (AxlogError, OverflowError, UnicodeEncodeError) as refusal:
         action, time, error = "refused", None, whole(str(refusal))
         stream, content = whole(update.stream), encoded(update.content)
@@ -416,6 +447,7 @@ def frame_of(
     through: Through | None = None,
     place: str = "",
     filters: bool = False,
+    horizon: Horizon | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame.
 
@@ -425,26 +457,38 @@ def frame_of(
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
-        return from_frame(source, index)
+        return from_frame(source, index, horizon)
     spark.dataSource.register(SourceFormat)
     reader = spark.readStream.format("axlog")
     reader = reader.option("source", base64.b64encode(_pickled(made_of(source))).decode())
     if through is not None:
         reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
     told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
-            "place": place, "filters": "yes" if filters else ""}  # fmt: skip
+            "place": place, "filters": "yes" if filters else "",
+            "horizon": _written(horizon)}  # fmt: skip
     for name, value in {**told, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()
 
 
+def _written(horizon: Horizon | None) -> str:
+    if horizon is None:
+        return ""
+    return json.dumps({"declared": dict(horizon.declared), "is_dated": horizon.is_dated})
+
+
 def span_of(
-    spark: SparkSession, make: Callable[[], Source], index: int, cuts: Sequence[Sequence[Any]]
+    spark: SparkSession,
+    make: Callable[[], Source],
+    index: int,
+    cuts: Sequence[Sequence[Any]],
+    horizon: Horizon | None = None,
 ) -> DataFrame:
     """A DataFrame of the messages of known spans of a source."""
     spark.dataSource.register(SourceFormat)
     reader = spark.read.format("axlog").option("index", str(index))
     reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
+    reader = reader.option("horizon", _written(horizon))
     return reader.option("cuts", json.dumps(cuts)).load()
 
 
@@ -458,16 +502,18 @@ def _pickled(thing: Any) -> bytes:
     return bytes(dumps(thing))
 
 
-def from_frame(frame: DataFrame, index: int) -> DataFrame:
+def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:
     """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
 
     A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
-    the order of Spark's partitions. A row that is no message becomes a dead letter.
+    the order of Spark's partitions. A row that is no message becomes a dead letter, and so does one
+    whose timestamp is too far ahead of the batch's, which Spark keeps for a batch that it repeats.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType
 
     names = set(frame.columns)
+    is_dated = False
     missing = {"stream", "xml"} - names
     if missing:
         raise AxlogError("AX863", f"the DataFrame has no column {min(missing)!r}")
@@ -477,6 +523,7 @@ def from_frame(frame: DataFrame, index: int) -> DataFrame:
         time = nothing.cast("bigint")
     elif isinstance(frame.schema["time"].dataType, TimestampType | TimestampNTZType):
         time = f.unix_micros(given.cast("timestamp"))
+        is_dated = True
     else:
         time = f.round(given.try_cast("double") * 1_000_000).try_cast("bigint")
     action = f.col("action") if "action" in names else f.lit("insert")
@@ -486,6 +533,15 @@ def from_frame(frame: DataFrame, index: int) -> DataFrame:
         .when(action.isNull() | ~action.isin(*ACTIONS), "its action is none")
         .when(given.isNotNull() & (time.isNull() | (f.abs(time) >= FAR)), "its time is none")
     )
+    if horizon is not None:
+        latest = f.lit(DAY if is_dated or horizon.is_dated else None).cast("bigint")
+        for stream, declared in horizon.declared.items():
+            if declared is not None:
+                mine = f.lit(declared if declared < FAR else None).cast("bigint")
+                latest = f.when(f.col("stream") == stream, mine).otherwise(latest)
+        now = f.unix_micros(f.current_timestamp())
+        too_far = f.coalesce(time - now > latest, f.lit(False))
+        error = error.when(too_far, "AX417: it is dated too far ahead of the receiver's clock")
     content = f.coalesce(f.col("xml").cast("binary"), f.lit(b""))
     if isinstance(frame.schema["xml"].dataType, StringType):
         marked = f.concat(f.lit(_MARK), content)

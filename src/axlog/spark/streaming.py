@@ -194,9 +194,10 @@ def maintain(
     if beside and last_done(beside) is None:
         write_past(beside, NOTHING)
     send = _sender(settled, documents, cores, buckets, (), beside, tune, delay)
+    horizon = settled.definition.horizon(clock == "wall")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send, beside, filters)
+                 "" if at else mark, send, beside, filters, horizon)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = _extract(frames, send)

@@ -207,13 +207,21 @@ class DurableWidget(Widget):
     # Updates --------------------------------------------------------------------------------------
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: stream_record(stream, "insert", message, at))
+        return self._accept(lambda: self._received(stream, "insert", message, at))
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: stream_record(stream, "delete", pattern, at))
+        return self._accept(lambda: self._received(stream, "delete", pattern, at))
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: stream_record(stream, "end", "", at))
+        return self._accept(lambda: self._received(stream, "end", "", at))
+
+    def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
+        """The record of an update that comes now, with the latest time that it may have."""
+        record = stream_record(stream, action, content, at)
+        latest = self._latest(stream, at)
+        if latest is not None:
+            record["latest"] = latest
+        return record
 
     def advance(self, to: Time) -> list[Change]:
         return self._accept(lambda: {"advance": microseconds(to)})

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from axlog.analysis.finished import finished_subtrees, refusal, size, streams_asked
-from axlog.document.reading import Element
 from axlog.document.times import Shown, plain
-from axlog.document.tree import CALL_LABEL, Call
+from axlog.document.tree import Call
 from axlog.document.updates import end_call
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
 from axlog.language.pattern import Pattern
@@ -198,12 +197,3 @@ class Finisher:
                 raise StreamError("AX403", f"the stream {call.stream!r} already has a call")
             if call.deletes != "no" and by not in self.closed:
                 self._document.untune()  # raises if something is gone for good
-
-
-def calls_in(forest: Iterable[Element]) -> list[Call]:
-    """The calls that a message brings."""
-    return [
-        Call.of([(str(name), str(value)) for name, value in call.attrib.items()])
-        for root in forest
-        for call in root.iter(CALL_LABEL)
-    ]

@@ -1,7 +1,7 @@
 """What a durable widget's log holds: one JSON object a record, and how it is carried out again.
 
     {"open": {source, options}}                        the first record of every store
-    {"stream": s, "insert": xml | "delete": p | "end": true, "us": t}
+    {"stream": s, "insert": xml | "delete": p | "end": true, "us": t, "latest": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
     {"watch": name, "query": text, "language": l, "maintainer": m, "work": n}
     | {"forget": name}
@@ -34,6 +34,8 @@ from axlog.widgets.widget import Widget
 
 Record: TypeAlias = dict[str, Any]
 
+FORMAT = 2
+"""Of records. In format 1, of version 0.1, the messages of every stream may bring calls."""
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never",
             "times", "at")  # fmt: skip
 _SAVED = (*_OPTIONS, "tune", "collect")
@@ -61,12 +63,12 @@ def decode(data: bytes, number: int) -> Record:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
-    "update": (str,), "variables": (dict, type(None)), "advance": (int,),
+    "latest": (int,), "update": (str,), "variables": (dict, type(None)), "advance": (int,),
     "watch": (str,), "query": (str,), "language": (str, type(None)),
     "maintainer": (str, type(None)), "work": (int, type(None)), "forget": (str,),
     "publisher": (str,), "view": (str,),
     "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
-    "source": (str,), "options": (dict,), "limits": (dict,),
+    "format": (int,), "source": (str,), "options": (dict,), "limits": (dict,),
 }  # fmt: skip
 _NEEDS = {
     "open": (), "watch": ("query",), "publisher": ("view",), "published": ("record",),
@@ -147,7 +149,12 @@ def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> 
     said = {name: list(v) if name == "facts" else v for name, v in options.items()}
     if said.get("at") is not None:
         said["at"] = f"{microseconds(options['at'])}us"
-    return {"open": {"source": source, "options": said, "limits": asdict(limits)}}
+    return settings_of(source, said, asdict(limits))
+
+
+def settings_of(source: str, options: Mapping[str, Any], limits: Mapping[str, int]) -> Record:
+    """The first record of a store, in the format of this version."""
+    return {"open": {"format": FORMAT, "source": source, "options": options, "limits": limits}}
 
 
 def make_widget(
@@ -158,7 +165,10 @@ def make_widget(
     Types are in no record: whoever has them gives them again.
     """
     said = settings["open"]
-    return kind(source, limits=Limits(**said["limits"]), types=types, **said["options"])
+    made = kind(source, limits=Limits(**said["limits"]), types=types, **said["options"])
+    if said.get("format", 1) < FORMAT:
+        made.document.tree.any_calls = True
+    return made
 
 
 def moment(record: Record) -> Time | None:
@@ -189,12 +199,12 @@ def carry_out(widget: Widget, record: Record) -> list[Change]:
 
 
 def _stream(widget: Widget, record: Record) -> list[Change]:
-    stream, at = record["stream"], moment(record)
+    stream, at, latest = record["stream"], moment(record), record.get("latest")
     if "insert" in record:
         content: str | bytes = record["insert"]
         if record.get("base64"):
             content = base64.b64decode(content)
-        return Widget.feed(widget, stream, content, at)
+        return Widget._feed(widget, stream, content, at, latest)
     if "delete" in record:
-        return Widget.delete(widget, stream, record["delete"], at)
-    return Widget.end(widget, stream, at)
+        return Widget._delete(widget, stream, record["delete"], at, latest)
+    return Widget._end(widget, stream, at, latest)

@@ -134,8 +134,13 @@ class Streaming:
             known = self._statuses[stream] = StreamStatus(stream)
         return known
 
-    def feed(self, stream: str, message: object, at: Time | None) -> list[Change] | None:
-        """Take a message without making nodes; None if it must go the long way."""
+    def feed(
+        self, stream: str, message: object, at: Time | None, latest: int | None = None
+    ) -> list[Change] | None:
+        """Take a message without making nodes; None if it must go the long way.
+
+        `latest` is the latest time that it may have.
+        """
         document = self._document
         tree = document.tree
         self._acquire()
@@ -153,6 +158,8 @@ class Streaming:
                     return None
                 plan = way.plan
                 if not tree.clock <= time < _LATEST or plan.declines(message):
+                    return None
+                if latest is not None and time > latest:
                     return None
                 is_wanted = plan.wanted is None or may_want(message, plan.wanted)
                 root = fromstring(message, way.parser) if is_wanted else None

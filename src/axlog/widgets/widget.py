@@ -23,10 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from logging import WARNING, getLogger
 from pathlib import Path
+from time import time as wall_clock
 from typing import Any
 
 from axlog.analysis.keys import Key, parse_fact
 from axlog.channels.updates import StreamUpdate
+from axlog.document.ahead import Clock, check_ahead, latest_for
 from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, Source
 from axlog.document.schema_sources import Types
 from axlog.document.times import (
@@ -41,7 +43,10 @@ from axlog.document.tree import Tree
 from axlog.document.updates import (
     Operation,
     call_of,
+    calls_in,
+    check_calls,
     checked_time,
+    cost_of,
     delete_at_call,
     end_call,
     insert_at_call,
@@ -63,7 +68,7 @@ from axlog.widgets.collecting import Collector
 from axlog.widgets.document import Document
 from axlog.widgets.feeds import ChangeFeed
 from axlog.widgets.filtering import filter_at_source
-from axlog.widgets.finishing import Collection, Dropped, Finisher, calls_in
+from axlog.widgets.finishing import Collection, Dropped, Finisher
 from axlog.widgets.guarding import KeyGuard
 from axlog.widgets.savepoint import Savepoint
 from axlog.widgets.streaming import Streaming, StreamStatus
@@ -144,6 +149,7 @@ class Widget:
             times=times,
         )
         tree.facts = tuple(parse_fact(fact, namespaces) for fact in facts)
+        self.now: Clock | None = wall_clock  # the receiver's clock; None: messages are not judged
         self.on_error = on_error
         self.dead_letters: list[DeadLetter] = []
         policy = Policy.of(tune)
@@ -168,54 +174,82 @@ class Widget:
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
         """Take one message: its trees arrive just before the stream's call."""
+        return self._feed(stream, message, at, self._latest(stream, at))
+
+    def _latest(self, stream: str, at: Time | None) -> int | None:
+        """The latest time that a message which comes now may have (`document/ahead.py`)."""
+        if at is None or self.now is None:
+            return None
+        tree = self.document.tree
+        call = tree._call_at.get(tree._calls.get(stream, -1)) or self._finisher.closed.get(stream)
+        declared = None if call is None else call.ahead
+        return latest_for(at, declared, self.document.times == "dates", self.now)
+
+    def _feed(
+        self, stream: str, message: Message, at: Time | None, latest: int | None
+    ) -> list[Change]:
         if self._counts:
             self.tuner.count()
-        changes = self._streaming.feed(stream, message, at)
+        changes = self._streaming.feed(stream, message, at, latest)
         if changes is None:
-            changes = self._feed_nodes(stream, message, at)
+            changes = self._feed_nodes(stream, message, at, latest)
         if self._collects and self._finisher.is_due():
             self.collect()
         return changes
 
-    def _feed_nodes(self, stream: str, message: Message, at: Time | None) -> list[Change]:
+    def _feed_nodes(
+        self, stream: str, message: Message, at: Time | None, latest: int | None
+    ) -> list[Change]:
         """The long way: the message becomes nodes."""
         if stream in self._finisher.closed:
-            return self._pass_by(stream, message, at)
+            return self._pass_by(stream, message, at, latest)
         brought: list[tuple[Key, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.document.limits)
+            made = insert_at_call(self.document.tree, stream, forest)
             self._finisher.check(calls_in(forest), stream)
             brought.extend(self._guard.check(stream, forest))
             self._collector.note_forest(stream, forest)
-            return insert_at_call(self.document.tree, stream, forest)
+            return made
 
         return self._take(
-            stream, message, at, operations, lambda: self._guard.note(brought), is_insertion=True
-        )
+            stream, message, at, latest, operations, lambda: self._guard.note(brought),
+            is_insertion=True,
+        )  # fmt: skip
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         """Take a deletion: the siblings of the stream's call that match, each as a document."""
+        return self._delete(stream, pattern, at, self._latest(stream, at))
 
+    def _delete(
+        self, stream: str, pattern: str, at: Time | None, latest: int | None
+    ) -> list[Change]:
         def operations() -> list[Operation]:
             tree = self.document.nodes()
             wanted = self.document._parse(pattern).pattern
             return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
 
-        return self._take(stream, pattern, at, operations)
+        return self._take(stream, pattern, at, latest, operations)
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """Take the end of a stream: its call goes, nothing more can come."""
+        return self._end(stream, at, self._latest(stream, at))
+
+    def _end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
         if stream in self._finisher.closed:
-            changes = self._pass_by(stream, None, at)
+            changes = self._pass_by(stream, None, at, latest)
         else:
-            changes = self._take(stream, "", at, lambda: end_call(self.document.tree, stream))
+            tree = self.document.tree
+            changes = self._take(stream, "", at, latest, lambda: end_call(tree, stream))
         self.tuner.ended()
         if self._collects:
             self.collect()
         return changes
 
-    def _pass_by(self, stream: str, message: Message | None, at: Time | None) -> list[Change]:
+    def _pass_by(
+        self, stream: str, message: Message | None, at: Time | None, latest: int | None
+    ) -> list[Change]:
         """A stream that collection closed sends on, or ends (None): only the clock moves."""
         document, tree = self.document, self.document.tree
         with document._lock:
@@ -223,11 +257,13 @@ class Widget:
             status.messages += 1
             closed = self._finisher.closed
             try:
-                time = time_by_policy(
-                    tree, closed[stream], None if at is None else microseconds(at)
-                )
+                given = None if at is None else microseconds(at)
+                check_ahead(given, latest, stream)
+                time = time_by_policy(tree, closed[stream], given)
                 forest = [] if message is None else read_forest(message, document.limits)
                 calls = calls_in(forest)
+                before = tree.called.get(stream, 0)
+                check_calls(closed[stream], calls, before, tree.any_calls)
                 self._finisher.check(calls, stream)
             except AxlogError as error:
                 status.refused += 1
@@ -238,6 +274,8 @@ class Widget:
             else:
                 status.unmatched += 1
                 closed.update({call.stream: call for call in calls})
+                if calls:
+                    tree.called[stream] = before + cost_of(calls)
             self._collector.refresh()
             tree.clock = time
             return document._announce(self._collector.after([], time))
@@ -316,6 +354,7 @@ class Widget:
         stream: str,
         message: Message,
         at: Time | None,
+        latest: int | None,
         operations: Callable[[], list[Operation]],
         done: Callable[[], None] | None = None,
         *,
@@ -330,9 +369,9 @@ class Widget:
             try:
                 call_of(document.tree, stream)
                 self._collector.teller.before(stream, is_insertion)
-                time = time_of_message(
-                    document.tree, stream, None if at is None else microseconds(at)
-                )
+                given = None if at is None else microseconds(at)
+                check_ahead(given, latest, stream)
+                time = time_of_message(document.tree, stream, given)
                 told = document._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status.refused += 1

@@ -25,6 +25,7 @@ from axlog.language.tree_syntax import parse_pattern
 from axlog.language.verdict import Truth
 from axlog.workloads.edits import Edit
 from axlog.workloads.fuzz_cases import Case
+from axlog.workloads.small_cases import calling
 from axlog.workloads.truth_law import StreamedCase
 
 Shown = tuple[object, ...]
@@ -163,6 +164,7 @@ class _Joined(_Run):
         query += f" return {', '.join(shown)}" if shown else ""
         f, g, h = (_CALL.format(stream) for stream in "fgh")
         document = f"<r><p>{f}</p><q>{g}</q><e>{h}</e></r>"
+        document = calling(document) if len(query) % 2 else document
         facts = tuple(key for key in _KEYS if random.random() < 0.2)
         case = Case(document, (parse_pattern(query),), facts=facts)
         super().__init__(random, "kept", case)

@@ -18,6 +18,7 @@ from axlog.errors import AxlogError, UpdateError
 from axlog.views.view import View
 from axlog.widgets.widget import Widget
 from axlog.workloads.never_law import Step, make_never_case, take
+from axlog.workloads.small_cases import calling
 
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 QUERIES = (
@@ -67,7 +68,7 @@ def make_finished_case(random: Random) -> FinishedCase:
     streams = streams if top else [s for s in streams if s != "g"]
     document = f"<r>{managers}<q>{queue}{_CALL.format('f')}</q>{top}</r>"
     queries = tuple(random.sample(QUERIES, random.choice((1, 1, 2))))
-    return FinishedCase(document, queries, tuple(_steps(random, streams)))
+    return FinishedCase(calling(document), queries, tuple(_steps(random, streams)))
 
 
 def _steps(random: Random, streams: list[str]) -> list[Step]:

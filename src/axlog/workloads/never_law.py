@@ -24,6 +24,7 @@ from axlog.language.verdict import Truth
 from axlog.views.change import Change
 from axlog.views.view import shown_possible
 from axlog.widgets.widget import Widget
+from axlog.workloads.small_cases import calling
 
 PATTERNS = (
     ("[p/a[w]/k/$x#t1][q/d/k/$x#t2]", ("$x", "t1.time", "t2.time")),
@@ -71,6 +72,7 @@ def make_never_case(random: Random) -> NeverCase:
     call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
     f, g, h = (call.format(stream) for stream in "fgh")
     document = f"<r><p>{inside}{f}</p><q>{g}</q><e>{h}</e></r>"
+    document = calling(document) if len(query) % 2 else document
     return NeverCase(document, query, facts, tuple(_steps(random, used)))
 
 

@@ -245,7 +245,7 @@ def check_declared(tree: Tree, pattern: Pattern, seen: Counter[str]) -> None:
         seen["too large"] += 1
         return
     try:
-        outlook = Outlook(tree, pattern, together=True)
+        outlook = Outlook(tree, pattern)
         shown = Shown(tree, pattern, bound)
         anything = (None,) * len(pattern.outputs)
         _same("the truth", outlook.truth, shown.status(anything))
@@ -268,7 +268,7 @@ def check_declared(tree: Tree, pattern: Pattern, seen: Counter[str]) -> None:
 def _check_relevance(
     tree: Tree, pattern: Pattern, bound: Bound, seen: Counter[str], kind: str
 ) -> None:
-    for stream, each in relevance(tree, pattern, together=True).items():
+    for stream, each in relevance(tree, pattern).items():
         wanted = reference.relevant(tree, pattern, stream, bound)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog <= each.lazy, True)
         if each.relevant is None or (tree.types is not None and each.relevant):

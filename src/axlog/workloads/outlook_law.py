@@ -8,7 +8,7 @@ and one pattern. The reference tries every future within the bound that P2 theor
 whose bound is too large to try is not compared, and neither is a question that the analysis refuses
 by name. `check_outlook` says what it compared, so that a test can see that most cases were.
 
-The reference's messages hold no calls, so the analyses are asked the same (`together`).
+Some streams declare that their messages may hold calls: what these bring comes later.
 """
 
 from __future__ import annotations
@@ -99,13 +99,30 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     kinds = len(alphabet.elements) + texts + texts * attributes
     if nodes > 5 or kinds**nodes > (3_000 if bound.ordered else 8_000):
         return None
-    size = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
-    size *= max(1, len(tree.calls()))
-    if size > _MOST_NODES:
+    if _size(tree, bound) > _MOST_NODES:
         return None
     if not is_monotone(tree, pattern, bound) and futures_of(tree, bound) > _MOST_FUTURES:
         return None
     return bound
+
+
+def _size(tree: Tree, bound: Bound) -> int:
+    """The nodes that all calls together may bring, everything at every time."""
+    times = bound.times_from(tree.clock)
+    size = sum(each.size for each in bound.pool("")) * len(times) * max(1, len(tree.calls()))
+    calling = [stream for stream in tree.calls() if tree.may_bring_calls(stream)]
+    if calling and size <= _MOST_NODES:
+        # Each tree in as many ways as its elements can be spread over the times.
+        if size * len(times) ** min(_deepest(bound), 3) > 4 * _MOST_NODES:
+            return _MOST_NODES + 1
+        for stream in calling:
+            every = (part for time in times for part in bound.parts(tree, stream, time))
+            size += sum(each.size for each in every)
+    return size
+
+
+def _deepest(bound: Bound) -> int:
+    return bound.nodes_per_tree - 1
 
 
 def _has_not(pattern: Pattern) -> bool:
@@ -134,7 +151,7 @@ def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
             room = min(room, call.most - tree.brought.get(stream, 0))
         if call.deletes == "only" or stream == without:
             room = 0
-        pool = len(bound.pool(stream)) * len(bound.times_from(tree.clock))
+        pool = sum(len(bound.parts(tree, stream, at)) for at in bound.times_from(tree.clock))
         count *= sum(pool**k if bound.ordered else comb(pool, k) for k in range(max(room, 0) + 1))
     return count
 
@@ -204,7 +221,7 @@ def check_outlook(case: Case) -> Seen:
         seen["too large"] += 1
         return seen
     try:
-        outlook = Outlook(tree, pattern, together=True)
+        outlook = Outlook(tree, pattern)
         verdict = outlook.truth
     except UndecidedError as error:
         seen[f"refused {error.code}"] += 1
@@ -233,8 +250,7 @@ class _Everything:
 
     def __init__(self, tree: Tree, pattern: Pattern, bound: Bound) -> None:
         self.tree, self.pattern, self.bound = tree, pattern, bound
-        pool = sum(each.size for each in bound.pool("")) * len(bound.times_from(tree.clock))
-        size = len(tree) + pool * len(tree.calls())
+        size = len(tree) + _size(tree, bound)
         self.is_small = size ** max(1, _wide(pattern)) <= _MOST_VALUATIONS
         self.ids = {tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
         self.present = self._rows(tree)
@@ -355,7 +371,7 @@ def _check_relevance(
     tree: Tree, pattern: Pattern, bound: Bound, is_small: bool, seen: Seen
 ) -> None:
     try:
-        found = relevance(tree, pattern, together=True)
+        found = relevance(tree, pattern)
     except UndecidedError as error:
         seen[f"relevance refused {error.code}"] += 1
         return

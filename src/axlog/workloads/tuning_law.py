@@ -31,7 +31,7 @@ from axlog.widgets.widget import Widget
 from axlog.workloads import small_cases
 from axlog.workloads.edits import carry_out
 from axlog.workloads.fuzz_cases import Case, Step
-from axlog.workloads.small_cases import DOWNWARD, Features, fragment
+from axlog.workloads.small_cases import DOWNWARD, Features, calling, fragment
 
 _CONNECTED = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _PLAIN = replace(_CONNECTED, connectives=False)
@@ -82,6 +82,7 @@ def make_joined_case(random: Random) -> Case:
     if not streams or random.random() < 0.3:
         parts.append(f'<ax:call xmlns:ax="urn:axlog" stream="s{streams}"/>')
     text = f"<r>{''.join(parts)}</r>"
+    text = calling(text) if len(text) % 2 else text
     count = random.choice((1, 1, 2))
     patterns = tuple(parse_pattern(each) for each in random.sample(_JOINS, count))
     follower = Widget(text)

@@ -7,6 +7,7 @@ or that cannot be read, refuses the message.
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import Field
@@ -56,5 +57,13 @@ class Timing:
             microseconds(found)  # what is no time is refused here
             return found
         if self.clock == "file":
-            return stored
-        return time.time() if self.clock == "arrival" else None
+            return None if stored is None else _as_date(stored)
+        return _as_date(time.time()) if self.clock == "arrival" else None
+
+
+def _as_date(seconds: float) -> datetime:
+    """The date of a time since 1970: a file's or a broker's time is no number of another clock."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        raise StreamError("AX409", f"{seconds} seconds since 1970 are no date") from None
