@@ -27,8 +27,8 @@ from axlog.workloads.small_cases import DOWNWARD, KEYS, LABELS, Features
 from axlog.workloads.xpath_law import make_xpath_case
 
 Step = dict[str, Any]
-"""One of {"update": statement}, a message of a stream, {"batch": steps}, {"advance": seconds} and
-{"reopen": true}, which a durable face alone takes notice of."""
+"""One of {"update": statement}, a message of a stream, {"batch": steps}, or {"reopen": how}, which a
+durable face alone takes notice of. `ahead` says how many microseconds after the clock it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ def _steps(random: Random, streams: int, count: int) -> tuple[Step, ...]:
             inside = [_one(random, streams) for _ in range(random.randint(2, 3))]
             steps.append({"batch": inside})
         elif pick < 0.15:
-            steps.append({"reopen": True})
+            steps.append({"reopen": random.choice(("killed", "snapshot and killed"))})
         else:
             steps.append(_one(random, streams))
     return tuple(steps)

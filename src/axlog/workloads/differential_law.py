@@ -164,6 +164,8 @@ class _Run:
             told.clear()
         if step.get("reopen"):
             if isinstance(self._widget, DurableWidget):
+                if "snapshot" in step["reopen"]:
+                    self._widget.snapshot()
                 self._open()
                 self._listen()
             return {}

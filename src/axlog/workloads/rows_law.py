@@ -30,6 +30,7 @@ from axlog.document.xml import load
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.select import covers, select
+from axlog.evaluate.values import ValueIndex
 from axlog.language.pattern import Kind, Output, Pattern
 from axlog.reference import rows
 from axlog.views.algebraic.maintainer import Algebraic
@@ -81,7 +82,9 @@ def check_rows(case: RowsCase) -> None:
         nodes = sorted(key[0] for key in defined if isinstance(key[0], Id))
         if covers(pattern) is not None:
             return
-        _same("the nodes selected", [tree.id(node) for node in select(tree, pattern)], nodes)
+        for index in (None, ValueIndex(tree)):
+            found = [tree.id(node) for node in select(tree, pattern, index)]
+            _same(f"the nodes selected {'by an index' if index else 'by arrays'}", found, nodes)
         return
     program = compile_pattern(pattern)
     if program.refusal is not None:
