@@ -27,8 +27,8 @@ from axlog.workloads.small_cases import DOWNWARD, KEYS, LABELS, Features
 from axlog.workloads.xpath_law import make_xpath_case
 
 Step = dict[str, Any]
-"""One of {"update": statement}, a message of a stream, {"batch": steps}, or {"reopen": how}, which a
-durable face alone takes notice of. `ahead` says how many microseconds after the clock it comes."""
+"""One of {"update": statement}, a message of a stream, {"batch": steps}, or {"reopen": how}, which
+a durable face alone takes notice of. `ahead`: how many microseconds after the clock it comes."""
 
 
 @dataclass(frozen=True, slots=True)
