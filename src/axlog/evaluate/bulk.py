@@ -44,6 +44,7 @@ MOST_BYTES = 16
 """So many bytes of a value are compared for all texts at once; what is left is compared whole."""
 
 _NEAR = frozenset({Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF})
+_ABOVE_ALL = frozenset({Axis.CHILD, Axis.DESCENDANT})
 
 
 class Bulk:
@@ -208,6 +209,8 @@ class Bulk:
     def _leading(self, nodes: Handles, step: PatternNode) -> Handles:
         """The nodes from which a pattern node finds something."""
         axis = step.axis
+        if axis in _ABOVE_ALL and len(nodes) == 1 and nodes[0] == DOCUMENT_NODE:
+            return nodes if len(self.below(nodes, step)) else NOTHING  # a walk would see it all
         if not axis.is_downward or self.is_short(nodes, step):
             tree = self.tree
             return handles([n for n in nodes.tolist() if pointwise.holds(tree, n, step)])

@@ -19,7 +19,7 @@ import numpy as np
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, LABELS_BY_KIND, Tree
 from axlog.evaluate.columns import Columns, Handles
-from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape, wanted_of
+from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
 from axlog.views.algebraic.terms import Facts
 
 FEW = 80
@@ -195,12 +195,10 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
 def may_turn_guards(shape: Shape, moved: Moved) -> bool:
     """Whether the conditions at the document node may hold no more after an update, or again.
 
-    They ask for nodes that come, go or are changed, or for values of nodes above such.
+    What they ask for is a view of its own, and the update concerns it.
     """
-    here = moved.removed | moved.added | moved.changed
     return any(
-        (wanted := wanted_of(step)) in here or (step.comparisons and wanted in moved.above)
-        for step in shape.guarding
+        may_concern(asked, moved) or may_turn_guards(asked, moved) for asked in shape.guarding
     )
 
 

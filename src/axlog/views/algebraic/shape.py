@@ -44,7 +44,6 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
     branches_of,
-    nodes_of,
 )
 from axlog.views.algebraic.tables import Column, node_column
 
@@ -139,9 +138,15 @@ class Shape:
         return self.nodes[ROOT].conditions
 
     @cached_property
-    def guarding(self) -> tuple[PatternNode, ...]:
-        """The pattern nodes inside those conditions."""
-        return tuple(node for branch in self.guards for node in nodes_of(branch))
+    def guarding(self) -> tuple[Shape, ...]:
+        """What those conditions ask for, each as a view without outputs."""
+        found: list[tuple[Branch, ...]] = []
+        for guard in self.guards:
+            if isinstance(guard, Or):
+                found += guard.alternatives
+            elif isinstance(guard, Not):
+                found.append(guard.branches)
+        return tuple(shape_of(Pattern(branches)) for branches in found)
 
     @cached_property
     def needed(self) -> frozenset[Column]:
