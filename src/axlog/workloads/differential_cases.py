@@ -36,7 +36,7 @@ class Switches:
     """Which parts of the languages random cases use."""
 
     comments: bool = True  # comments and processing instructions stand in documents
-    comment_tests: bool = False  # queries and statements select them
+    comment_tests: bool = True  # queries and statements select them
     values: tuple[str, ...] = ("1", "2", "a", "10", "1.0", "2024-01-31")
 
 

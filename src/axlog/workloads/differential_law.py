@@ -105,7 +105,7 @@ class _Run:
     def __post_init__(self) -> None:
         self._open()
         for name, query in self.queries.items():
-            self._watch(query.text, name, maintainer=self._maintainer(query.pattern))
+            self._watch(query.text, name, self._maintainer(query.pattern))
         self._listen()
 
     # Setting up -----------------------------------------------------------------------------------
@@ -133,11 +133,11 @@ class _Run:
             return None
         return wanted
 
-    def _watch(self, text: str, name: str, **options: str | None) -> None:
+    def _watch(self, text: str, name: str, maintainer: str | None) -> None:
         if self._widget is None:
-            self.document.watch(text, name, **options)
+            self.document.watch(text, name, maintainer=maintainer)
         else:
-            self._widget.watch(text, name, **options)
+            self._widget.watch(text, name, maintainer=maintainer)
 
     def _listen(self) -> None:
         for name in self.queries:

@@ -83,8 +83,9 @@ def check_rows(case: RowsCase) -> None:
         if covers(pattern) is not None:
             return
         for index in (None, ValueIndex(tree)):
-            found = [tree.id(node) for node in select(tree, pattern, index)]
-            _same(f"the nodes selected {'by an index' if index else 'by arrays'}", found, nodes)
+            selected = [tree.id(node) for node in select(tree, pattern, index)]
+            how = "by arrays" if index is None else "by an index"
+            _same(f"the nodes selected {how}", selected, nodes)
         return
     program = compile_pattern(pattern)
     if program.refusal is not None:
