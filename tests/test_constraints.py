@@ -1,5 +1,6 @@
 """Time constraints and unknown strings: decided exactly, checked by trying all small values."""
 
+from decimal import Decimal
 from itertools import product
 
 import pytest
@@ -17,7 +18,7 @@ from axlog.analysis.constraints import (
 )
 from axlog.analysis.unknowns import ValueNeeds, is_consistent
 from axlog.errors import UndecidedError
-from axlog.language.pattern import Comparison, TimeConstraint
+from axlog.language.pattern import Comparison, Number, TimeConstraint
 from axlog.language.values import comparison
 
 NAMES = ("t", "u", "v")
@@ -198,8 +199,10 @@ def test_oracle_numbers_lie_in_an_interval_or_not(comparisons: list[Comparison])
         ([(">=", "b"), ("<", "c")], True),
         ([("=", "1")], False),
         ([("=", "order")], True),
-        ([(">", 5.0)], False),
-        ([("!=", 5.0)], True),
+        ([(">", Number(Decimal(5)))], False),
+        ([("!=", Number(Decimal(5)))], True),
+        ([(">", 5.0)], True),  # INF is a name, and a double
+        ([("<", 5.0)], False),
         ([("!=", "A"), ("<=", "B")], True),
     ],
 )

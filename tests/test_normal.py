@@ -6,6 +6,7 @@ by all of them or occurs around the `or`, and a constraint of the query names no
 """
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import product
 
 import pytest
@@ -35,6 +36,7 @@ from axlog.language.pattern import (
     Moment,
     Name,
     Not,
+    Number,
     Or,
     Pattern,
     PatternNode,
@@ -279,7 +281,7 @@ def test_constraints_move_into_their_not() -> None:
     )
     normal = normalise(pattern)
     late, value = TimeConstraint(((1, "t"),), "<", 5_000_000), Variable("x")
-    assert normal.where == (late, ValueConstraint(value, "!=", 3.0))
+    assert normal.where == (late, ValueConstraint(value, "!=", Number(Decimal(3))))
     (root,) = normal.branches
     assert isinstance(root, PatternNode)
     outer = root.branches[0]

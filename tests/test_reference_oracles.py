@@ -45,9 +45,9 @@ from axlog.language.pattern import (
     nodes_of,
 )
 from axlog.language.tree_syntax import parse_pattern
+from axlog.language.values import compare_numbers, comparison
 from axlog.reference import rows, valuations
 from axlog.reference.rows import constraints_of
-from axlog.reference.values import OPERATIONS, compare
 
 # Documents ----------------------------------------------------------------------------------------
 
@@ -326,10 +326,10 @@ class Checker:
         if isinstance(test, Variable) and guess.values[test.name] != self.tree.label(node):
             return False
         value = self.tree.string_value(node)
-        for comparison in pattern_node.comparisons:
-            operand = comparison.operand
+        for asked in pattern_node.comparisons:
+            operand = asked.operand
             against = guess.values[operand.name] if isinstance(operand, Variable) else operand
-            if not compare(value, comparison.operator, against):
+            if not comparison(asked.operator, against)(value):
                 return False
         return True
 
@@ -339,10 +339,10 @@ class Checker:
     def fits_one(self, constraint: Constraint, guess: Guess) -> bool:
         if isinstance(constraint, TimeConstraint):
             total = sum(n * self.tree.time(guess.names[name]) for n, name in constraint.terms)
-            return OPERATIONS[constraint.operator](total, constraint.bound)
+            return compare_numbers(total, constraint.operator, constraint.bound)
         right = constraint.right
         against = guess.values[right.name] if isinstance(right, Variable) else right
-        return compare(guess.values[constraint.left.name], constraint.operator, against)
+        return comparison(constraint.operator, against)(guess.values[constraint.left.name])
 
     # two nodes
 

@@ -59,7 +59,7 @@ PATTERNS = {
     "for $x in //a, $y in $x/b[@k = $x/@k] return $y":
     "match //a#x[@k = $v1]/b#y[@k = $v1] return y.cont",
     "let $d := doc('x'), $n := 5 for $x in $d//a where $x/b > $n return $x":
-    "match //a#x[b > 5] return x.cont",
+    "match //a#x[b > 5 as xs:double] return x.cont",
     "for $x in //a let $b := $x/b where $b/c and not($b/d) return <r>{$b}</r>":
     "match //a#x[b/c][not(b/d)][collect(b#b)] return b.cont",
     "for $d in doc('x') for $x in $d/a for $y in $x return $y": "match /a#x return x.cont",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from axlog.analysis.cells import is_of_times, needs_types
 from axlog.document.tree import NodeKind
 from axlog.errors import UndecidedError
 from axlog.language.pattern import (
@@ -27,7 +28,6 @@ from axlog.language.pattern import (
     Collect,
     Comparison,
     Literal,
-    Moment,
     Name,
     Not,
     Or,
@@ -96,8 +96,8 @@ class Asking:
         operand = comparison.operand
         if isinstance(operand, Variable):
             operand = self.bindings.get(operand.name, value)
-        if isinstance(operand, Moment):
-            raise UndecidedError("AX503", f"{comparison} compares a date to come")
+        if needs_types(comparison.operator) or is_of_times(comparison.operator, operand):
+            raise UndecidedError("AX503", f"{comparison} compares a date or a type to come")
         return compared_with(comparison.operator, operand)(value)
 
     # Wants at one node

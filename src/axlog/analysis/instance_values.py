@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice, pairwise, product
+from fractions import Fraction
+from itertools import islice, product
 
+from axlog.analysis.cells import samples_of
 from axlog.analysis.generalised import Need
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.language.normal import normalise
@@ -23,7 +25,6 @@ from axlog.language.pattern import (
     Comparison,
     Constant,
     Literal,
-    Moment,
     Name,
     Or,
     Pattern,
@@ -199,13 +200,8 @@ def _around(constants: Iterable[Constant], own: str, number: int, count: int) ->
         found += [f"{string}\t{own}", f"!{own}"]
         if string:
             found.append(f"{string[:-1]}{chr(max(33, ord(string[-1]) - 1))}{own}")
-    numbers = sorted({float(c) for c in given if not isinstance(c, str | Moment)})
-    if numbers:
-        share = (number + 1) / (count + 1)
-        ends = [numbers[0] - 1, *numbers, numbers[-1] + 1]
-        inside = [low + (high - low) * share for low, high in pairwise(ends)]
-        found += [repr(value).removesuffix(".0") for value in (*numbers, *inside)]
-    return found
+    share = Fraction((1 << 30) * (number + 1) // (count + 1), 1 << 30)  # a finite decimal
+    return [*found, *samples_of(given, share)]
 
 
 def _meets(assigned: Mapping[str, str], compared: list[Compared], need: Need) -> bool:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from axlog.analysis.asking import Asking
+from axlog.analysis.cells import is_of_times, needs_types
 from axlog.analysis.markup import refuse_any_node
 from axlog.analysis.type_messages import Message, Writer
 from axlog.analysis.type_steps import Goal, reach
@@ -40,9 +41,9 @@ from axlog.language.pattern import (
     Constant,
     Constraint,
     Literal,
-    Moment,
     Name,
     Not,
+    Number,
     Pattern,
     PatternNode,
     TimeConstraint,
@@ -58,7 +59,6 @@ LIMIT = 200_000
 """Ways to share out and numbers to try before giving up."""
 
 T = TypeVar("T")
-_ORDERS = ("<", "<=", ">", ">=")
 
 
 # What a call can bring ----------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Question:
         asked = (c.right for c in where if isinstance(c, ValueConstraint))
         given = [string for string in asked if isinstance(string, str)]
         asked_orders = [c.right for c in where if not isinstance(c, TimeConstraint)
-                        if c.operator in _ORDERS and not isinstance(c.right, Variable)]  # fmt: skip
+                        if c.operator != "=" and not isinstance(c.right, Variable)]  # fmt: skip
         ordered = [*asked_orders, *_ordered_constants(nodes)]
         self.constants = list(dict.fromkeys([*_constants(nodes), *given, *samples(ordered)]))
         uses = Counter(_variables(nodes))
@@ -262,8 +262,9 @@ class Question:
         for constraint in self.where:
             if isinstance(constraint, TimeConstraint):
                 raise UndecidedError("AX503", "truth under types is not decided for times")
-            between = isinstance(constraint.right, Variable) and constraint.operator in _ORDERS
-            if between or isinstance(constraint.right, Moment):
+            operator, right = constraint.operator, constraint.right
+            between = isinstance(right, Variable) and operator not in ("=", "!=")
+            if between or needs_types(operator) or is_of_times(operator, right):
                 raise UndecidedError("AX503", f"{constraint} compares values that may come")
             yield constraint.left.name
             if isinstance(constraint.right, Variable):
@@ -340,6 +341,8 @@ def _constants(nodes: Iterable[PatternNode]) -> Iterator[str]:
         for each in node.comparisons:
             if isinstance(each.operand, str):
                 yield each.operand
+            elif isinstance(each.operand, Number):
+                yield str(each.operand)
             elif isinstance(each.operand, float):
                 yield repr(each.operand).removesuffix(".0")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 
+from axlog.analysis.cells import samples_of
 from axlog.document.cardinality import TEXT
 from axlog.document.schema import LAYOUT, Schema, UnorderedDTD, service_kind
 from axlog.document.tree import Tree
@@ -23,7 +23,6 @@ from axlog.language.pattern import (
     Branch,
     Comparison,
     Constant,
-    Moment,
     Name,
     Or,
     PatternNode,
@@ -87,9 +86,6 @@ def samples(constants: Iterable[Constant]) -> list[str]:
     strings = sorted({c for c in given if isinstance(c, str)})
     found = [string for string in strings if string]
     for string in strings:
-        found += [string + "\t", string[:-1] + chr(max(33, ord(string[-1:] or "!") - 1))]
-    numbers = sorted({float(c) for c in given if not isinstance(c, str | Moment)})
-    ends = [numbers[0] - 1, *numbers, numbers[-1] + 1] if numbers else []
-    middles = [(low + high) / 2 for low, high in pairwise(ends)]
-    found += [repr(number).removesuffix(".0") for number in (*ends, *middles)]
-    return list(dict.fromkeys(found))
+        below = string[:-1] + chr(max(33, ord(string[-1:] or "!") - 1))
+        found += ["!", string + "\t", below]
+    return list(dict.fromkeys([*found, *samples_of(given)]))

@@ -1,19 +1,32 @@
 """What unknown strings must meet: compare with constants, differ from each other, name an element.
 
-Comparisons with constants are intervals. Strings are ordered by code point, and the least string
-above s is s with a TAB, the least XML character, behind it; so intervals are decided exactly.
+Comparisons with constants are intervals of each kind of values (`language/values.py`): a string may
+be any number, moment, time of day or text, and passes if it does as one of them. Numbers, moments
+and times of day lie densely, and each can be written in endlessly many ways. Texts are ordered by
+code point, and the least text above s is s with a TAB, the least XML character, behind it. So
+intervals are decided exactly; an `xs:double` steps from one float to the next. Other types of XPath
+are not decided (AX503), nor is one value that is compared in two languages' ways.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
 
 from axlog.errors import UndecidedError
-from axlog.language.pattern import Comparison, Moment, ValueConstraint, Variable
-from axlog.language.values import comparison
+from axlog.language.pattern import (
+    Comparison,
+    Constant,
+    Moment,
+    Number,
+    ValueConstraint,
+    Variable,
+)
+from axlog.language.values import ORDERS, ValueKind, comparison, key_of, mirrored, parted
 
 Known = Mapping[str, str | int | None]
 """Values by column; None: unknown."""
@@ -77,8 +90,8 @@ class ValueNeeds:
         if other is not None:
             return self._with(left, Comparison(operator, str(other)), values)
         if one is not None:
-            return self._with(right, Comparison(_MIRRORED[operator], str(one)), values)
-        if left == right:
+            return self._with(right, Comparison(mirrored(operator), str(one)), values)
+        if left == right and parted(operator)[1] is None:
             return self if operator in ("=", "<=", ">=") else None
         if operator == "=":
             return replace(self, same=self.same | {(left, right)})
@@ -168,7 +181,7 @@ class ValueNeeds:
 
     def _check_unbounded(self, column: str) -> None:
         """Two unknowns can always differ where each has endlessly many values."""
-        orders = {c.operator for name, c in self.compared
+        orders = {parted(c.operator)[0] for name, c in self.compared
                   if name == column and isinstance(c.operand, str)}  # fmt: skip
         if "=" in orders or (orders & {"<", "<="} and orders & {">", ">="}):
             raise UndecidedError(
@@ -189,19 +202,28 @@ class ValueNeeds:
 
 
 def _name_meets(comparisons: list[Comparison]) -> bool:
-    """Whether some element's name can pass all these comparisons."""
+    """Whether some element's name can pass all these comparisons: a name is a text."""
+    if any(isinstance(each.operand, float) and each.operator != "!=" for each in comparisons):
+        return _passes_all("INF", _constants(comparisons))  # no other name is a double
     mine: list[tuple[str, str]] = []
     for each in comparisons:
-        if isinstance(each.operand, str):
-            mine.append((each.operator, each.operand))
-        elif isinstance(each.operand, Moment) or each.operator != "!=":
-            return False  # no name is a number or a date; as a number it differs from all
+        operand = each.operand
+        if isinstance(operand, Number | Moment) and not (
+            isinstance(operand, Number) and each.operator == "!="
+        ):
+            return False  # no name is a number or a date; it differs from all numbers
+        if isinstance(operand, str):
+            _check_type(each.operator)
+            if each.operator in ORDERS and key_of(operand)[0] is not ValueKind.TEXT:
+                return False
+            mine.append((each.operator, operand))
     fixed = [value for operator, value in mine if operator == "="]
     if fixed:
         return bool(_NAME.fullmatch(fixed[0])) and _passes_all(fixed[0], mine)
-    if any(o in ("<", "<=") and not _passes_all(_LEAST_NAME, [(o, v)]) for o, v in mine):
+    symbols = [(parted(operator)[0], operator, value) for operator, value in mine]
+    if any(s in ("<", "<=") and not _passes_all(_LEAST_NAME, [(o, v)]) for s, o, v in symbols):
         return False
-    starts = [_LEAST_NAME, *(value for operator, value in mine if operator in (">", ">="))]
+    starts = [_LEAST_NAME, *(value for symbol, _, value in symbols if symbol in (">", ">="))]
     longer = "-" * (1 + len(mine))  # the least character inside a name; `!=` takes some away
     for start in starts:
         for end in range(len(longer)):
@@ -211,52 +233,105 @@ def _name_meets(comparisons: list[Comparison]) -> bool:
     raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
 
 
-def _passes_all(text: str, comparisons: list[tuple[str, str]]) -> bool:
+def _check_type(operator: str) -> None:
+    if parted(operator)[1] not in (None, "xs:string"):
+        raise UndecidedError("AX503", f"an unknown value is compared by {operator}")
+
+
+def _passes_all(text: str, comparisons: Iterable[tuple[str, Constant]]) -> bool:
     return all(comparison(operator, value)(text) for operator, value in comparisons)
 
 
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+def _constants(comparisons: Iterable[Comparison]) -> list[tuple[str, Constant]]:
+    return [(c.operator, c.operand) for c in comparisons if not isinstance(c.operand, Variable)]
 
 
 def is_consistent(comparisons: list[Comparison]) -> bool:
     """Whether one string can pass all these comparisons with constants."""
-    constants = [(c.operator, c.operand) for c in comparisons]
+    constants = _constants(comparisons)
     for operator, operand in constants:
         if operator == "=" and isinstance(operand, str):
-            return all(
-                comparison(o, v)(operand) for o, v in constants if not isinstance(v, Variable)
-            )
-    numbers = [(o, v) for o, v in constants if isinstance(v, float | int)]
-    strings = [(o, v) for o, v in constants if isinstance(v, str)]
-    moments = [(o, v) for o, v in constants if not isinstance(v, str | float | int)]
-    if numbers or moments:  # every number and date can be written in endlessly many ways
-        strings = [(o, v) for o, v in strings if o != "!="]
-    if sum(map(bool, (numbers, strings, moments))) > 1:
-        raise UndecidedError("AX503", "one value is compared both as text and as number or date")
-    if numbers:
-        return _numbers_meet(numbers)
-    if moments:
-        return _numbers_meet([(o, v.microseconds) for o, v in moments])  # type: ignore[union-attr]
-    return _strings_meet([(o, v) for o, v in strings])
+            return _passes_all(operand, constants)
+    for operator, _ in constants:
+        _check_type(operator)
+    doubles = [(o, v) for o, v in constants if isinstance(v, float)]
+    strings = [(o, v) for o, v in constants if isinstance(v, str) and parted(o)[1] is not None]
+    others = [(o, v) for o, v in constants if not isinstance(v, float) and parted(o)[1] is None]
+    ordered = [pair for pair in others if not (pair[0] == "!=" and isinstance(pair[1], str))]
+    if sum(map(bool, (doubles, strings, ordered))) > 1:
+        raise UndecidedError("AX503", "one value is compared in two ways")
+    if doubles:  # every double can be written in endlessly many ways
+        return _doubles_meet(doubles)
+    if strings:
+        plain = [(parted(o)[0], v) for o, v in (*strings, *others) if isinstance(v, str)]
+        return _texts_meet(plain)
+    return any(_kind_meets(kind, others) for kind in ValueKind)
 
 
-def _numbers_meet(constants: list[tuple[str, float]]) -> bool:
+def _kind_meets(kind: ValueKind, constants: Sequence[tuple[str, Constant]]) -> bool:
+    """Whether some value of a kind passes all comparisons of the native language."""
+    mine: list[tuple[str, Any]] = []
+    for operator, operand in constants:
+        if isinstance(operand, str) and operator == "!=":
+            if kind is ValueKind.TEXT:
+                mine.append((operator, operand))
+            continue  # others are written in endlessly many ways
+        if isinstance(operand, str):
+            of, value = key_of(operand)
+        elif isinstance(operand, Number):
+            of, value = ValueKind.NUMBER, operand.value
+        else:
+            assert isinstance(operand, Moment)
+            of, value = ValueKind.MOMENT, operand.microseconds
+        if of is kind:
+            mine.append((operator, value))
+        elif not (isinstance(operand, Number) and operator == "!="):
+            return False
+    if kind is ValueKind.TEXT:
+        return _texts_meet(mine)
+    exact = [(operator, Fraction(value)) for operator, value in mine]
+    if kind is ValueKind.TIME:
+        exact += _DAY
+    return _numbers_meet(exact)
+
+
+_HOUR = 3_600_000_000
+_DAY = [(">=", Fraction(-14 * _HOUR)), ("<", Fraction(38 * _HOUR))]
+"""Where times of day lie, with zones of 14 hours on either side."""
+
+
+def _numbers_meet(constants: list[tuple[str, Fraction]]) -> bool:
+    """Whether some fraction passes all these comparisons."""
+    lows = [(v, o == ">") for o, v in constants if o in (">", ">=", "=")]
+    highs = [(-v, o == "<") for o, v in constants if o in ("<", "<=", "=")]
+    if not lows or not highs:
+        return True
+    (low, open_low), (negated, open_high) = max(lows), max(highs)
+    if low != -negated:
+        return low < -negated
+    return not (open_low or open_high) and all(v != low for o, v in constants if o == "!=")
+
+
+def _doubles_meet(constants: list[tuple[str, float]]) -> bool:
+    """Whether some double passes all these comparisons; NaN passes `!=` alone."""
     if all(operator == "!=" for operator, _ in constants):
         return True
     low, high = -inf, inf
-    open_low = open_high = False
     for operator, value in constants:
-        if operator in (">", ">=", "=") and (value, operator == ">") > (low, open_low):
-            low, open_low = value, operator == ">"
-        if operator in ("<", "<=", "=") and (-value, operator == "<") > (-high, open_high):
-            high, open_high = value, operator == "<"
-    if low > high or (low == high and (open_low or open_high)):
-        return False
-    return low < high or all(v != low for o, v in constants if o == "!=")
+        if operator in (">", ">=", "="):
+            low = max(low, nextafter(value, inf) if operator == ">" else value)
+        if operator in ("<", "<=", "="):
+            high = min(high, nextafter(value, -inf) if operator == "<" else value)
+        if (operator == ">" and value == inf) or (operator == "<" and value == -inf):
+            return False
+    excluded = {value for operator, value in constants if operator == "!="}
+    while low in excluded and low < high:
+        low = nextafter(low, inf)
+    return low <= high and low not in excluded
 
 
-def _strings_meet(constants: list[tuple[str, str]]) -> bool:
-    """Least string that passes the lower bounds and `!=`, against the upper bounds."""
+def _texts_meet(constants: list[tuple[str, str]]) -> bool:
+    """Least text that passes the lower bounds and `!=`, against the upper bounds."""
     excluded = {v for o, v in constants if o == "!="}
     least = ""
     for operator, value in constants:
@@ -267,7 +342,7 @@ def _strings_meet(constants: list[tuple[str, str]]) -> bool:
     while least in excluded:
         least += _LEAST
     return all(
-        comparison(operator, value)(least)
+        least < value or (least == value and operator == "<=")
         for operator, value in constants
         if operator in ("<", "<=")
     )

@@ -22,7 +22,7 @@ from axlog.datalog.work import Meter
 from axlog.document.reading import DEFAULT_LIMITS
 from axlog.errors import QueryError
 from axlog.language.pattern import TimeConstraint, Variable
-from axlog.language.values import compare, comparison
+from axlog.language.values import compare_numbers, comparer, comparison
 
 Value: TypeAlias = str | int
 Row: TypeAlias = tuple[Value, ...]
@@ -91,11 +91,11 @@ def make_check(test: Test, layout: Sequence[Column]) -> Check:
     if isinstance(constraint, TimeConstraint):
         terms = [(coefficient, i) for (coefficient, _), i in zip(constraint.terms, at, strict=True)]
         symbol, bound = constraint.operator, constraint.bound
-        return lambda row: compare(_total(row, terms), symbol, bound)
+        return lambda row: compare_numbers(_total(row, terms), symbol, bound)
     if isinstance(constraint.right, Variable):
-        symbol = constraint.operator
+        holds_between = comparer(constraint.operator)
         left, right = at
-        return lambda row: compare(row[left], symbol, row[right])
+        return lambda row: holds_between(str(row[left]), str(row[right]))
     holds = comparison(constraint.operator, constraint.right)
     (only,) = at
     return lambda row: holds(row[only])  # type: ignore[arg-type]

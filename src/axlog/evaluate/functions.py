@@ -22,6 +22,7 @@ from axlog.evaluate.items import (
     Untyped,
     as_number,
     atom,
+    dated,
     is_true,
     text,
 )
@@ -143,6 +144,10 @@ def _of_number(function: Callable[[float], float]) -> Function:
     return apply
 
 
+def _of_date(type_: str) -> Function:
+    return lambda tree, given: [dated(type_, _string(tree, given[0]))] if given[0] else []
+
+
 def _of_node(function: Callable[[Tree, Items], str]) -> Function:
     return lambda tree, given: [function(tree, given[0])]
 
@@ -199,6 +204,9 @@ FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     "xs:int": (1, 1, _of_number(int)),
     "xs:decimal": (1, 1, _of_number(float)),
     "xs:double": (1, 1, _of_number(float)),
+    "xs:date": (1, 1, _of_date("xs:date")),
+    "xs:dateTime": (1, 1, _of_date("xs:dateTime")),
+    "xs:time": (1, 1, _of_date("xs:time")),
     "xs:boolean": (1, 1, lambda tree, given: [_string(tree, given[0]).strip() in ("true", "1")]),
 }
 """Each function with the least and the most arguments it takes; one less means the context item."""

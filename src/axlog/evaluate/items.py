@@ -3,14 +3,15 @@
 An item is a node of the document (`Node`, a handle), a node that the statement makes (`New`), or an
 atomic value: a string, a number (all numbers are doubles here), a truth value, a name. What a node
 atomises to is `Untyped`: it is compared as a number with numbers and as a string with strings, as
-XQuery has it. Values of other types (dates, integers beyond 2 ** 53) are not known.
+XQuery has it. Dates and times are `Dated`. Integers beyond 2 ** 53 are not known.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isinf, isnan
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from axlog.document.tree import Tree
 from axlog.document.updates import Attribute
 from axlog.document.updates import Item as Piece
 from axlog.errors import QueryError
-from axlog.language.values import number
+from axlog.language.values import READ, double_of
 
 
 class Node(int):
@@ -42,6 +43,23 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
+class Dated:
+    """A date, a date and time, or a time of day: its type, the instant, and how it was written."""
+
+    type: str
+    instant: int | Fraction
+    written: str = field(compare=False)
+
+
+def dated(type_: str, written: str) -> Dated:
+    """A value cast to a type of dates; an error if it is none."""
+    instant = READ[type_](written)
+    if instant is None:
+        raise QueryError("FORG0001", f"{written[:100]!r} is no {type_}")
+    return Dated(type_, instant, written.strip())
+
+
+@dataclass(frozen=True, slots=True)
 class New:
     """A node that the statement makes: element, attribute, text, comment, instruction, document."""
 
@@ -54,7 +72,7 @@ class New:
         return "".join(_value_of_piece(piece) for piece in self.pieces)
 
 
-Atom: TypeAlias = str | float | bool | Named
+Atom: TypeAlias = str | float | bool | Named | Dated
 Item: TypeAlias = Node | New | Atom
 Items: TypeAlias = list[Item]
 
@@ -89,6 +107,8 @@ def text(tree: Tree, item: Item) -> str:
     if isinstance(value, Named):
         local = value.label.rpartition("}")[2]
         return f"{value.prefix}:{local}" if value.prefix else local
+    if isinstance(value, Dated):
+        return value.written
     return written(value) if isinstance(value, float) else str(value)
 
 
@@ -111,7 +131,7 @@ def as_number(tree: Tree, item: Item) -> float:
     value = atom(tree, item)
     if isinstance(value, bool | float):
         return float(value)
-    return number(value) if isinstance(value, str) else float("nan")
+    return double_of(value) if isinstance(value, str) else float("nan")
 
 
 def is_true(items: Items) -> bool:
@@ -153,11 +173,17 @@ def _compare(holds: Callable[[Any, Any], bool], one: Atom, other: Atom) -> bool:
         return holds(_as_truth(one), _as_truth(other))
     if isinstance(one, Named) or isinstance(other, Named):
         return isinstance(one, Named) and isinstance(other, Named) and holds(one.label, other.label)
+    if isinstance(one, Dated) or isinstance(other, Dated):
+        type_ = one.type if isinstance(one, Dated) else other.type  # type: ignore[union-attr]
+        left, right = (dated(type_, v) if isinstance(v, Untyped) else v for v in (one, other))
+        if not isinstance(left, Dated) or not isinstance(right, Dated) or left.type != right.type:
+            raise QueryError("XPTY0004", f"{type_} is compared with a value of another type")
+        return holds(left.instant, right.instant)
     if isinstance(one, float) or isinstance(other, float):
         for value in (one, other):
             if isinstance(value, str) and not isinstance(value, Untyped):
                 raise QueryError("XPTY0004", "a string is compared with a number")
-        return holds(*(v if isinstance(v, float) else number(v) for v in (one, other)))
+        return holds(*(v if isinstance(v, float) else double_of(v) for v in (one, other)))
     return holds(one, other)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 
 from axlog.language.moments import date_text, seconds_text
@@ -114,8 +115,24 @@ class Moment:
     written: str = field(compare=False)
 
 
-Constant = str | float | Moment
-"""What a comparison has: a string compares by code point, a number as number, a moment as date."""
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as the native text writes it: exact, whatever its digits."""
+
+    value: Decimal
+
+    def __str__(self) -> str:
+        if abs(self.value.adjusted()) > 60:
+            return str(self.value)
+        text = format(self.value, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+Constant = str | Number | float | Moment
+"""What a comparison has; `language/values.py` says how values compare with each.
+
+A `float` is an xs:double of XPath or XQuery.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +143,11 @@ class Comparison:
     has from elsewhere.
     """
 
-    operator: str  # one of = != < <= > >=
+    operator: str  # one of = != < <= > >=, with the type that both sides have behind it if any
     operand: Constant | Variable
 
     def __str__(self) -> str:
-        return f"{self.operator} {_operand_text(self.operand)}"
+        return _comparison_text(self.operator, self.operand)
 
 
 OPERATORS = ("=", "!=", "<=", ">=", "<", ">")
@@ -223,7 +240,7 @@ class ValueConstraint:
     right: Variable | Constant
 
     def __str__(self) -> str:
-        return f"${self.left.name} {self.operator} {_operand_text(self.right)}"
+        return f"${self.left.name} {_comparison_text(self.operator, self.right)}"
 
 
 Constraint = TimeConstraint | ValueConstraint
@@ -457,6 +474,12 @@ def _test_text(test: Test) -> str:
             return f"${name}"
 
 
+def _comparison_text(operator: str, operand: Constant | Variable) -> str:
+    symbol, _, type_ = operator.partition(" ")
+    text = f"{symbol} {_operand_text(operand)}"
+    return f"{text} as {type_}" if type_ else text
+
+
 def _operand_text(operand: Constant | Variable) -> str:
     match operand:
         case Variable(name=name):
@@ -465,8 +488,10 @@ def _operand_text(operand: Constant | Variable) -> str:
             return f'date "{date_text(microseconds)}"'
         case str():
             return _quoted(operand)
+        case Number():
+            return str(operand)
         case _:
-            return repr(float(operand)).removesuffix(".0")
+            return repr(float(operand)).removesuffix(".0") + " as xs:double"
 
 
 def _terms_text(terms: tuple[tuple[int, str], ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isinf
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from lark import Token, Transformer_NonRecursive
@@ -33,6 +33,7 @@ from axlog.language.pattern import (
     Moment,
     Name,
     Not,
+    Number,
     Or,
     Output,
     Pattern,
@@ -43,7 +44,8 @@ from axlog.language.pattern import (
     Wildcard,
 )
 from axlog.language.places import Places, place_at
-from axlog.language.tree_constraints import MIRRORED, Sum, added, constant_of, time_constraint
+from axlog.language.tree_constraints import Sum, added, constant_of, time_constraint
+from axlog.language.values import mirrored, typed
 
 _UNSUPPORTED_AXES = ("following", "preceding", "namespace")
 _ATTRIBUTE_TESTS = ("NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR")
@@ -177,7 +179,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         return replace(inside, items=[Collect(node)])
 
     def condition(self, children: list[Any]) -> _Conditions:
-        path, operator, operand = children
+        path, operator, operand, type_ = children
         if operator is not None:
             if path.looks_like_an_operand:
                 self._refuse(
@@ -187,7 +189,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
                     f"variables are compared at the end: where $x {operator} ...",
                 )
             last = path.steps[-1][1]
-            compared = (*last.node.comparisons, Comparison(str(operator), operand))
+            compared = (*last.node.comparisons, self._comparison(operator, operand, type_))
             last.node = replace(last.node, comparisons=compared)
         return _Conditions(
             [_chain(path.steps)],
@@ -196,8 +198,22 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         )
 
     def own_value(self, children: list[Any]) -> _Conditions:
-        dot, operator, operand = children
-        return _Conditions([Comparison(str(operator), operand)], relative=[dot])
+        dot, operator, operand, type_ = children
+        return _Conditions([self._comparison(operator, operand, type_)], relative=[dot])
+
+    def _comparison(
+        self, operator: Token, operand: Constant | Variable, type_: Token | None
+    ) -> Comparison:
+        """A comparison; `as` a type it reads both sides as XPath does."""
+        if type_ is None:
+            return Comparison(str(operator), operand)
+        if isinstance(operand, Number) and type_ == "xs:double":
+            return Comparison(str(operator), float(operand.value))
+        if isinstance(operand, Number):
+            operand = str(operand)
+        if isinstance(operand, Moment):
+            self._refuse(type_, "a date has no other type", advice="write the date as a string")
+        return Comparison(typed(str(operator), str(type_)), operand)
 
     # paths
 
@@ -324,16 +340,10 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
     def string(self, children: list[Token]) -> str:
         return _unquoted(children[0])
 
-    def number(self, children: list[Any]) -> float:
+    def number(self, children: list[Any]) -> Number:
         sign, digits = children
-        value = self._finite(digits)
-        return -value if sign == "-" else value
-
-    def _finite(self, token: Token) -> float:
-        value = float(token)
-        if isinf(value):
-            raise QueryError("AX207", "the number is too large", place=self._place(token))
-        return value
+        exact_number(digits, self._place(digits))  # not too long
+        return Number(Decimal(f"{sign or ''}{digits}"))
 
     def moment(self, children: list[Token]) -> Moment:
         (token,) = children
@@ -346,13 +356,16 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         return tuple(children)
 
     def constraint(self, children: list[Any]) -> Constraint:
-        left, operator, right = children
+        left, operator, right, type_ = children
         start = left.start if isinstance(left, Sum) else left
         self._where.append(start)
         if _is_variable(left) or _is_variable(right):
             if not _is_variable(left):
-                left, operator, right = right, MIRRORED[operator], left
-            return ValueConstraint(Variable(left[1:]), str(operator), self._right(right))
+                left, operator, right = right, mirrored(operator), left
+            compared = self._comparison(operator, self._right(right), type_)
+            return ValueConstraint(Variable(left[1:]), compared.operator, compared.operand)
+        if type_ is not None:
+            self._refuse(type_, "times have no type", expected="a variable on one side")
         if not isinstance(left, Sum) or not isinstance(right, Sum):
             wrong = right if isinstance(left, Sum) else left
             self._refuse(wrong, "a time is no string", advice='date "2024-05-01" for a date')
@@ -394,7 +407,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
     def seconds(self, children: list[Token]) -> Sum:
         (number,) = children
         exact = exact_number(number, self._place(number))
-        return Sum(number, microseconds=exact * SECOND, plain=self._finite(number))
+        return Sum(number, microseconds=exact * SECOND, plain=Number(Decimal(number)))
 
     def duration(self, children: list[Token]) -> Sum:
         (token,) = children

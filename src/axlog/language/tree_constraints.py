@@ -14,9 +14,8 @@ from math import lcm
 
 from lark import Token
 
-from axlog.language.pattern import Constant, Moment, TimeConstraint
-
-MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+from axlog.language.pattern import Constant, Moment, Number, TimeConstraint
+from axlog.language.values import mirrored
 
 
 @dataclass
@@ -36,7 +35,7 @@ class Sum:
             self.start,
             {name: -coefficient for name, coefficient in self.times.items()},
             -self.microseconds,
-            -self.plain if isinstance(self.plain, float) else None,
+            Number(-self.plain.value) if isinstance(self.plain, Number) else None,
         )
 
 
@@ -54,7 +53,7 @@ def added(start: Token, terms: Iterable[Sum]) -> Sum:
 def time_constraint(left: Sum, operator: str, right: Sum) -> TimeConstraint | None:
     """The constraint with its times on the left, or None when it names no time."""
     if not left.times:
-        left, operator, right = right, MIRRORED[operator], left
+        left, operator, right = right, mirrored(operator), left
     whole = added(left.start, (left, right.negated()))
     if not whole.times:
         return None
@@ -66,4 +65,4 @@ def time_constraint(left: Sum, operator: str, right: Sum) -> TimeConstraint | No
 
 def constant_of(side: Sum) -> Constant | None:
     """The constant that a side is when a variable stands on the other one."""
-    return side.plain if isinstance(side.plain, float | Moment) else None
+    return side.plain if isinstance(side.plain, Number | Moment) else None

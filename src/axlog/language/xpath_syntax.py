@@ -19,6 +19,7 @@ from axlog.language.pattern import (
     Test,
     Wildcard,
 )
+from axlog.language.values import READ
 from axlog.language.xpath_text import NCNAME, Reader
 from axlog.language.xpath_tree import (
     Binary,
@@ -45,6 +46,8 @@ FUNCTIONS = frozenset(
     """boolean collection count data distinct-values doc document empty exists false id last not
     number position string true""".split()
 )
+CASTS = frozenset(READ)
+"""Constructor functions of types: `xs:date(...)`."""
 MOST_STEPS = 150
 
 _AXIS = re.compile(rf"({NCNAME})\s*::")
@@ -403,8 +406,10 @@ class ExpressionParser(Reader):
 
     def _call(self, at: int) -> Call:
         prefix, name = self.take_name() or ("", "")
-        if prefix not in ("", "fn") or name not in FUNCTIONS:
-            written = f"{prefix}:{name}" if prefix else name
+        written = f"{prefix}:{name}" if prefix else name
+        if written in CASTS:
+            name = written
+        elif prefix not in ("", "fn") or name not in FUNCTIONS:
             raise self.unsupported(f"the function {written}()", at, _functions(), _nearest(name))
         self.need("(")
         arguments: list[Expression] = []
@@ -437,7 +442,7 @@ def _slashes(at: int) -> Step:
 
 
 def _functions() -> str:
-    return "one of " + ", ".join(f"{name}()" for name in sorted(FUNCTIONS))
+    return "one of " + ", ".join(f"{name}()" for name in sorted({*FUNCTIONS, *CASTS}))
 
 
 _ADVICE = {

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 from axlog.document.reading import Element
 from axlog.document.recording import SPACES
-from axlog.language.pattern import Comparison, Variable
-from axlog.language.values import comparison, number
+from axlog.language.pattern import Comparison, Number, Variable
+from axlog.language.values import ORDERS, comparison, double_of, number_of
 from axlog.matching.message import texts, value
 from axlog.matching.paths import Watch
 
 Found = set[int]
-_ORDERINGS = ("<", "<=", ">", ">=")
+Threshold = tuple[bool, str]
+"""Whether values are read as doubles, or exactly as native numbers; and the operator."""
 
 
 class Strings:
@@ -30,7 +31,7 @@ class Strings:
     def __init__(self) -> None:
         self.always: set[int] = set()
         self.equal: dict[str, set[int]] = {}
-        self.thresholds: dict[str, list[tuple[float, int]]] = {}  # by operator, sorted
+        self.thresholds: dict[Threshold, list[tuple[Any, int]]] = {}  # sorted
         self.others: dict[tuple[Comparison, ...], tuple[Callable[[str], bool], set[int]]] = {}
 
     def __bool__(self) -> bool:
@@ -65,8 +66,9 @@ class Strings:
         (first, *more) = tests
         if not more and first.operator == "=" and isinstance(first.operand, str):
             self.equal.setdefault(first.operand, set()).add(need)
-        elif not more and first.operator in _ORDERINGS and isinstance(first.operand, float | int):
-            insort(self.thresholds.setdefault(first.operator, []), (first.operand, need))
+        elif not more and first.operator in ORDERS and isinstance(first.operand, float | Number):
+            threshold, bound = _threshold(first)
+            insort(self.thresholds.setdefault(threshold, []), (bound, need))
         else:
             self.others.setdefault(tests, (_all(tests), set()))[1].add(need)
 
@@ -85,10 +87,11 @@ class Strings:
             if not self.equal[first.operand]:
                 del self.equal[first.operand]
         else:
-            kept = [pair for pair in self.thresholds[first.operator] if pair[1] != need]
-            self.thresholds[first.operator] = kept
+            threshold, _ = _threshold(first)
+            kept = [pair for pair in self.thresholds[threshold] if pair[1] != need]
+            self.thresholds[threshold] = kept
             if not kept:
-                del self.thresholds[first.operator]
+                del self.thresholds[threshold]
 
     def look(self, text: str, found: Found) -> None:
         """Add the needs that a string meets."""
@@ -99,15 +102,17 @@ class Strings:
             if equal is not None:
                 found |= equal
         if self.thresholds:
-            self._cut(number(text), found)
+            self._cut(text, found)
         for holds, needs in self.others.values():
             if holds(text):
                 found |= needs
 
-    def _cut(self, given: float, found: Found) -> None:
-        if given != given:  # not a number: no ordering holds
-            return
-        for operator, pairs in self.thresholds.items():
+    def _cut(self, text: str, found: Found) -> None:
+        exact, double = number_of(text), double_of(text)
+        for (is_double, operator), pairs in self.thresholds.items():
+            given: Any = double if is_double else exact
+            if given is None or given != given:  # not a number: no ordering holds
+                continue
             if operator == "<":
                 passed = pairs[bisect_right(pairs, (given, _LAST)) :]
             elif operator == "<=":
@@ -120,6 +125,12 @@ class Strings:
 
 
 _LAST = 1 << 62
+
+
+def _threshold(test: Comparison) -> tuple[Threshold, Any]:
+    if isinstance(test.operand, Number):
+        return (False, test.operator), test.operand.value
+    return (True, test.operator), test.operand
 
 
 def _all(tests: tuple[Comparison, ...]) -> Callable[[str], bool]:

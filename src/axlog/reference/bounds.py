@@ -29,6 +29,7 @@ from axlog.language.pattern import (
     Moment,
     Name,
     Not,
+    Number,
     Or,
     Pattern,
     PatternNode,
@@ -36,6 +37,7 @@ from axlog.language.pattern import (
     ValueConstraint,
     Variable,
 )
+from axlog.language.values import ValueKind, key_of
 from axlog.reference.axes import passes
 from axlog.reference.fragments import Alphabet
 from axlog.reference.futures import Bound
@@ -148,10 +150,18 @@ def _constants(pattern: Pattern) -> Iterator[Constant]:
 
 def _around(constant: Constant) -> list[str]:
     """Values at, below and above a constant."""
-    if isinstance(constant, str):
-        return [value for value in (constant, "!", "~") if value.strip()]
     if isinstance(constant, Moment):
         return [date_text(constant.microseconds + step) for step in (-1, 0, 1)]
+    if isinstance(constant, Number):
+        return [str(Number(constant.value + step)) for step in (-1, 0, 1)]
+    if isinstance(constant, str):
+        texts = [value for value in (constant, "!", "~") if value.strip()]
+        kind, value = key_of(constant)
+        if kind is ValueKind.NUMBER:
+            texts += [str(Number(value + step)) for step in (-1, 0, 1)]
+        elif kind is ValueKind.MOMENT and isinstance(value, int):
+            texts += [date_text(value + step) for step in (-1, 0, 1)]
+        return texts
     return [format(Decimal(repr(constant + step)), "f") for step in (-1, 0, 1)]
 
 

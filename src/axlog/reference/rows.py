@@ -45,8 +45,8 @@ from axlog.language.pattern import (
     branches_of,
     nodes_of,
 )
+from axlog.language.values import compare, compare_numbers, comparison
 from axlog.reference.axes import passes, reached
-from axlog.reference.values import OPERATIONS, compare
 
 Value: TypeAlias = str | int | Id | tuple["Value", ...]
 Key: TypeAlias = tuple[Value, ...]
@@ -307,9 +307,9 @@ class _Matching:
         placed: _Match | None = here
         if isinstance(node.test, Variable):
             placed = here.bind(node.test.name, self._tree.label(at))
-        for comparison in node.comparisons:
+        for asked in node.comparisons:
             if placed is not None:
-                placed = _compared(comparison, self._tree.string_value(at), placed)
+                placed = _compared(asked, self._tree.string_value(at), placed)
         return placed
 
     def _holds(self, constraint: Constraint, match: _Match) -> bool:
@@ -318,10 +318,10 @@ class _Matching:
                 coefficient * self._tree.time(match.names[name])
                 for coefficient, name in constraint.terms
             )
-            return OPERATIONS[constraint.operator](sum(times), constraint.bound)
+            return compare_numbers(sum(times), constraint.operator, constraint.bound)
         right = constraint.right
         operand = match.bindings[right.name] if isinstance(right, Variable) else right
-        return compare(match.bindings[constraint.left.name], constraint.operator, operand)
+        return comparison(constraint.operator, operand)(match.bindings[constraint.left.name])
 
     def gather(self, match: _Match) -> dict[str, tuple[int, ...]]:
         """For each name inside a collect, the nodes that its matches give it, in document order."""
@@ -334,15 +334,15 @@ class _Matching:
         return gathered
 
 
-def _compared(comparison: Comparison, value: str, match: _Match) -> _Match | None:
+def _compared(asked: Comparison, value: str, match: _Match) -> _Match | None:
     """The match if a node's value fits: `= $x` binds, other uses of a variable wait for it."""
-    operand = comparison.operand
+    operand = asked.operand
     if not isinstance(operand, Variable):
-        return match if compare(value, comparison.operator, operand) else None
-    if comparison.operator == "=":
+        return match if comparison(asked.operator, operand)(value) else None
+    if asked.operator == "=":
         return match.bind(operand.name, value)
     return match.wait_for(
-        lambda whole: compare(value, comparison.operator, whole.bindings[operand.name])
+        lambda whole: compare(value, asked.operator, whole.bindings[operand.name])
     )
 
 

@@ -42,6 +42,7 @@ from axlog.workloads.replay_law import check_replay, make_replay_case, smaller_r
 from axlog.workloads.rows_law import check_rows, make_rows_case, smaller_rows
 from axlog.workloads.truth_law import check_truth
 from axlog.workloads.tuning_law import check_tuning, make_tuning_case
+from axlog.workloads.values_law import check_values, make_values_case, smaller_values
 from axlog.workloads.xpath_law import check_xpath, make_xpath_case, smaller_documents
 
 
@@ -74,7 +75,7 @@ def _make_collected(random: Random) -> Any:
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
-    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2145,
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2045,
              smaller_documents),
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
@@ -106,6 +107,8 @@ LAWS: dict[str, Law] = {
     "constraints": Law("truth under constraints over times and values", make_constraints_case,
                        check_constraints, 40, smaller_constraints),
     "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
+    "values": Law("values are ordered by their kind", make_values_case, check_values, 100,
+                  smaller_values),
     "damage": Law("damaged stores are whole or refused", make_damage_case, check_damage_case, 100),
 }  # fmt: skip
 """Every law by its name; the shares add up to ten thousand."""

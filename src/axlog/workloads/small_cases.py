@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from random import Random
 
 from axlog.document.tree import (
@@ -44,11 +45,14 @@ from axlog.language.pattern import (
     Branch,
     Collect,
     Comparison,
+    Constant,
     Constraint,
     Kind,
     Literal,
+    Moment,
     Name,
     Not,
+    Number,
     Or,
     Output,
     Pattern,
@@ -61,9 +65,14 @@ from axlog.language.pattern import (
     branches_of,
     nodes_of,
 )
+from axlog.language.values import READ, typed
 
 LABELS = ("a", "b", "c")
 VALUES = ("1", "2", "a")
+KINDS = ("1.0", "01", "+2", "-1.50", ".5", "10", "9", " 2 ", "1e1", "0.1", "2024-05-01",
+         "2024-05-01T02:00:00+02:00", "2024-04-30T23:30:00Z", "2024-05-01T00:00:00.5Z", "09:31:00Z",
+         "11:30:00+02:00", "5 kg")  # fmt: skip
+"""Values of all kinds, in several ways of writing them."""
 KEYS = ("k", "m")
 TARGETS = ("p", "q")
 
@@ -92,15 +101,13 @@ DOWNWARD = Features()
 def fragment(random: Random, size: int) -> str:
     """One random element with about this many nodes."""
     label = random.choice(LABELS)
-    attributes = "".join(
-        f' {key}="{random.choice(VALUES)}"' for key in KEYS if random.random() < 0.15
-    )
+    attributes = "".join(f' {key}="{value(random)}"' for key in KEYS if random.random() < 0.15)
     inside = []
     left = size - 1
     while left > 0:
         pick = random.random()
         if pick < 0.35:
-            inside.append(random.choice(VALUES))
+            inside.append(value(random))
             left -= 1
         elif pick < 0.42:
             inside.append(markup(random))
@@ -133,6 +140,31 @@ def document(random: Random, size: int = 14, streams: int = 0) -> str:
 def calling(text: str) -> str:
     """The document with streams that may bring calls, more than any case brings."""
     return re.sub(r'(<ax:call xmlns:ax="urn:axlog" stream="[^"]*")', r'\1 calls="1000000"', text)
+
+
+def value(random: Random) -> str:
+    """A value: mostly one of a few, so that values meet; else one of any kind."""
+    return random.choice(VALUES if random.random() < 0.7 else KINDS)
+
+
+def constant(random: Random) -> Constant:
+    """What a value is compared with."""
+    pick = random.random()
+    if pick < 0.6:
+        return value(random)
+    if pick < 0.75:
+        return random.choice((1.0, 0.1, 2.0))
+    if pick < 0.9:
+        return Number(Decimal(random.choice(("1", "0.1", "9", "-1.5"))))
+    return Moment(1_714_521_600_000_000, "2024-05-01")
+
+
+def operator_for(random: Random, operand: Constant | Variable) -> str:
+    """An operator, now and then one that reads both sides as a type of XPath."""
+    symbol = random.choice(("=", "=", "!=", "<", ">="))
+    if isinstance(operand, str | Variable) and random.random() < 0.15:
+        return typed(symbol, random.choice(tuple(READ)))
+    return symbol
 
 
 # Patterns -----------------------------------------------------------------------------------------
@@ -196,8 +228,8 @@ class _Maker:
             found.append(TimeConstraint(terms, operator, random.choice((0, 1, 2, -1))))
         if self.features.values and variables and random.random() < 0.2:
             left = Variable(random.choice(variables))
-            right = random.choice((Variable(random.choice(variables)), "1", 2.0))
-            found.append(ValueConstraint(left, random.choice(("!=", "<", "=")), right))
+            right = random.choice((Variable(random.choice(variables)), constant(random)))
+            found.append(ValueConstraint(left, operator_for(random, right), right))
         return tuple(found)
 
     def branch(self, top: bool = False) -> Branch:
@@ -224,8 +256,8 @@ class _Maker:
         test = self.test(axis)
         comparisons: tuple[Comparison, ...] = ()
         if self.features.values and random.random() < 0.15:
-            operand = random.choice((random.choice(VALUES), 1.0, Variable(random.choice("xy"))))
-            comparisons = (Comparison(random.choice(("=", "=", "!=", "<", ">=")), operand),)
+            operand = constant(random) if random.random() < 0.7 else Variable(random.choice("xy"))
+            comparisons = (Comparison(operator_for(random, operand), operand),)
         branches: list[Branch] = []
         below = not isinstance(test, Literal | AnyText | AnyComment | AnyInstruction)
         while below and self.left > 0 and random.random() < 0.6:

@@ -31,7 +31,7 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.language.values import comparison
+from axlog.language.values import comparer, comparison
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -166,7 +166,7 @@ class Joins:
         return others.select(*valued.columns).union(valued)
 
     def _compared(self, value: Any, operator: str, operand: Any) -> Any:
-        if isinstance(operand, str):
+        if isinstance(operand, str) and operator in ("=", "!="):
             return _native(value, operator, self.f.lit(operand))
         return _comparison_function(operator, operand)(value)
 
@@ -273,7 +273,9 @@ class Joins:
             return _native(total, constraint.operator, f.lit(constraint.bound))
         if isinstance(constraint.right, Variable):
             left, right = columns
-            return _native(left, constraint.operator, right)
+            if constraint.operator in ("=", "!="):
+                return _native(left, constraint.operator, right)
+            return _comparer_function(constraint.operator)(left, right)
         return self._compared(columns[0], constraint.operator, constraint.right)
 
 
@@ -318,6 +320,12 @@ def _comparison_function(operator: str, operand: Any) -> Any:
     from pyspark.sql.functions import udf
 
     return udf(comparison(operator, operand), "boolean", useArrow=True)
+
+
+def _comparer_function(operator: str) -> Any:
+    from pyspark.sql.functions import udf
+
+    return udf(comparer(operator), "boolean", useArrow=True)
 
 
 def ancestor_keys(key: bytes) -> list[bytes]:

@@ -114,14 +114,16 @@ SECTIONS = (
         "Comparisons of values",
         ("condition", "operand", "constant"),
         "The string value of the path's last node against a constant or a variable; `.` is the "
-        "node itself. With a number the value is read as one (what is no number passes only "
-        "`!=`), with a string by code point, with a date as a date. `= $x` binds `$x` to the "
-        "string value. In a string, its quote is written twice.",
+        "node itself. `<` and its like compare two numbers as numbers, two dates or times by "
+        "instant, two texts by code point, and hold between no others; `=` with a string compares "
+        "strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the string value. `as` "
+        "a type reads both sides as XPath does. In a string, its quote is written twice.",
         (
             Example("match //order[price >= 5][@nr = 2]/oid/$x return $x"),
             Example("match //price#p[. < 10] return p.val"),
             Example("match //order[client = 'INRIA']/oid/$x return $x"),
             Example("match //order[oid = $x][price != -1]/client/$c return $x, $c"),
+            Example("match //order[price < '9' as xs:string]/oid/$x return $x"),
             Example('match //d#t[. >= date "2026-01-05"] return t.val',
                     "<a><d>2026-01-04</d><d>2026-01-05T08:00:00Z</d></a>"),
         ),

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from axlog.language.xpath_syntax import (
     AXES,
+    CASTS,
     FUNCTIONS,
     INFIX_SYMBOLS,
     INFIX_WORDS,
@@ -85,6 +86,15 @@ OF_FUNCTIONS = {
     "string": "//oid[string(.) = '17']",
     "true": "//order[paid and true()]/oid",
 }
+OF_TYPES = {
+    "xs:date": "//order[xs:date(@due) < xs:date('2026-01-05')]",
+    "xs:dateTime": "//order[@due/xs:dateTime(.) < xs:dateTime('2026-01-05T00:00:00Z')]",
+    "xs:decimal": "//price[xs:decimal(.) > 9.5]",
+    "xs:double": "//price[xs:double(.) > 10]",
+    "xs:integer": "//order[xs:integer(@nr) = 2]/oid",
+    "xs:string": "//price[xs:string(.) < '9']",
+    "xs:time": "//order[xs:time(@at) >= xs:time('12:00:00')]",
+}
 OF_OPERATORS = {
     "||": "//oid || 'x'",
     "=>": "//oid => string()",
@@ -113,6 +123,9 @@ def page() -> Iterator[str]:
     yield from ("", "### Functions", "")
     yield "Also in XQuery views, where `id()` and `distinct-values()` belong."
     yield from ("", *_each(OF_FUNCTIONS, FUNCTIONS))
+    yield from ("", "### Types", "")
+    yield "Of one node, or of each (`due/xs:date(.)`), in comparisons; without a zone UTC is meant."
+    yield from ("", *_each(OF_TYPES, CASTS))
     yield from ("", "### Operators that are refused in views", "")
     yield from _each(OF_OPERATORS, {*INFIX_SYMBOLS, *INFIX_WORDS, *SETS})
 
