@@ -156,7 +156,7 @@ def test_oracle_reduction_never_changes_the_document() -> None:
 @pytest.mark.parametrize("stage", range(len(RULES)), ids=[rule.__name__ for rule in RULES])
 def test_oracle_every_stage_keeps_the_document(stage: int) -> None:
     used = 0
-    for seed in range(250):
+    for seed in range(600):
         random = Random(seed)
         xml = small_cases.document(random, random.choice((4, 8)))
         tree = load(xml)
@@ -171,7 +171,7 @@ def test_oracle_every_stage_keeps_the_document(stage: int) -> None:
         used += changed != given
         assert after(xml, UpdateList(changed)) == expected, seed
     # no random insertion or replacement brings nothing
-    assert used > 3 or stage == 0
+    assert used > 2 or stage == 0
 
 
 def test_oracle_aggregation_equals_one_list_after_the_other() -> None:

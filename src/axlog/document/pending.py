@@ -140,7 +140,8 @@ class Plan:
             target = operation.target
             if not self.tree.is_alive(target):
                 raise UpdateError("AX301", "the target of an update is not in the document")
-            if target == DOCUMENT_NODE and not _goes_inside(operation):
+            is_inside = isinstance(operation, Insert) and operation.where in _INSIDE
+            if target == DOCUMENT_NODE and not is_inside:
                 raise UpdateError("AX302", "the document itself can only take content")
             kind = type(operation)
             if kind in codes:
@@ -229,8 +230,8 @@ class Plan:
         if kind == NodeKind.INSTRUCTION:
             if op.label.startswith("{") or op.label.lower() == "xml":
                 raise UpdateError("AX303", f"{op.label!r} is not the name of an instruction")
-            self._revalued[target] = _instruction(op.label, tree.string_value(target))
             self._retargeted.add(target)
+            self._revalued[target] = _instruction(op.label, tree.string_value(target))
         else:
             self._renamed[target] = f"@{op.label}" if kind == ATTRIBUTE else op.label
 
@@ -358,8 +359,7 @@ class Plan:
         tree, delta, now = self.tree, self.delta, self.time
         for node, text in self._revalued.items():
             time = tree._time[node]
-            new_time = time if node in self._retargeted else now
-            # The same text, brought again, is newer.
+            new_time = time if node in self._retargeted else now  # the same text again is newer
             if not self._is_lost(node) and (time != new_time or tree.text(node) != text):
                 delta.changed.append(Changed(node, tree.text(node), text, time, new_time))
         for node, label in self._renamed.items():
@@ -396,8 +396,7 @@ class Plan:
             )
 
     def _check_attributes(self) -> None:
-        """No element has two attributes of one name, nor has one that goes: it is a tree of its own
-        when the list is carried out (the recommendation's applyUpdates-023 and -024)."""
+        """No element has two attributes of one name, nor has one that goes (applyUpdates-023)."""
         tree = self.tree
         touched = {tree._parent[n] for n in self._new if tree._kind[n] == ATTRIBUTE}
         touched |= {tree._parent[n] for n in self._renamed if tree._kind[n] == ATTRIBUTE}
@@ -498,10 +497,6 @@ class Plan:
             tree._label[node] = NONE
             tree._texts[node] = change.new
         tree._time[node] = change.new_time
-
-
-def _goes_inside(operation: Operation) -> bool:
-    return isinstance(operation, Insert) and operation.where in _INSIDE
 
 
 def _instruction(name: str, data: str) -> str:

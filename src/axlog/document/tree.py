@@ -238,8 +238,7 @@ class Tree:
         return self._time[node]
 
     def label(self, node: int) -> str:
-        """An element's expanded name, `@` and the name of an attribute, a text's or comment's
-        string, an instruction's target."""
+        """An element's name, `@` and an attribute's, a text's string, an instruction's target."""
         kind = self._kind[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             return self.names[self._label[node]]
@@ -387,8 +386,7 @@ class Tree:
         return "/" + "/".join(reversed(steps))
 
     def partition(self, label: str) -> array[int]:
-        """The handles of a label (`a`, `@a`, `#text`, `#comment`, `#instruction`), in no order; do
-        not change it."""
+        """The handles of a label (`a`, `@a`, `#text`, `#comment`, ...) in no order; read only."""
         return self._partitions.get(label, _EMPTY)
 
     def labels(self) -> list[str]:

@@ -33,16 +33,14 @@ from typing import Any, NamedTuple, TypeVar
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
 from axlog.document.reading import Element
-from axlog.document.tree import Tree
 from axlog.errors import QueryError, StreamError
 from axlog.language.pattern import Axis, Pattern
 from axlog.language.query import Query, parse_query
 from axlog.matching.automaton import MOST_STATES, Automaton
+from axlog.matching.checking import Checking
 from axlog.matching.message import has_markup
-from axlog.matching.one_by_one import Asked, OnTree, Tested, is_odd, tree_of
+from axlog.matching.one_by_one import Asked, OnTree, Tested, is_odd
 from axlog.matching.paths import Need, Route, rarest
-from axlog.matching.rows import UNKNOWN
-from axlog.matching.twigs import DOCUMENT, Layout
 from axlog.matching.wanted import Known, Wanted, known_values
 
 T = TypeVar("T")
@@ -51,8 +49,6 @@ AUTOMATON_FROM = 24
 """Patterns from which the automaton pays: where `workloads/benchmarks/filters.py` sees our two ways
 cross, on messages of 20 to 45 elements."""
 
-LAYOUT_FROM = 16
-"""Patterns left open by the automaton from which laying the message out pays."""
 VERSION = 1
 """Of the JSON that filters are sent as."""
 
@@ -343,7 +339,7 @@ class Filter:
         holding, left_open = self._candidates(needs, repeated)
         found.update(*[entry.keys for entry in holding])
         if left_open:
-            checked = _Checking(message, time, content, len(left_open))
+            checked = Checking(message, time, content, len(left_open))
             passed = [wanted.keys for wanted in left_open if checked.holds(wanted)]
             self.refuted += len(left_open) - len(passed)
             found.update(*passed)
@@ -405,7 +401,7 @@ class Filter:
     ) -> Iterator[tuple[Wanted, Bag]]:
         needs, repeated = self._automaton.look(message)
         holding, left_open = self._candidates(needs, repeated)
-        checked = _Checking(message, time, content, len(left_open))
+        checked = Checking(message, time, content, len(left_open))
         for need in needs & self._settling.keys():
             for wanted in self._settling[need]:
                 yield wanted, checked.rows(wanted)
@@ -483,37 +479,3 @@ def _keys(given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
         raise TypeError("keys are a list of strings")
     return given
-
-
-class _Checking:
-    """What is made of one message, once and only if needed, to check what the automaton left."""
-
-    __slots__ = ("content", "is_laid_out", "layout", "message", "time", "tree")
-
-    def __init__(self, message: Element, time: int, content: bytes | None, count: int) -> None:
-        self.message = message
-        self.time = time
-        self.content = UNKNOWN if content is None else content
-        self.is_laid_out = count >= LAYOUT_FROM
-        self.layout: Layout | None = None
-        self.tree: Tree | None = None
-
-    def holds(self, wanted: Wanted) -> bool:
-        """Whether a pattern holds on the message."""
-        if not wanted.can_check:
-            return bool(self.rows(wanted))
-        if not self.is_laid_out:
-            holds = wanted.holds(self.message)
-            if holds is not None:
-                return holds
-        if self.layout is None:
-            self.layout = Layout(self.message)
-        return wanted.check(self.layout, DOCUMENT)
-
-    def rows(self, wanted: Wanted) -> Bag:
-        """The rows of a pattern on the message."""
-        if not wanted.needs_tree:
-            return wanted.rows(self.message, self.time, self.content)
-        if self.tree is None:
-            self.tree = tree_of(self.message, self.time)
-        return wanted.rows_on(self.tree)

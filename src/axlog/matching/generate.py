@@ -6,9 +6,8 @@ of its tests finds nothing. It gives the same bags as `interpreter.py` does on t
 that is its law and its check. The source is kept (`Matcher.source`), with the pattern node of each
 loop as a comment.
 
-Messages with comments or processing instructions are not given to matchers of relations that may
-find them (`message.finds_markup`). Handles of nodes do not exist in a message that is not stored:
-relations that carry node columns are declined (`can_match`), the interpreter takes them.
+Not taken: relations with node columns (`can_match`), as nodes of a message that is not stored have
+no handles; messages with comments, for relations that may find them (`finds_markup`).
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _FEW = 8
 """Children up to which looking at each is faster than making an iterator that looks for a name."""
-
-
 _KIDS = " in kids if kids is not None "
 """Where a loop over the children of the message's root takes them from."""
 

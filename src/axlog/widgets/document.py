@@ -48,6 +48,7 @@ from axlog.views.maintainer import PutAside
 from axlog.views.netting import net
 from axlog.views.view import View
 from axlog.widgets.savepoint import Savepoint
+from axlog.widgets.unset import not_kept, not_noted, not_told, nothing, unknown
 
 log = logging.getLogger(__name__)
 
@@ -125,19 +126,19 @@ class Document:
         self.sealed: str | None = None  # why the document is not changed by its own methods
         self.forgotten = 0  # messages that no view needed and nobody kept
         self.collected = 0  # nodes and streams that no view needed, gone by proof
-        self.settle: Callable[[], None] = _nothing
+        self.settle: Callable[[], None] = nothing
         """Called before the document's own nodes are needed: what was put aside becomes nodes."""
-        self.untune: Callable[[], None] = _nothing
+        self.untune: Callable[[], None] = nothing
         """Called before anything but a stream changes the document, and before a view is added:
         filters hold for what streams bring and for the views that there are."""
-        self.brought: Callable[[Delta, str | None, bool], None] = _not_noted
+        self.brought: Callable[[Delta, str | None, bool], None] = not_noted
         """Called with what an update did, the stream that brought it, or None, and whether the
         views have had it before: a message that was put aside."""
-        self.may_come: Callable[[View], bool | None] = _not_kept
+        self.may_come: Callable[[View], bool | None] = not_kept
         """Whether scenarios that are kept as data arrives say that a row of a view may come."""
-        self.how_never: Callable[[View], str] = _not_told
+        self.how_never: Callable[[View], str] = not_told
         """How a view is told what never comes, or why it is not."""
-        self.prospects: Callable[[View], Prospects | None] = _unknown
+        self.prospects: Callable[[View], Prospects | None] = unknown
         """What is known of a view's rows to come without a walk over the document."""
 
     # Views ----------------------------------------------------------------------------------------
@@ -496,23 +497,3 @@ def tell(each: Told) -> None:
         raised += view.tell(changes)
     if raised:
         raise raised[0]
-
-
-def _not_noted(delta: Delta, stream: str | None, was_aside: bool) -> None:
-    """Nobody follows what comes."""
-
-
-def _not_kept(view: View) -> bool | None:
-    return None
-
-
-def _not_told(view: View) -> str:
-    return "not reported: no stream feeds the document"
-
-
-def _unknown(view: View) -> Prospects | None:
-    return None
-
-
-def _nothing() -> None:
-    """Nothing was put aside."""
