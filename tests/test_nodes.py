@@ -12,6 +12,7 @@ from axlog.errors import AxlogError
 from axlog.language.query import Query, parse_query
 from axlog.language.xpath import parse_xpath
 from axlog.matching.filters import Filter
+from axlog.spark.extracting import bags_of
 from axlog.views.choose import MAINTAINERS
 
 XML = "<!--top--><a><!--1--><c/>t<?p one?><?q two?><b><!--2--></b></a><?p end?>"
@@ -231,3 +232,18 @@ def test_containment_refuses_them_in_the_first_query() -> None:
         contains("match /a/node()", "match /a/node()")
     with pytest.raises(AxlogError, match=r"AX211.*comments and instructions"):
         contains("match /a/b", "match /a/comment()")
+
+
+@pytest.mark.parametrize(
+    "message", ["<m><!--c--><x/></m>", "<m/><!--b-->", "<m><?p d?></m>", "<m><x/></m>"]
+)
+def test_bindings_that_travel_have_them(message: str) -> None:
+    """What Spark's tasks find in a message is what the document finds."""
+    views = {"v": "match /r/m/node()#t return t.label", "b": "match /r/comment()#t return t.label"}
+    widget = axlog.Widget(f"<r>{CALL.format('')}</r>", views=views, keep="needed")
+    plan = widget._streaming.plan("s")
+    assert plan is not None
+    found = sorted(row for bag in bags_of(plan, message.encode(), 0) for row in bag)
+    widget.feed("s", message)
+    rows = sorted(tuple(row.values()) for view in widget.views.values() for row in view.rows())
+    assert found == rows
