@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -38,8 +38,10 @@ from axlog.workloads.pipeline_cases import (
     Answer,
     PipelineCase,
     Sequence_,
+    first_rows,
     make_pipeline_case,
     reference,
+    smaller_pipelines,
 )
 
 
@@ -64,6 +66,11 @@ def check_buckets(made: BucketsCase) -> None:
     wanted = reference(made.case)
     compare("embedded", run_embedded(made.case), wanted)
     compare("buckets", run_buckets(made), wanted)
+
+
+def smaller_buckets(made: BucketsCase) -> Iterator[BucketsCase]:
+    """The case with a little less."""
+    return (replace(made, case=case) for case in smaller_pipelines(made.case))
 
 
 def compare(who: str, found: Answer, wanted: Answer) -> None:
@@ -239,7 +246,7 @@ def run_buckets(made: BucketsCase) -> Answer:
     plan = make_plan(definition, buckets=made.buckets)
     extractor = Extractor(definition, plan)
     extractor.past = NOTHING
-    changes = _first(definition)
+    changes = first_rows(definition.widget())
     refused: list[Refusal] = []
     number = 0
     stores: dict[str, _Store] = {}
@@ -263,16 +270,6 @@ def run_buckets(made: BucketsCase) -> Answer:
             side.close()
     forget_live()
     return Answer.of(changes, refused)
-
-
-def _first(definition: Definition) -> list[Change]:
-    """The rows that the document has at once."""
-    widget = definition.widget()
-    return [
-        Change("insert", row, view=name)
-        for name, view in widget.views.items()
-        for row in view.rows()
-    ]
 
 
 class _Store(dict[str, bytes]):

@@ -17,6 +17,7 @@ may have taken its content away before the end was known.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ _SHOP_VIEWS = (
     "match /shop/b/item/v#v return v.id, v.val",
     "match /shop[static/item/k/$x][b/item/k/$x] return $x",
 )
+_DELETING = re.compile(r'stream="(\w+)"[^>]* deletes="yes"')
 _ODD = ("<item>", "no element", "<item><k>k1</k></item>\x01")
 
 
@@ -154,14 +156,19 @@ def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
     return found
 
 
-def reference(case: PipelineCase) -> Answer:
-    """What the pipeline is to come to."""
-    widget = Widget(case.document, case.named(), never="joins")
-    changes = [
+def first_rows(widget: Widget) -> list[Change]:
+    """The rows that a document has at once."""
+    return [
         Change("insert", row, view=name)
         for name, view in widget.views.items()
         for row in view.rows()
     ]
+
+
+def reference(case: PipelineCase) -> Answer:
+    """What the pipeline is to come to."""
+    widget = Widget(case.document, case.named(), never="joins")
+    changes = first_rows(widget)
     refused: list[Refusal] = []
     for part in case.parts():
         for update in merged(part):
@@ -260,6 +267,7 @@ def _ends(random: Random, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate
 
 def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
     """Some late, without a time or malformed; each with an origin of its own."""
+    deleting = set(_DELETING.findall(document))
     latest = 0.0
     for number, update in enumerate(sent):
         origin = f"m{number}"
@@ -268,7 +276,7 @@ def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Ite
         latest = max(latest, at or 0.0)
         if pick < 0.06:
             at = max(0.0, latest - random.choice((1, 2, 5)) / 1e6)
-        elif pick < 0.1 or (update.action == "delete" and "deletes=" not in document):
+        elif pick < 0.1 or (update.action == "delete" and update.stream not in deleting):
             at = None
         yield replace(update, at=at, origin=origin)
         if random.random() < 0.04:

@@ -1,0 +1,42 @@
+"""Random pipelines on Spark, from every kind of source, with both places of state (law 7).
+
+The short form; `python -m axlog.workloads.spark_law SEED CASES SECONDS` is the long one. Without a
+session, `axlog fuzz --law pipelines`.
+"""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from axlog.workloads.buckets_law import check_buckets, make_buckets_case
+from axlog.workloads.pipeline_cases import make_pipeline_case, reference
+from axlog.workloads.spark_law import check_spark, spark_case
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_buckets_and_the_embedded_runner_do_what_the_definition_says(seed: int) -> None:
+    check_buckets(make_buckets_case(Random(seed)))
+
+
+def test_cases_have_rows_changes_and_dead_letters() -> None:
+    answers = [reference(make_pipeline_case(Random(seed))) for seed in range(20)]
+    assert sum(len(answer.rows) for answer in answers) > 20
+    assert sum(len(answer.refused) for answer in answers) > 20
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "state", "seed"),
+    [
+        ("memory", "driver", 1),
+        ("jsonl", "executors", 2),
+        ("directory", "driver", 3),
+        ("kafka", "driver", 4),
+        ("kafka", "executors", 5),
+        ("frame", "driver", 6),
+        ("frame", "executors", 7),
+    ],
+)
+def test_spark_does_what_the_definition_says(spark: Any, kind: str, state: str, seed: int) -> None:
+    check_spark(spark_case(make_pipeline_case(Random(seed)), kind, state), spark)
