@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from axlog.channels.updates import StreamUpdate
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
 from axlog.views.change import Change
 
 Position = Any
@@ -52,6 +54,10 @@ class Reading:
     """By partition, whether something is known to be waiting in it; empty: it has no partitions."""
 
 
+NO_TIME = -(1 << 62)
+"""The latest time of a span in which no message has one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """Where a span of a source ends, and how many updates and refusals are in it."""
@@ -61,6 +67,7 @@ class Reach:
     more: bool = False
     came: Mapping[int, bool] = field(default_factory=dict)
     """By partition, whether something of it is in the span or known to be waiting behind it."""
+    latest: int | None = None  # at most, the latest time in it (microseconds); None: not known
 
 
 @runtime_checkable
@@ -100,7 +107,17 @@ def reach_of(source: Source, position: Position, limit: int) -> Reach:
     reading = source.read(position, limit)
     count = len(reading.updates) + len(reading.refused)
     came = {p: waits or p in reading.partitions for p, waits in reading.waiting.items()}
-    return Reach(count, reading.position, reading.more, came)
+    return Reach(count, reading.position, reading.more, came, _latest(reading.updates))
+
+
+def _latest(updates: Sequence[StreamUpdate]) -> int | None:
+    latest = NO_TIME
+    for update in updates:
+        try:
+            latest = max(latest, NO_TIME if update.at is None else microseconds(update.at))
+        except AxlogError:
+            continue  # it is refused, and moves nothing
+    return latest
 
 
 @runtime_checkable

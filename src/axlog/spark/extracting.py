@@ -54,6 +54,8 @@ from axlog.spark.plan import ALL, SparkPlan, Unit
 from axlog.spark.tuning import Tuned
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+FAR = 1 << 62
+"""Microseconds that no time comes to: sums of two still fit into Spark's integers."""
 ASIDE = "-"
 """The bucket of what no engine takes: dead letters and counts."""
 
@@ -63,7 +65,9 @@ class Message(NamedTuple):
 
     source: int
     stream: str
-    action: str  # insert, delete, end, refused; rest: nothing more for now; mark: a start
+    action: str
+    """insert, delete, end, refused; rest: nothing more for now; mark: a start; before: at most, the
+    latest time of the same batch before this part."""
     content: bytes
     time: int | None
     number: int
@@ -143,6 +147,7 @@ class Extractor:
         self._tuned = Tuned()
         self.past = Past()  # what is known of the batches before
         self._floors: dict[tuple[str, int, int | None], int] = {}
+        self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
         self._timed = {
             name for name, query in definition.queries().items() if speaks_of_time(query)
         }
@@ -174,7 +179,7 @@ class Extractor:
         """What the messages of one partition come to."""
         out = Extracted()
         seen: dict[tuple[str, str], _Seen] = {}
-        self._floors = {}
+        self._floors, self._before = {}, {}
         for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
@@ -184,6 +189,9 @@ class Extractor:
                 lanes = out.census.setdefault("", {})
                 lane = lane_of(message.source, message.stream, message.partition)
                 lanes[lane] = Lane(0, None, None, 0, True)
+                continue
+            if message.action == "before":
+                self._before[message.source] = FAR if message.time is None else message.time
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
@@ -231,7 +239,10 @@ class Extractor:
         sequence = (document, source, partition)
         floor = self._floors.get(sequence)
         is_late = floor is not None and time is not None and time < floor
-        may_be_refused = is_late or stream in out.ended or self.past.may_refuse(stream, time)
+        is_before = time is not None and time < self._before.get(source, -FAR)
+        may_be_refused = (
+            is_late or is_before or stream in out.ended or self.past.may_refuse(stream, time)
+        )
         parts = self._parts(message, root, document, may_be_refused)
         lane = lane_of(source, stream, partition)
         known = seen.get((document, lane))

@@ -41,14 +41,15 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from axlog.channels.updates import ACTIONS, StreamUpdate
+from axlog.channels.updates import StreamUpdate
 from axlog.connectors.channels.streams import ChannelSource
-from axlog.connectors.protocol import Ranged, Reach, Reading, Source, reach_of
-from axlog.document.ahead import DAY, Horizon
+from axlog.connectors.protocol import NO_TIME, Ranged, Reach, Reading, Source, reach_of
+from axlog.document.ahead import Horizon
 from axlog.document.reading import is_encodable
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.upstream import filter_of
+from axlog.spark.extracting import FAR
 from axlog.spark.lagging import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
 from axlog.spark.ordering import EVERY, PARTITIONS_APART
 from axlog.spark.tuning import tuned_at
@@ -85,12 +86,8 @@ Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 MOST = 50_000
 PART = 2_000
 """Messages that one task reads at least, where a batch is cut."""
-FROM_FRAME = -1
-"""The row of a message of the user's own DataFrame, until a task has it and knows the row."""
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
 """Before a declaration: this is UTF-8, whatever follows."""
-FAR = 1 << 62
-"""Microseconds that no time comes to: sums of two still fit into Spark's integers."""
 SLOWEST = 60.0
 """Seconds that a source is waited for which says that it has more, and gives nothing."""
 
@@ -125,14 +122,16 @@ class Part(InputPartition):
         end: str | None = None,
         silent: Sequence[int] = (),
         now: int | None = None,
+        before: int | None = NO_TIME,
     ) -> None:
         """`wanted`: the patterns of the filter that the source had when it was counted; `end`: the
         position that it ends at, where that is what counts; `silent`: partitions of the source that
         have had nothing for a while; `now`: when the driver read it, in microseconds, which is what
-        dates far ahead are judged by, however often it is read again."""
+        dates far ahead are judged by, however often it is read again; `before`: at most, the latest
+        time of the parts before it in its batch, None where that is not known."""
         self.position, self.count, self.number = position, count, number
         self.says, self.wanted, self.end, self.silent = says, wanted, end, silent
-        self.now = now
+        self.now, self.before = now, before
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -145,6 +144,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._parts = int(options.get("parts", 2))
         self._source: Source | None = None
         self._is_ranged = False
+        self._has_partitions = False
         self._failed, self._since, self._retry = 0, 0.0, 0.0
         self._place = options.get("place", "")
         self._filters = options.get("filters", "") == "yes"
@@ -183,16 +183,25 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         position, number = json.loads(start["position"]), start["number"]
         cuts: list[list[Any]] = []
         taken, now = 0, round(time() * 1_000_000)
+        before: int | None = NO_TIME
         while taken < most:
-            reach = self._reach(position, min(part, most - taken))
+            reach = self._reach(position, most if self._has_partitions else min(part, most - taken))
             if reach is None or not reach.count:
                 break
+            if reach.came and not self._has_partitions:
+                self._has_partitions = True
+                continue  # they are dealt to parts: nothing of one is read by two tasks
             end = json.dumps(reach.position) if self._is_ranged else None
             silent = [] if cuts else self._silent(reach)
-            cut = [json.dumps(position), reach.count, number, "rest", self._wanted, end, silent]
-            cuts.append([*cut, now])
+            if self._has_partitions:
+                cuts = self._dealt(position, reach, number, [silent, now])
+            else:
+                cut = [json.dumps(position), reach.count, number, "rest", self._wanted, end]
+                cuts.append([*cut, silent, now, before])
+            known = None not in (before, reach.latest)
+            before = max(before or NO_TIME, reach.latest or NO_TIME) if known else None
             position, number, taken = reach.position, number + reach.count, taken + reach.count
-            if not reach.more:
+            if not reach.more or self._has_partitions:
                 break
         if not taken:
             self._is_done = None if self._is_done is None else self._failed == 0
@@ -200,6 +209,20 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._came = monotonic()
         ends = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
         return {**ends, "rests": 0, "mark": start["mark"]}
+
+    def _dealt(self, position: Any, reach: Reach, number: int, rest: list[Any]) -> list[list[Any]]:
+        """The parts of a span of a source with partitions, each with partitions of its own."""
+        apart: Any = getattr(self._source, "apart", None)
+        if apart is None:
+            found = [(reach.count, position, reach.position)]
+        else:
+            found = apart(position, reach.position, self._parts)
+        cuts: list[list[Any]] = []
+        for count, start, end in found:
+            ends = [json.dumps(start), count, number, "rest", self._wanted, json.dumps(end)]
+            cuts.append([*ends, *([[], rest[1]] if cuts else rest)])
+            number += count
+        return cuts
 
     def _silent(self, reach: Reach) -> list[int]:
         """The partitions that have had nothing for so long that others need not wait for them."""
@@ -235,6 +258,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         silent = partition.silent if partition.count else [None]
         rest = (partition.says, b"", None, partition.number, "", None, None)
         yield [(self._index, s, *rest, at, None) for s in self._streams for at in silent]
+        if partition.before != NO_TIME:
+            bound = ("before", b"", partition.before, partition.number, "", None, None, None, None)
+            yield [(self._index, "", *bound)]
         if partition.count:
             yield from read_part(self._make, self._index, partition, self._horizon)
 
@@ -416,7 +442,7 @@ def _row(
 
 def text_bytes(text: str) -> bytes:
     """A text as bytes that say the same: what it declares as its encoding is not what it is in."""
-    return _MARK + text.encode() if text.startswith("<?xml") else text.encode()
+    return MARK + text.encode() if text.startswith("<?xml") else text.encode()
 
 
 def encoded(content: str | bytes) -> bytes:
@@ -455,6 +481,8 @@ def frame_of(
     which is worked out where they are read: they need not go to Java and back.
     """
     from pyspark.sql import DataFrame
+
+    from axlog.spark.frames import from_frame
 
     if isinstance(source, DataFrame):
         return from_frame(source, index, horizon)
@@ -500,62 +528,3 @@ def made_of(source: Any) -> Callable[[], Source]:
 def _pickled(thing: Any) -> bytes:
     dumps: Any = cloudpickle.dumps
     return bytes(dumps(thing))
-
-
-def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:
-    """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
-
-    A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
-    the order of Spark's partitions. A row that is no message becomes a dead letter, and so does one
-    whose timestamp is too far ahead of the batch's, which Spark keeps for a batch that it repeats.
-    """
-    from pyspark.sql import functions as f
-    from pyspark.sql.types import StringType, TimestampNTZType, TimestampType
-
-    names = set(frame.columns)
-    is_dated = False
-    missing = {"stream", "xml"} - names
-    if missing:
-        raise AxlogError("AX863", f"the DataFrame has no column {min(missing)!r}")
-    nothing = f.lit(None)
-    given = f.col("time") if "time" in names else nothing
-    if "time" not in names:
-        time = nothing.cast("bigint")
-    elif isinstance(frame.schema["time"].dataType, TimestampType | TimestampNTZType):
-        time = f.unix_micros(given.cast("timestamp"))
-        is_dated = True
-    else:
-        time = f.round(given.try_cast("double") * 1_000_000).try_cast("bigint")
-    action = f.col("action") if "action" in names else f.lit("insert")
-    error = (
-        f.when(f.col("stream").isNull(), "it names no stream")
-        .when(f.col("xml").isNull(), "it has no content")
-        .when(action.isNull() | ~action.isin(*ACTIONS), "its action is none")
-        .when(given.isNotNull() & (time.isNull() | (f.abs(time) >= FAR)), "its time is none")
-    )
-    if horizon is not None:
-        latest = f.lit(DAY if is_dated or horizon.is_dated else None).cast("bigint")
-        for stream, declared in horizon.declared.items():
-            if declared is not None:
-                mine = f.lit(declared if declared < FAR else None).cast("bigint")
-                latest = f.when(f.col("stream") == stream, mine).otherwise(latest)
-        now = f.unix_micros(f.current_timestamp())
-        too_far = f.coalesce(time - now > latest, f.lit(False))
-        error = error.when(too_far, "AX417: it is dated too far ahead of the receiver's clock")
-    content = f.coalesce(f.col("xml").cast("binary"), f.lit(b""))
-    if isinstance(frame.schema["xml"].dataType, StringType):
-        marked = f.concat(f.lit(_MARK), content)
-        content = f.when(f.col("xml").startswith("<?xml"), marked).otherwise(content)
-    return frame.select(
-        f.lit(index).alias("source"),
-        f.coalesce("stream", f.lit("")).alias("stream"),
-        f.when(error.isNotNull(), "refused").otherwise(action).alias("action"),
-        content.alias("content"),
-        time.alias("time"),
-        (f.col("number") if "number" in names else nothing).try_cast("bigint").alias("number"),
-        f.coalesce(f.col("origin") if "origin" in names else nothing, f.lit("")).alias("origin"),
-        (f.col("document") if "document" in names else nothing).cast("string").alias("document"),
-        error.alias("error"),
-        nothing.cast("int").alias("partition"),
-        f.lit(FROM_FRAME).cast("bigint").alias("row"),
-    )

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from axlog.channels.updates import StreamUpdate
 from axlog.connectors.kinds import Options, Origin, SourceKind
-from axlog.connectors.protocol import Position, Reading, Refusal
+from axlog.connectors.protocol import NO_TIME, Position, Reading, Refusal
 from axlog.document.times import microseconds
 from axlog.pipeline import kinds
 from axlog.pipeline.embedded import Runner
@@ -228,10 +228,14 @@ def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list
     while any(left):
         batch: list[list[Message]] = []
         for sequence in left:
-            for _ in range(random.choice((1, 1, 2))):
+            before = NO_TIME
+            for number in range(random.choice((1, 1, 2))):
                 some = random.randrange(1, 6)
                 if sequence:
-                    batch.append(sequence[:some])
+                    bound = Message(sequence[0].source, "", "before", b"", before, 0, "")
+                    batch.append([*([bound] if number else []), *sequence[:some]])
+                    times = [one.time for one in sequence[:some] if one.time is not None]
+                    before = max([before, *times])
                     del sequence[:some]
         random.shuffle(batch)
         yield batch

@@ -8,21 +8,24 @@ file that has become shorter is not the one that was read: that is an error, not
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import IO
 
 from pydantic import Field
 
 from axlog.channels.updates import StreamUpdate, read_line
 from axlog.connectors.kinds import LocalPath, Options, Origin, SourceKind
-from axlog.connectors.protocol import Position, Reach, Reading, Refusal
+from axlog.connectors.protocol import NO_TIME, Position, Reach, Reading, Refusal
 from axlog.document.reading import is_encodable
 from axlog.errors import AxlogError, ConnectorError
 
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
 _PLAIN = frozenset({"stream", "insert", "at"})
+_AT = re.compile(rb'"at"\s*:\s*([-+.0-9eE]+)')
 _DECODE = json.JSONDecoder().decode
 
 
@@ -51,8 +54,13 @@ class JsonLinesSource:
         return Reading(updates, end.position, refused, more=end.more and bool(updates))
 
     def reach(self, position: Position, limit: int) -> Reach:
-        """Where so many lines end: they are counted, not read."""
-        return self._go(position, limit, lambda line, number: None)
+        """Where so many lines end: they are counted, not read; numbers that may be times are."""
+        latest: list[int | None] = [NO_TIME]
+
+        def take(line: bytes, number: int) -> None:
+            latest[0] = _latest(line, latest[0])
+
+        return replace(self._go(position, limit, take), latest=latest[0])
 
     def _go(self, position: Position, limit: int, take: Callable[[bytes, int], None]) -> Reach:
         """Take the lines after a position; where they end."""
@@ -124,6 +132,17 @@ def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | 
     if "\\u" in text and not (is_encodable(content) and is_encodable(name)):
         return None  # half a character, which only an escape can write: it fits into no file
     return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
+
+
+def _latest(line: bytes, before: int | None) -> int | None:
+    """At most, the latest time of a line and those before it; None where it cannot be told."""
+    found = _AT.findall(line)
+    if before is None or (not found and b'"at"' in line):
+        return None
+    try:
+        return max([before, *(round(1e6 * float(number)) for number in found)])
+    except (OverflowError, ValueError):
+        return None
 
 
 def _with_stream(text: str, stream: str) -> str:

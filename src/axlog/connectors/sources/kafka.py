@@ -114,6 +114,19 @@ class KafkaSource:
             found.append(at)
         return found
 
+    def apart(
+        self, start: Position, end: Position, parts: int
+    ) -> list[tuple[int, Position, Position]]:
+        """A range as ranges of whole partitions, with how many messages each has."""
+        first, _ = self._start(start)
+        moved = [partition for partition in first if end[partition] > first[partition]]
+        found: list[tuple[int, Position, Position]] = []
+        for number in range(min(parts, len(moved))):
+            mine = set(moved[number::parts])
+            until = {p: end[p] if p in mine else offset for p, offset in first.items()}
+            found.append((sum(until.values()) - sum(first.values()), first, until))
+        return found
+
     def _reading(
         self, start: dict[str, int], end: dict[str, int], highs: dict[str, int], patience: float
     ) -> Reading:

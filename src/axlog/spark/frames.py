@@ -1,0 +1,76 @@
+"""The user's own DataFrames as messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axlog.channels.updates import ACTIONS
+from axlog.document.ahead import DAY, Horizon
+from axlog.errors import AxlogError
+from axlog.spark.extracting import FAR
+from axlog.spark.sources import MARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FROM_FRAME = -1
+"""The row of a message of the user's own DataFrame, until a task has it and knows the row."""
+
+
+def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:
+    """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
+
+    A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
+    the order of Spark's partitions. A row that is no message becomes a dead letter, and so does one
+    whose timestamp is too far ahead of the batch's, which Spark keeps for a batch that it repeats.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType, TimestampNTZType, TimestampType
+
+    names = set(frame.columns)
+    is_dated = False
+    missing = {"stream", "xml"} - names
+    if missing:
+        raise AxlogError("AX863", f"the DataFrame has no column {min(missing)!r}")
+    nothing = f.lit(None)
+    given = f.col("time") if "time" in names else nothing
+    if "time" not in names:
+        time = nothing.cast("bigint")
+    elif isinstance(frame.schema["time"].dataType, TimestampType | TimestampNTZType):
+        time = f.unix_micros(given.cast("timestamp"))
+        is_dated = True
+    else:
+        time = f.round(given.try_cast("double") * 1_000_000).try_cast("bigint")
+    action = f.col("action") if "action" in names else f.lit("insert")
+    error = (
+        f.when(f.col("stream").isNull(), "it names no stream")
+        .when(f.col("xml").isNull(), "it has no content")
+        .when(action.isNull() | ~action.isin(*ACTIONS), "its action is none")
+        .when(given.isNotNull() & (time.isNull() | (f.abs(time) >= FAR)), "its time is none")
+    )
+    if horizon is not None:
+        latest = f.lit(DAY if is_dated or horizon.is_dated else None).cast("bigint")
+        for stream, declared in horizon.declared.items():
+            if declared is not None:
+                mine = f.lit(declared if declared < FAR else None).cast("bigint")
+                latest = f.when(f.col("stream") == stream, mine).otherwise(latest)
+        now = f.unix_micros(f.current_timestamp())
+        too_far = f.coalesce(time - now > latest, f.lit(False))
+        error = error.when(too_far, "AX417: it is dated too far ahead of the receiver's clock")
+    content = f.coalesce(f.col("xml").cast("binary"), f.lit(b""))
+    if isinstance(frame.schema["xml"].dataType, StringType):
+        marked = f.concat(f.lit(MARK), content)
+        content = f.when(f.col("xml").startswith("<?xml"), marked).otherwise(content)
+    return frame.select(
+        f.lit(index).alias("source"),
+        f.coalesce("stream", f.lit("")).alias("stream"),
+        f.when(error.isNotNull(), "refused").otherwise(action).alias("action"),
+        content.alias("content"),
+        time.alias("time"),
+        (f.col("number") if "number" in names else nothing).try_cast("bigint").alias("number"),
+        f.coalesce(f.col("origin") if "origin" in names else nothing, f.lit("")).alias("origin"),
+        (f.col("document") if "document" in names else nothing).cast("string").alias("document"),
+        error.alias("error"),
+        nothing.cast("int").alias("partition"),
+        f.lit(FROM_FRAME).cast("bigint").alias("row"),
+    )
