@@ -5,6 +5,7 @@ budget counts rows, so every outcome here is the same on every machine.
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -168,6 +169,18 @@ def test_a_message_that_multiplies_loops_is_taken() -> None:
     assert counts.count > 10**11  # ways that loops inside loops would have tried
 
 
+def test_a_batch_that_is_taken_back_keeps_the_budget() -> None:
+    widget = axlog.Widget(DOCUMENT)
+    view = widget.watch("match /a[b/$x][c/$y] return $x", "view", work=5)
+    for number in range(100):
+        widget.feed("s", f"<b>{number}</b>")
+    with suppress(ValueError), widget.batch():
+        widget.feed("s", "<b>x</b>")
+        raise ValueError
+    widget.feed("s", "<c>1</c>")
+    assert view.broken is not None
+
+
 def test_a_store_keeps_the_budget(tmp_path: Path) -> None:
     query = "match /a[b/$x][c/$y] return $x"
     with axlog.open(tmp_path / "store", DOCUMENT) as widget:
@@ -241,6 +254,20 @@ def test_a_pipeline_says_which_view_is_set_aside(tmp_path: Path) -> None:
     assert said["values"] == ("ok", [])
     assert said["bomb"][0] == "failed"
     assert "more than 3 rows" in said["bomb"][1][0]
+
+
+def test_an_added_view_that_is_set_aside_is_no_failure_of_the_run(tmp_path: Path) -> None:
+    given = pipeline(tmp_path)
+    del given["views"]["bomb"]
+    runner = Runner(PipelineModel.model_validate(given), once=True)
+    (instances,) = runner.instances.values()
+    instances.widgets[""].watch("match /a[b/$x][b/$y] return $x, $y", "added", work=3)
+    runner.run()
+    health = RunnerReport(runner).health()
+    runner.close()
+    assert health.status == 200
+    assert health.plain()["status"] == "degraded"
+    assert "more than 3 rows" in health.troubles[0]
 
 
 def test_a_bucket_of_spark_says_it_too() -> None:

@@ -30,6 +30,7 @@ in `CODES`; codes of the W3C recommendations (`XUDY0015`) keep their names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 CODES: dict[str, str] = {
     # XML that comes in
@@ -246,6 +247,12 @@ class AxlogError(Exception):
         self.context = f"{self.context}, {context}" if self.context else context
         self.args = (self.describe(),)
         return self
+
+    def kept(self) -> Self:
+        """The same error without the frames it was raised in: one that is kept must not keep the
+        data that was at hand."""
+        self.__context__ = self.__cause__ = None
+        return self.with_traceback(None)
 
     def describe(self) -> str:
         """The error in full, one fact a line."""

@@ -34,6 +34,7 @@ VERBS = (
     "verify",
     "torture",
     "load",
+    "soak",
     "doctor",
     "demo",
     "bench",

@@ -31,6 +31,8 @@ Check: TypeAlias = Callable[[Row], bool]
 
 UNIT: Bag = {(): 1}
 MOST_ROWS = DEFAULT_LIMITS.rows
+MANY = 10_000
+"""Pairs of rows from which a join is counted before it is made."""
 FEW = 16
 """Rows that a join makes without being metered: most make one or two."""
 GROWTH = 20
@@ -143,8 +145,12 @@ class JoinPlan:
         if len(bags) > 1:
             most = max(most, GROWTH * sum(map(len, bags)))
         for meeting, bag in zip(self.meetings, bags, strict=True):
-            if len(rows) * len(bag) > most and _meets_in(rows, bag, meeting) > most:
-                raise too_many_rows(most)
+            if len(rows) * len(bag) > min(MANY, most):  # looked at before it is made
+                expected = _meets_in(rows, bag, meeting)
+                if meter is not None and len(bags) > 1:
+                    meter.spend(expected)
+                if expected > most:
+                    raise too_many_rows(most)
             rows = _meet(rows, bag, meeting)
             if not rows:
                 return rows

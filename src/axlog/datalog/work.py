@@ -56,8 +56,11 @@ class Meter:
         if not self.spent:
             self.meters.used.append(self)
         self.spent += rows
-        if self.spent > self.budget and self.spent > self.budget + self.meters.allowance():
-            raise too_much_work(self.budget)
+        if self.spent > self.budget:
+            meters = self.meters
+            extra = meters.extra if self.budget >= meters.budget else 0
+            if self.spent > self.budget + extra + meters.allowance():
+                raise too_much_work(self.budget)
 
     def read(self, bucket: dict[Any, int]) -> ItemsView[Any, int]:
         """The rows of a bucket, counted."""
@@ -83,10 +86,12 @@ class Meters(dict["Relation", Meter]):
         super().__init__()
         self.budget = budget
         self.used: list[Meter] = []
+        self._members: dict[Relation, list[Member]] = {}  # views with budgets of their own, by root
         self.bags: Iterable[Sized] = ()
         """What the present message brings, where it travels as bindings."""
         self.size: Callable[[], int] = _nothing
         """How many nodes the present update is about."""
+        self.extra = 0  # rows beyond the budget while views are filled, unless theirs is smaller
 
     def allowance(self) -> int:
         """Rows that the present update may read beyond the budget, as it is large itself."""
@@ -96,19 +101,50 @@ class Meters(dict["Relation", Meter]):
         made = self[relation] = Meter(relation, self.budget, self)
         return made
 
-    def take(self, relations: Iterable[Relation], budget: int) -> None:
-        """Let relations spend this much; one that another view uses keeps the larger budget."""
-        for relation in relations:
+    def enter(self, root: Relation, member: Member | None) -> None:
+        """A view rests on a root from now on, with its own budget or the engine's.
+
+        A relation that several views use has the largest of their budgets.
+        """
+        own = None if member is None else member.work
+        if member is not None and own is not None:
+            self._members.setdefault(root, []).append(member)
+        budget = self.budget if own is None else own
+        for relation in root.walk():
             known = self.get(relation)
             if known is None:
                 self[relation] = Meter(relation, budget, self)
             else:
                 known.budget = max(budget, known.budget)
 
+    def leave(self, root: Relation, member: Member | None) -> None:
+        """A view rests on a root no more."""
+        members = self._members.get(root, [])
+        if member in members:
+            members.remove(member)
+        if not members:
+            self._members.pop(root, None)
+
+    def over_budget(self) -> list[tuple[Member, QueryError]]:
+        """The views whose own budget is smaller than what their relations have read."""
+        found: list[tuple[Member, QueryError]] = []
+        if not self._members:
+            return found
+        allowance = self.allowance()
+        spent = {meter.relation: meter for meter in self.used}
+        for root, members in self._members.items():
+            meters = [spent[relation] for relation in root.walk() if relation in spent]
+            for member in members:
+                work = member.work or 0
+                if any(meter.spent > work + allowance for meter in meters):
+                    found.append((member, too_much_work(work)))
+        return found
+
     def keep_only(self, relations: Container[Relation]) -> None:
         """Drop the meters of relations that no view uses any more."""
         for relation in [relation for relation in self if relation not in relations]:
             del self[relation]
+            self._members.pop(relation, None)
 
     def reset(self) -> None:
         """Begin the next update."""

@@ -306,7 +306,7 @@ class Interpreter:
         except QueryError as error:
             if self.exploded is None:
                 raise
-            self.exploded[relation] = error
+            self.exploded[relation] = error.kept()
             return {}
 
     @staticmethod

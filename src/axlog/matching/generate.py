@@ -34,6 +34,7 @@ from axlog.language.pattern import (
     Wildcard,
 )
 from axlog.language.values import comparison
+from axlog.matching.code_writer import CodeWriter
 from axlog.matching.message import all_texts, is_element, texts, value
 
 Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
@@ -102,50 +103,22 @@ def generate(
     return Matcher(here, everywhere, source, scope["match"])  # type: ignore[arg-type]
 
 
-class _Writer:
-    """Writes the code of one matcher; `constants` are what the code refers to."""
+class _Writer(CodeWriter):
+    """Writes the code of one matcher."""
 
     def __init__(self, limits: Limits) -> None:
+        super().__init__()
         self.limits = limits
+        self.is_split = False  # whether some of the code is in functions of their own
         self.counts = False  # whether the code counts its work: it joins, or loops inside loops
-        self.lines: list[str] = []
         self.waiting: list[
             tuple[str, Axis, Relation, int]
         ] = []  # what stands too deep to be written
         self.descents = 0  # loops over descendants that the code to be written stands in
-        self.depth = 0
-        self.numbers = 0
-        self.constants: dict[str, object] = {
+        self.constants |= {
             "texts": texts, "all_texts": all_texts, "value": value, "is_element": is_element,
             "Tables": Tables, "distinct": distinct, "message_meter": message_meter,
         }  # fmt: skip
-
-    # Text -----------------------------------------------------------------------------------------
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def fresh(self, stem: str) -> str:
-        self.numbers += 1
-        return f"{stem}{self.numbers}"
-
-    def constant(self, stem: str, thing: object) -> str:
-        name = self.fresh(stem.upper() + "_")
-        self.constants[name] = thing
-        return name
-
-    def open(self, text: str) -> None:
-        self.line(text)
-        self.depth += 1
-
-    def close(self, levels: int = 1) -> None:
-        for _ in range(levels):
-            last = self.lines[-1]
-            if last.startswith("    " * (self.depth - 1)) and not last.startswith(
-                "    " * self.depth
-            ):
-                self.line("pass")  # a block that found nothing to do
-            self.depth -= 1
 
     def function(self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]) -> str:
         self.open("def match(e, t, m):")
@@ -171,8 +144,10 @@ class _Writer:
         ]
         self.line(f"return {_tuple(shown)}")
         self._write_apart()
-        budget = f"message_meter({self.limits.work})" if self.counts else "None"
-        self.lines.insert(1, f"    work = {budget}")
+        if self.counts:
+            self.lines.insert(1, f"    work = message_meter({self.limits.work})")
+        elif self.is_split:
+            self.lines.insert(1, "    work = None")
         return "\n".join(self.lines) + "\n"
 
     # Relations ------------------------------------------------------------------------------------
@@ -223,6 +198,7 @@ class _Writer:
     def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
         """The same in a function of its own, which is written when this one is done."""
         name = self.fresh("sum")
+        self.is_split = True
         self.waiting.append((name, axis, relation, self.descents))
         self.line(f"{bag} = {name}({at}, t, m, work, {bag})")
 

@@ -75,7 +75,15 @@ class RunnerReport:
             for name, one in runner.instances.items()
             for view in list(one.queries)
         ]
-        return Health(tuple(views), failures)
+        return Health(tuple(views), failures, tuple(self._added_set_aside()))
+
+    def _added_set_aside(self) -> Iterator[str]:
+        """Views that others added and that were set aside: no failure of the run."""
+        for name, one in self._runner.instances.items():
+            for widget in list(one.widgets.values()):
+                for view, kept in widget.views.items():
+                    if view not in one.queries and kept.broken is not None:
+                        yield f"view {name}/{view}: {put_aside(kept.broken)}"
 
     def _view(self, widget: str, view: str, one: Instances) -> ViewHealth:
         runner, now = self._runner, time.monotonic()

@@ -173,6 +173,9 @@ class Limits(_Part):
     subscriptions: int = Field(default=1_000, ge=0, description="Named subscriptions at a time.")
     producers: int = Field(default=100, ge=0, description="Names of producers in a channel.")
     views: int = Field(default=100, ge=0, description="Views added, at a time.")
+    work: int = Field(
+        default=20_000, gt=0, description="Rows that an update may make an added view look at."
+    )
     streams: int = Field(default=1_000, ge=0, description="Requests that wait or stream at a time.")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError
+from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.server.access import Access, used_up
 from axlog.server.answers import answer, json_of, number_in, wrong
 from axlog.server.operations import Operation
@@ -87,7 +87,7 @@ class Views:
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
-        except UndecidedError as error:
+        except (UndecidedError, UpdateError) as error:  # not decided, or what it needs is gone
             said["undecided"] = error.message
         return answer(said)
 
@@ -105,7 +105,8 @@ class Views:
         used_up(who, "views", list(self._owners.values()).count(who.name))
         self._owners[name, view] = who.name
         try:
-            await asyncio.to_thread(widget.watch, query, view, language=language)
+            work = who.limits.work
+            await asyncio.to_thread(widget.watch, query, view, language=language, work=work)
         except BaseException:
             del self._owners[name, view]
             raise

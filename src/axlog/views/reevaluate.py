@@ -56,7 +56,7 @@ class Reevaluate(Maintainer):
         try:
             old, self._answers = self._answers, self._evaluated()
         except QueryError as error:
-            self._refused = error
+            self._refused = error.kept()
             return []
         columns = self.pattern.columns
         changes = [

@@ -231,7 +231,7 @@ class View:
     def put_aside(self, error: QueryError) -> None:
         """Answer with this error from now on, and follow nothing."""
         self.maintainer.close()
-        self.maintainer = PutAside(self.maintainer.tree, self.query.pattern, error)
+        self.maintainer = PutAside(self.maintainer.tree, self.query.pattern, error.kept())
         self._held, self._is_due, self.owed = [], False, 0
 
     def before(self, delta: Delta) -> None:

@@ -41,7 +41,7 @@ from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
-from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stored import Shelf
 from axlog.views.maintainer import PutAside
@@ -114,13 +114,8 @@ class Document:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.engine = CountingEngine(
-            tree, shelf=shelf, most_rows=limits.rows, most_work=limits.work
-        )
-        self.engine.told_aside = self._note_aside
-        self.algebra = AlgebraicEngine(tree)
         self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
-        self._values = ValueIndex(tree)
+        self.make_engines(shelf)
         self._lock = RLock()
         self._held: Told | None = None
         self.sealed: str | None = None  # why the document is not changed by its own methods
@@ -140,6 +135,19 @@ class Document:
         """How a view is told what never comes, or why it is not."""
         self.prospects: Callable[[View], Prospects | None] = unknown
         """What is known of a view's rows to come without a walk over the document."""
+
+    def make_engines(self, shelf: Shelf | None, block: int = BLOCK) -> None:
+        """Set up what views share, for the tree as it is."""
+        tree, limits = self.tree, self.limits
+        self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
+        self.engine.told_aside = self._note_aside
+        self.algebra = AlgebraicEngine(tree)
+        self._values = ValueIndex(tree)
+
+    @property
+    def engines(self) -> Engines:
+        """What maintainers are made with."""
+        return Engines(self.engine, self.algebra, self.thresholds.prices)
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -165,8 +173,7 @@ class Document:
         with self._lock:
             chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
             self.untune()
-            engines = Engines(self.engine, self.algebra, self.thresholds.prices)
-            kept = make(self.nodes(), asked.pattern, chosen.name, engines, work)
+            kept = make(self.nodes(), asked.pattern, chosen.name, self.engines, work)
             view = self.views[name] = View(
                 name, asked, kept, chosen, self._lock, self.nodes, self.times
             )
@@ -383,25 +390,6 @@ class Document:
             with self.netted() as told:
                 yield
             tell(told)
-
-    def begin_again(self, views: Mapping[str, View]) -> None:
-        """Make all that follows the tree anew, after the tree was set to another state."""
-        for view in self.views.values():
-            if not isinstance(view.maintainer, PutAside):
-                view.maintainer.close()
-        self.views = dict(views)
-        tree, old = self.tree, self.engine
-        if tree.types is not None:
-            self._type_guard = TypeGuard(tree, tree.types)
-        self.engine = CountingEngine(tree, old.block, old.shelf, self.limits.rows)
-        self.engine.told_aside = self._note_aside
-        self.algebra = AlgebraicEngine(tree)
-        self._values = ValueIndex(tree)
-        engines = Engines(self.engine, self.algebra, self.thresholds.prices)
-        for view in self.views.values():
-            if not isinstance(view.maintainer, PutAside):
-                view.maintainer = make(tree, view.query.pattern, view.chosen.name, engines)
-            view.standing.forget()
 
     @contextmanager
     def netted(self) -> Iterator[Told]:

@@ -23,7 +23,10 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from axlog.document.schema import TypeGuard
 from axlog.document.tree import Tree
+from axlog.views.choose import make
+from axlog.views.maintainer import PutAside
 
 if TYPE_CHECKING:
     from axlog.widgets.document import Document
@@ -86,7 +89,7 @@ class Savepoint:
             setattr(document.tree, name, column)
         if document._held is not None:
             del document._held[self._held :]
-        document.begin_again(self._views)
+        self._remake_views(document)
         if widget is not None:
             widget._begin_again()
             if self._state is not None:
@@ -95,6 +98,22 @@ class Savepoint:
         document.forgotten, document.collected = self._forgotten, self._collected
         for view, (sequence, never) in self._sequences.items():
             view.sequence, view.never = sequence, never
+
+    def _remake_views(self, document: Document) -> None:
+        """Make all that follows the tree anew."""
+        for view in document.views.values():
+            if not isinstance(view.maintainer, PutAside):
+                view.maintainer.close()
+        document.views = dict(self._views)
+        tree = document.tree
+        if tree.types is not None:
+            document._type_guard = TypeGuard(tree, tree.types)
+        document.make_engines(document.engine.shelf, document.engine.block)
+        for view in document.views.values():
+            if not isinstance(view.maintainer, PutAside):
+                pattern, chosen = view.query.pattern, view.chosen.name
+                view.maintainer = make(tree, pattern, chosen, document.engines, view.work)
+            view.standing.forget()
 
     def _restore_streams(self, widget: Widget) -> None:
         widget._streaming._statuses = self._statuses

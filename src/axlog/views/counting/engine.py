@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 
 from axlog.datalog.compile import Program, Relation, share
 from axlog.datalog.joins import MOST_ROWS, Bag, Row, add_all
-from axlog.datalog.work import GROWTH, MOST_WORK, Member, Meters, too_much_work
+from axlog.datalog.work import MOST_WORK, Member, Meters
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.errors import QueryError
@@ -50,6 +50,7 @@ class CountingEngine:
         self.tree = tree
         self._most_rows = most_rows
         self._refused: dict[Relation, QueryError] = {}
+        self._refused_by: dict[Relation, int] = {}  # how many views rest on it
         self._exploded: dict[Relation, QueryError] = {}  # in what goes on now
         self.told_aside: Callable[[], None] = lambda: None
         """Called when programs were put aside."""
@@ -59,8 +60,6 @@ class CountingEngine:
         self.shelf = shelf  # where rows are kept; None: in memory
         new_index = dict if shelf is None else shelf.new_index
         self.meters = Meters(most_work)
-        self._members: dict[Relation, list[Member]] = {}  # the views that rest on each root
-        self._is_uneven = False  # whether some view has a budget of its own
         self._seeds = AllSeeds(new_index, most_rows, self.meters, self._exploded)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
@@ -111,11 +110,7 @@ class CountingEngine:
         """
         root = share(program.root, self._known)
         self._programs[root] = self._programs.get(root, 0) + 1
-        budget = None if member is None else member.work
-        self.meters.take(root.walk(), self.meters.budget if budget is None else budget)
-        self._is_uneven |= budget is not None
-        if member is not None:
-            self._members.setdefault(root, []).append(member)
+        self.meters.enter(root, member)
         self._waiting.append((root, load))
         return root
 
@@ -129,16 +124,16 @@ class CountingEngine:
     def drop(self, root: Relation, member: Member | None = None) -> None:
         """Drop a program, and what was kept for it alone."""
         self.build()
-        members = self._members.get(root, [])
-        if member in members:
-            members.remove(member)
+        self.meters.leave(root, member)
         if root in self._refused:
-            return  # who has it in hand still hears why
+            self._refused_by[root] -= 1
+            if not self._refused_by[root]:  # until then other views ask why
+                del self._refused[root], self._refused_by[root]
+            return
         self._programs[root] -= 1
         if self._programs[root]:
             return
         del self._programs[root], self._roots[root]
-        self._members.pop(root, None)
         self._keep_used()
 
     def _keep_used(self) -> None:
@@ -167,8 +162,7 @@ class CountingEngine:
             errors = [self._exploded[r] for r in root.walk() if r in self._exploded]
             if errors:
                 self._refused[root] = errors[0]
-                del self._programs[root]
-                self._members.pop(root, None)
+                self._refused_by[root] = self._programs.pop(root)
                 self._roots.pop(root, None)
         self._exploded.clear()
         self._keep_used()
@@ -222,7 +216,9 @@ class CountingEngine:
         alone = Interpreter(relations, self._most_rows)
         alone.exploded = self._exploded
         alone.meters = self.meters
-        self.meters.size = lambda: alone.visited + self._most_rows // GROWTH
+        self.meters.reset()
+        self.meters.bags, self.meters.extra = (), self._most_rows
+        self.meters.size = lambda: alone.visited
 
         def extend(node: int, below: Gathered, here: Bags) -> None:
             if node == DOCUMENT_NODE:
@@ -309,7 +305,7 @@ class CountingEngine:
 
     def close_update(self, answers: dict[Relation, Bag]) -> dict[Relation, Bag]:
         """Set the views aside that exceeded a limit during the update; the answers without them."""
-        over = self._over_budget() if self._is_uneven else []
+        over = self.meters.over_budget()
         self._end_work()
         if self._exploded:
             self._put_aside()
@@ -320,32 +316,20 @@ class CountingEngine:
             self.told_aside()
         return answers
 
-    def _begin_work(self, least: int = 0) -> None:
+    def _begin_work(self, extra: int = 0) -> None:
         """Count the work of what is evaluated from here on, in proportion to its nodes."""
-        visited, interpreter = self.visited - least // GROWTH, self._interpreter
+        visited, interpreter = self.visited, self._interpreter
         self.meters.reset()
+        self.meters.extra = extra
         self.meters.bags = ()
         self.meters.size = lambda: interpreter.visited - visited
         interpreter.meters = self.meters
 
     def _end_work(self) -> None:
+        self.meters.extra = 0
         self.meters.size = lambda: 0
         self._interpreter.meters = None
         self.meters.reset()
-
-    def _over_budget(self) -> list[tuple[Member, QueryError]]:
-        """The views whose own budget is smaller than what their relations have read."""
-        found = []
-        allowance = self.meters.allowance()
-        spent = {meter.relation: meter for meter in self.meters.used}
-        for root, members in self._members.items():
-            own = [member for member in members if member.work is not None]
-            meters = [spent[r] for r in root.walk() if r in spent] if own else []
-            for member in own:
-                work = member.work or 0
-                if any(meter.spent > work + allowance for meter in meters):
-                    found.append((member, too_much_work(work)))
-        return found
 
     def _propagated(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
         parent = self.tree._parent
@@ -461,7 +445,7 @@ class CountingEngine:
         try:
             return state.all_rows(below, {})
         except QueryError as error:
-            self._exploded[state.relation] = error
+            self._exploded[state.relation] = error.kept()
             return {}
 
     def _state(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> list[State]:
@@ -471,7 +455,7 @@ class CountingEngine:
         try:
             return [State(relation, self._seeds, own, below, here)]
         except QueryError as error:
-            self._exploded[relation] = error
+            self._exploded[relation] = error.kept()
             return []
 
     def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:

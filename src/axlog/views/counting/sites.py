@@ -131,7 +131,7 @@ class Seeds:
 
     def note(self, error: QueryError) -> None:
         """The relation's joins exceed a limit: it has no rows from now on."""
-        self._noted[self.plan.relation] = error
+        self._noted[self.plan.relation] = error.kept()
 
 
 class AllSeeds(dict[Relation, Seeds]):
@@ -253,7 +253,7 @@ class State:
         try:
             return self.update(below, here)
         except QueryError as error:
-            exploded[self.relation] = error
+            exploded[self.relation] = error.kept()
             return {}
 
     @property

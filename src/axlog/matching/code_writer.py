@@ -1,0 +1,43 @@
+"""Writing Python code: lines in blocks, fresh names, and the constants that the code refers to."""
+
+from __future__ import annotations
+
+
+class CodeWriter:
+    """Lines of code at a depth of blocks; `constants` is the scope that the code runs in."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self.numbers = 0
+        self.constants: dict[str, object] = {}
+
+    def line(self, text: str) -> None:
+        """Add a line to the present block."""
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not used yet."""
+        self.numbers += 1
+        return f"{stem}{self.numbers}"
+
+    def constant(self, stem: str, thing: object) -> str:
+        """The name under which the code finds a thing."""
+        name = self.fresh(stem.upper() + "_")
+        self.constants[name] = thing
+        return name
+
+    def open(self, text: str) -> None:
+        """Begin a block with its first line."""
+        self.line(text)
+        self.depth += 1
+
+    def close(self, levels: int = 1) -> None:
+        """End blocks; an empty one gets a `pass`."""
+        for _ in range(levels):
+            last = self.lines[-1]
+            if last.startswith("    " * (self.depth - 1)) and not last.startswith(
+                "    " * self.depth
+            ):
+                self.line("pass")
+            self.depth -= 1
