@@ -15,7 +15,7 @@ from axlog.store.files import DiskFiles
 from axlog.store.log import POLICIES, Log
 from axlog.store.log_reader import VERSION, read_log, segment_name, segments
 from axlog.store.manifest import NAME, Manifest, read_manifest, write_manifest
-from axlog.widgets.durable import start
+from axlog.widgets.store import start
 from axlog.widgets.verifying import verify
 from axlog.workloads.damage_law import (
     Damage,

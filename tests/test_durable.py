@@ -14,7 +14,7 @@ from axlog.cli.application import application
 from axlog.errors import AxlogError, StoreError
 from axlog.store.files import DiskFiles
 from axlog.store.log_reader import read_log
-from axlog.widgets.durable import open_store
+from axlog.widgets.store import open_store
 from axlog.widgets.verifying import history, verify
 from axlog.workloads.torture import MOMENTS, by_killing, on_faulty_disk
 

@@ -20,7 +20,7 @@ from axlog.language.verdict import Truth
 from axlog.views.change import Change, Row
 from axlog.views.view import View
 from axlog.widgets.document import Document, parse
-from axlog.widgets.durable import open_store as open
+from axlog.widgets.store import open_store as open
 from axlog.widgets.watching import watch_file
 from axlog.widgets.widget import Widget
 

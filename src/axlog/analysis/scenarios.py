@@ -49,7 +49,8 @@ from axlog.analysis.keys import (
 )
 from axlog.analysis.markup import refuse_any_node, refuse_markup_tests
 from axlog.datalog.compile import Edge, Program, Relation, compile_pattern
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Call, Tree
+from axlog.document.calls import Call
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.interpreter import Interpreter
 from axlog.language.normal import bound_variables

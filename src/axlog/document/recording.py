@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from lxml import etree
 
+from axlog.document.calls import Call
 from axlog.document.reading import Element, Limits, too_deep
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -22,7 +23,6 @@ from axlog.document.tree import (
     ELEMENT,
     NONE,
     TEXT,
-    Call,
     NodeKind,
     Tree,
 )

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from axlog.document.tree import NONE, Call, NodeKind, Tree
+from axlog.document.calls import Call
+from axlog.document.tree import NONE, NodeKind, Tree
 from axlog.errors import StoreError
 
 _COLUMNS = (

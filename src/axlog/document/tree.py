@@ -16,17 +16,15 @@ not handles. An id is given again only after its node is gone.
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from axlog.document import ids
-from axlog.document.ahead import read_ahead
-from axlog.errors import InputError, UpdateError
+from axlog.document.calls import Call
+from axlog.errors import UpdateError
 
 NONE = -1
 DOCUMENT_NODE = 0
@@ -75,75 +73,6 @@ LABELS_BY_KIND = {
     INSTRUCTION: INSTRUCTION_LABEL,
 }
 """The labels of the partitions of nodes that have no name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a call's attributes declare of its stream."""
-
-    stream: str
-    mode: str = "stream"  # or one-shot
-    most: int | None = None
-    service: str | None = None
-    deletes: str = "no"  # or yes, only
-    late: str = "refuse"  # or clock
-    ahead: int | None = None  # microseconds past the receiver's clock; None: a day for dates
-    calls: int = 0  # how many new calls its messages may bring
-    attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-
-    @classmethod
-    def of(cls, attributes: Sequence[tuple[str, str]]) -> Call:
-        """The call that these attributes write; anything unknown or ill-valued is refused."""
-        given = dict(attributes)
-        allowed = {
-            "mode": ("stream", "one-shot"),
-            "deletes": ("no", "yes", "only"),
-            "late": ("refuse", "clock"),
-        }
-        unknown = set(given) - {"stream", "most", "service", "ahead", "calls", *allowed}
-        if unknown or not given.get("stream"):
-            what = f"has an unknown attribute {min(unknown)}" if unknown else "names no stream"
-            raise InputError("AX105", f"a call {what}", expected='<ax:call stream="NAME"/>')
-        for name, values in allowed.items():
-            if given.get(name, values[0]) not in values:
-                raise InputError(
-                    "AX105",
-                    f"the call of {given['stream']!r} has {name}={given[name]!r}",
-                    expected=" or ".join(values),
-                )
-        most = given.get("most")
-        if most is not None and not re.fullmatch("[0-9]{1,18}", most):
-            raise InputError("AX105", f"the call has most={most!r}", expected="a whole number")
-        ahead = given.get("ahead")
-        if ahead is not None and read_ahead(ahead) is None:
-            raise InputError(
-                "AX105", f"the call has ahead={ahead!r}", expected="a duration such as 2h, or none"
-            )
-        return cls(
-            stream=given["stream"],
-            mode=given.get("mode", "stream"),
-            most=None if most is None else int(most),
-            service=given.get("service"),
-            deletes=given.get("deletes", "no"),
-            late=given.get("late", "refuse"),
-            ahead=None if ahead is None else read_ahead(ahead),
-            calls=_read_calls(given.get("calls", "no")),
-            attributes=tuple(attributes),
-        )
-
-
-CALLS = 1000
-"""New calls that the messages of a stream with `calls="yes"` may bring."""
-
-
-def _read_calls(written: str) -> int:
-    if written in ("no", "yes"):
-        return CALLS if written == "yes" else 0
-    if not re.fullmatch("[0-9]{1,9}", written):
-        raise InputError(
-            "AX105", f"the call has calls={written!r}", expected="yes, no, or how many"
-        )
-    return int(written)
 
 
 class Tree:

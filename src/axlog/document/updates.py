@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from axlog.document.calls import Call
 from axlog.document.reading import Element
-from axlog.document.tree import CALL, CALL_LABEL, DOCUMENT_NODE, NONE, Call, Tree
+from axlog.document.tree import CALL, CALL_LABEL, DOCUMENT_NODE, NONE, Tree
 from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
 
 

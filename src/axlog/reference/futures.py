@@ -26,9 +26,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, count, groupby, pairwise, product
 from typing import TypeAlias
 
+from axlog.document.calls import Call
 from axlog.document.ids import Id
 from axlog.document.pending import apply
-from axlog.document.tree import Call, NodeKind, Tree
+from axlog.document.tree import NodeKind, Tree
 from axlog.document.updates import delete_at_call, insert_at_call
 from axlog.errors import UndecidedError
 from axlog.reference.fragments import Alphabet, Fragment, as_element, call, fragments

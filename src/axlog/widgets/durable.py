@@ -20,7 +20,6 @@ that are added to a widget that keeps only what its views need.
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -30,15 +29,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
 
-from axlog.document.reading import DEFAULT_LIMITS, Limits, Source
-from axlog.document.times import Time, checked_times, microseconds, start_of
-from axlog.document.writing import serialise
-from axlog.document.xml import load
+from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError
 from axlog.language.query import Query
 from axlog.reporting import Durations, report
-from axlog.store.files import DiskFiles, Files
-from axlog.store.log import POLICIES, Log, forked
+from axlog.store.files import Files
+from axlog.store.log import Log, forked
 from axlog.store.log_reader import Torn
 from axlog.store.snapshots import remove_snapshots, write_snapshot
 from axlog.views.change import Change
@@ -47,124 +43,12 @@ from axlog.widgets import records
 from axlog.widgets.document import Told, tell
 from axlog.widgets.outbox import MOST, Outbox, Taking
 from axlog.widgets.records import Record, encode, stream_record
-from axlog.widgets.restoring import Restored, restore, snapshot_parts
+from axlog.widgets.restoring import Restored, snapshot_parts
 from axlog.widgets.savepoint import Savepoint
 from axlog.widgets.tuner import TuningReport
 from axlog.widgets.widget import Message, Widget
 
 _events = getLogger("axlog.store")
-
-COMPACT_AFTER = 50_000
-"""Records between two snapshots, unless told otherwise."""
-
-
-def open_store(
-    path: str | Path,
-    source: Source | None = None,
-    views: Mapping[str, str | Query] | None = None,
-    *,
-    sync: str = "always",
-    retain: bool = False,
-    compact_after: int | None = COMPACT_AFTER,
-    limits: Limits = DEFAULT_LIMITS,
-    **options: Any,
-) -> DurableWidget:
-    """Open the durable widget in a directory, or make one there over `source`.
-
-    Views that are named and not there yet are added; those that are there stay. Options of
-    `Widget` are noted when the store is made and need not be given again.
-    """
-    if sync not in POLICIES:
-        raise StoreError("AX875", f"sync={sync!r}", expected=" or ".join(POLICIES))
-    directory = Path(path)
-    lock = _lock(directory)
-    began = perf_counter()
-    try:
-        made = start(DiskFiles(directory), source, views or {}, sync, retain, limits, options)
-    except OSError as error:
-        lock.close()
-        raise _unusable(directory, error) from error
-    except BaseException:
-        lock.close()
-        raise
-    made._keep_open(directory, lock, compact_after)
-    report(_events, INFO, "store opened", widget=made.name, seq=made.record, sync=sync,
-           torn=made.torn and made.torn.size, seconds=round(perf_counter() - began, 3))  # fmt: skip
-    return made
-
-
-def start(
-    files: Files,
-    source: Source | None,
-    views: Mapping[str, str | Query],
-    sync: str,
-    retain: bool,
-    limits: Limits = DEFAULT_LIMITS,
-    options: Mapping[str, Any] | None = None,
-) -> DurableWidget:
-    """The widget of a directory's files; without the lock and the snapshots of `open_store`."""
-    texts = {name: _text(query) for name, query in views.items()}
-    found = restore(files, DurableWidget, texts)
-    if found is None:
-        if source is None:
-            raise StoreError("AX875", "there is no store yet", advice="give the document's source")
-        given = dict(options or {})
-        if given.get("collect") == "auto":
-            raise StoreError(
-                "AX875", 'collect="auto": a store keeps the whole document', expected="state or off"
-            )
-        starts = start_of(given.get("at"), checked_times(given.get("times", "seconds")))
-        keeps = bool(given.get("keep_whitespace"))
-        tree = load(source, limits=limits, keep_whitespace=keeps, time=starts)
-        settings = records.settings_record(serialise(tree), given, limits)
-        found = Restored(_made(settings, tree), settings)
-    widget = found.widget
-    assert isinstance(widget, DurableWidget)
-    log = Log(files, sync)
-    try:
-        widget._attach(files, log, found, retain)
-        for name, text in texts.items():
-            if name not in widget.document.views:
-                widget.watch(text, name)
-    except Exception:
-        log.close()
-        raise
-    return widget
-
-
-def _made(settings: Record, tree: Any) -> DurableWidget:
-    made = records.make_widget(settings, tree, DurableWidget)
-    assert isinstance(made, DurableWidget)
-    return made
-
-
-def _text(query: str | Query) -> str:
-    return query if isinstance(query, str) else query.text
-
-
-def _lock(directory: Path) -> IO[bytes]:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        file = (directory / "lock").open("ab")
-    except OSError as error:
-        raise _unusable(directory, error) from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise StoreError(
-            "AX874", f"{directory} is open in another process", advice="close it there first"
-        ) from None
-    return file
-
-
-def _unusable(directory: Path, error: OSError) -> StoreError:
-    return StoreError(
-        "AX880",
-        f"{directory} cannot hold a store: {error.strerror or error}",
-        expected="a directory that this user can read and write",
-        advice="name another directory, or change its permissions",
-    )
 
 
 class DurableWidget(Widget):
@@ -241,7 +125,7 @@ class DurableWidget(Widget):
 
     def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
         name = name if name is not None else self.document._new_name()
-        record: Record = {"watch": name, "query": _text(query)}
+        record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
         record |= {key: value for key, value in options.items() if value is not None}
         self._accept(lambda: record)
         return self.view(name)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from axlog.analysis.finished import finished_subtrees, refusal, size, streams_asked
+from axlog.document.calls import Call
 from axlog.document.times import Shown, plain
-from axlog.document.tree import Call
 from axlog.document.updates import end_call
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
 from axlog.language.pattern import Pattern

@@ -20,7 +20,8 @@ from random import Random
 from axlog.errors import StoreError
 from axlog.store.log import POLICIES
 from axlog.store.log_reader import LogReader
-from axlog.widgets.durable import DurableWidget, start
+from axlog.widgets.durable import DurableWidget
+from axlog.widgets.store import start
 from axlog.workloads.faulty_disk import FaultyFiles
 
 REFUSED = ("AX871", "AX872", "AX878")

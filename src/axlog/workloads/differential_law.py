@@ -37,7 +37,8 @@ from axlog.views.netting import net
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from axlog.widgets.document import Document
-from axlog.widgets.durable import DurableWidget, start
+from axlog.widgets.durable import DurableWidget
+from axlog.widgets.store import start
 from axlog.widgets.widget import Widget
 from axlog.workloads.differential_cases import DifferentialCase, Face, Step
 from axlog.workloads.exact_law import RESTLESS, Broken, replayed

@@ -30,8 +30,9 @@ from typing import Any
 
 from axlog.store.files import DiskFiles
 from axlog.views.change import Change
-from axlog.widgets.durable import DurableWidget, open_store
+from axlog.widgets.durable import DurableWidget
 from axlog.widgets.measuring import resident
+from axlog.widgets.store import open_store
 from axlog.widgets.verifying import verify
 from axlog.workloads.latencies import Latencies
 

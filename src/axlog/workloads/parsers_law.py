@@ -44,8 +44,8 @@ from axlog.store.log import Log
 from axlog.store.log_reader import read_log, segment_name
 from axlog.store.snapshots import read_snapshot, snapshot_name, snapshots, write_snapshot
 from axlog.widgets.document import parse
-from axlog.widgets.durable import start
 from axlog.widgets.restoring import load_parts, restore, snapshot_parts
+from axlog.widgets.store import start
 from axlog.widgets.widget import Widget
 from axlog.workloads.faulty_disk import FaultyFiles
 from axlog.workloads.mangling import mangled, smaller_bytes

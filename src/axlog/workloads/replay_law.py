@@ -24,7 +24,8 @@ from axlog.errors import AxlogError, StoreError
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
-from axlog.widgets.durable import DurableWidget, start
+from axlog.widgets.durable import DurableWidget
+from axlog.widgets.store import start
 from axlog.widgets.verifying import verify
 from axlog.widgets.widget import Widget
 from axlog.workloads.faulty_disk import FaultyFiles

@@ -31,7 +31,8 @@ from typing import Any
 
 from axlog.errors import AxlogError, StoreError
 from axlog.views.change import Change
-from axlog.widgets.durable import DurableWidget, open_store, start
+from axlog.widgets.durable import DurableWidget
+from axlog.widgets.store import open_store, start
 from axlog.workloads import orders
 from axlog.workloads.faulty_disk import Crashed, FaultyFiles
 

@@ -16,8 +16,8 @@ from axlog.pipeline.operating import RunnerReport
 from axlog.pipeline.reading import check_text
 from axlog.reporting import Sample
 from axlog.server.operating import channel_samples
-from axlog.widgets.durable import open_store
 from axlog.widgets.measuring import store_samples
+from axlog.widgets.store import open_store
 
 _HEAD = """# Metrics
 
