@@ -498,6 +498,21 @@ def test_a_live_engine_that_is_behind_catches_up() -> None:
     forget_live()
 
 
+def test_a_view_keyed_by_a_time_loses_no_row() -> None:
+    definition = Definition(SHOP, {"times": ("match /shop/a/item#i[k] return i.time", None)})
+    plan = make_plan(definition, buckets=5)
+    assert plan.units[0].key == "i.time"
+    messages = [
+        Message(0, "a", "insert", b"<item><k>k</k></item>", n * 1_000_000, n, f"m{n}")
+        for n in range(20)
+    ]
+    told, _ = run(definition, plan, [[messages]])
+    assert [plain(one) for one in told] == [
+        plain(one) for one in by_widget(definition, [[messages]])
+    ]
+    assert len(told[0]) == 20
+
+
 def test_late_is_judged_within_a_lane_and_by_policy() -> None:
     def messages(*times: int) -> list[Message]:
         return [

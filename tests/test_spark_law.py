@@ -19,6 +19,12 @@ def test_buckets_and_the_embedded_runner_do_what_the_definition_says(seed: int) 
     check_buckets(make_buckets_case(Random(seed)))
 
 
+@pytest.mark.parametrize("seed", [1009, 1026, 1027, 1086, 1095])
+def test_cases_that_failed_once(seed: int) -> None:
+    """Refused messages that hid a partition, a view keyed by a time, ends of one partition."""
+    check_buckets(make_buckets_case(Random(f"pipelines:{seed}")))
+
+
 def test_cases_have_rows_changes_and_dead_letters() -> None:
     answers = [reference(make_pipeline_case(Random(seed))) for seed in range(20)]
     assert sum(len(answer.rows) for answer in answers) > 20

@@ -289,12 +289,12 @@ class Instance:
         output = self.unit.output
         if output is None:
             return self.bucket == 0 or self.unit.kind == "documents"
-        value = change.row[output]
+        value = _value(change, output)
         return value is not None and self.bucket == self.unit.bucket_of(value)
 
     def _is_void(self, change: Change) -> bool:
         output = self.unit.output
-        return output is not None and change.row[output] is None
+        return output is not None and _value(change, output) is None
 
     # State ----------------------------------------------------------------------------------------
 
@@ -429,6 +429,11 @@ def _refused(item: Item, error: AxlogError) -> Refused:
 
 
 # Changes as they travel -------------------------------------------------------------------------
+
+
+def _value(change: Change, column: str) -> Any:
+    """A value as bindings have it: times in microseconds."""
+    return change.row.values_[change.row.columns.index(column)]
 
 
 def plain_change(change: Change, document: str = "") -> list[Any]:

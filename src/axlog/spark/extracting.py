@@ -199,6 +199,10 @@ class Extractor:
                 self._take(message, root, out, seen)
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
+                if self._key is None:  # its partition has come so far
+                    lane = lane_of(message.source, message.stream, message.partition)
+                    number = message.source * SOURCES_APART + message.number
+                    seen.setdefault(("", lane), _Seen(lane, "", number))
         for each in seen.values():
             out.census.setdefault(each.document, {})[each.name] = each.lane()
         return out

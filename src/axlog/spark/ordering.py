@@ -98,7 +98,7 @@ class Order:
     late: Mapping[str, str]  # policy by stream: refuse or clock
     hold: Hold = 0
     lanes: dict[str, int] = field(default_factory=dict)  # latest time of each
-    ended: set[str] = field(default_factory=set)
+    ended: dict[str, int] = field(default_factory=dict)  # by stream: the end's time
     resting: set[str] = field(default_factory=set)  # lanes; `source:*` for all of a source
     pending: list[Item] = field(default_factory=list)
     clock: int = 0
@@ -155,6 +155,11 @@ class Order:
                 self._move(lane, one)
                 if lane in self.lanes:
                     latest[partition] = max(self.lanes[lane], latest.get(partition, _EARLIEST))
+        for (
+            lane,
+            time,
+        ) in self.lanes.items():  # what came after an end is refused, and moves nothing
+            self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
         return zip(packets, floors, strict=True)
 
     def _move(self, lane: str, told: Lane) -> None:
@@ -164,13 +169,12 @@ class Order:
             return
         self.resting.difference_update(_resting_with(lane))
         known = (self.lanes.get(lane), told.latest, told.ended)
-        times = [time for time in known if time is not None]
-        if times:
-            self.lanes[lane] = max(times)
+        self.lanes[lane] = max((time for time in known if time is not None), default=self.start)
         if told.latest is not None:
             self.heard = max(self.heard, told.latest)
         if told.ended is not None:
-            self.ended.add(_stream(lane))
+            stream = _stream(lane)
+            self.ended[stream] = min(told.ended, self.ended.get(stream, told.ended))
 
     def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
         """Give an item its time, if it has none or is late; what it is if that is refused."""
@@ -188,19 +192,22 @@ class Order:
     def _open(self) -> list[tuple[int, str, int, str]]:
         """The partitions that may bring more: what each can bring at the earliest, as items are
         ordered, and its name. A stream that has come from nowhere yet is one without a name."""
-        found: dict[str, tuple[int, str, int, str]] = {}
-        heard: set[str] = set()
-        for lane, latest in self.lanes.items():
-            stream, partition = _stream(lane), _partition(lane)
-            heard.add(stream)
-            if stream not in self.streams or stream in self.ended:
-                continue
+        latest: dict[str, int] = {}
+        streams: dict[str, list[str]] = {}  # those that a partition may still bring
+        for lane, time in self.lanes.items():
+            partition, stream = _partition(lane), _stream(lane)
+            latest[partition] = max(time, latest.get(partition, time))
             if self.resting.isdisjoint(_resting_with(lane)):
-                known = found.get(partition, (latest, stream))
-                least = (max(latest, known[0]), min(stream, known[1]))
-                found[partition] = (*least, _rank(partition), partition)
-        unheard = [s for s in self.streams if s not in heard | self.ended and not self._rests(s)]
-        return [*found.values(), *((_EARLIEST, stream, 0, "") for stream in unheard)]
+                streams.setdefault(partition, []).append(stream)
+        found = [
+            (latest[partition], min(each), _rank(partition), partition)
+            for partition, each in streams.items()
+            # What comes after a stream's end is refused: nobody waits for it.
+            if any(s not in self.ended or latest[partition] < self.ended[s] for s in each)
+        ]
+        heard = {_stream(lane) for lane in self.lanes} | self.ended.keys()
+        unheard = [s for s in self.streams if s not in heard and not self._rests(s)]
+        return [*found, *((_EARLIEST, stream, 0, "") for stream in unheard)]
 
     def _rests(self, stream: str) -> bool:
         """Whether some source that could bring a stream has said that it has nothing for now."""
@@ -236,7 +243,7 @@ class Order:
         """What is known, for JSON."""
         return {
             "lanes": self.lanes,
-            "ended": sorted(self.ended),
+            "ended": self.ended,
             "resting": sorted(self.resting),
             "pending": self.pending,
             "clock": self.clock,
@@ -246,7 +253,7 @@ class Order:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.lanes = dict(state["lanes"])
-        self.ended = set(state["ended"])
+        self.ended = dict(state["ended"])
         self.resting = set(state["resting"])
         self.pending = [list(item) for item in state["pending"]]
         self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
