@@ -155,10 +155,8 @@ class Order:
                 self._move(lane, one)
                 if lane in self.lanes:
                     latest[partition] = max(self.lanes[lane], latest.get(partition, _EARLIEST))
-        for (
-            lane,
-            time,
-        ) in self.lanes.items():  # what came after an end is refused, and moves nothing
+        # What came after an end is refused, and moves nothing.
+        for lane, time in self.lanes.items():
             self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
         return zip(packets, floors, strict=True)
 
