@@ -49,7 +49,7 @@ def parse_xpath(
     """The pattern of an XPath expression; `show` says what a row has of its node.
 
     >>> print(parse_xpath("//a[b = 5 or not(c)]/@d"))
-    match //a[b = 5 or not(c)]/@d#node return node.id
+    match //a[b = 5 as xs:double or not(c)]/@d#node return node.id
     >>> print(parse_xpath("//a[//c = b]", show=("id", "val")))
     match //c = $v1, //a#node[b = $v1] return node.id, node.val
     >>> parse_xpath("//a[2]")
