@@ -64,6 +64,8 @@ def make_buckets_case(random: Random) -> BucketsCase:
 def check_buckets(made: BucketsCase) -> None:
     """The law on one case."""
     wanted = reference(made.case)
+    if wanted is None:
+        return
     compare("embedded", run_embedded(made.case), wanted)
     compare("buckets", run_buckets(made), wanted)
 

@@ -90,8 +90,10 @@ def smaller_sparks(made: SparkCase) -> Iterator[SparkCase]:
 
 def check_spark(made: SparkCase, spark: Any = None) -> None:
     """The law on one case."""
-    found = run_on_spark(spark or _session(), made)
-    compare(f"{made.kind}, state with the {made.state}", found, reference(made.case))
+    wanted = reference(made.case)
+    if wanted is not None:
+        found = run_on_spark(spark or _session(), made)
+        compare(f"{made.kind}, state with the {made.state}", found, wanted)
 
 
 @cache
