@@ -254,6 +254,14 @@ def check_xpath(case: XPathCase) -> None:
         raise
     if parse_pattern(str(pattern)) != pattern:
         raise AssertionError(f"the native text of {case.expression} is another pattern: {pattern}")
+    try:
+        _compare(case, pattern)
+    except QueryError as refusal:
+        if refusal.code != "AX216":  # more ways to try than one answer may cost
+            raise
+
+
+def _compare(case: XPathCase, pattern: Pattern) -> None:
     tree, root = load(case.document), etree.fromstring(case.document)
     if case.expression.startswith("boolean("):
         found: object = bool(rows(tree, pattern))
