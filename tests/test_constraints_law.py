@@ -7,16 +7,16 @@ import pytest
 
 from axlog.language.verdict import Truth
 from axlog.widgets.widget import Widget
-from axlog.workloads.constraints_law import (
+from axlog.workloads.constraints_cases import (
     ConstraintsCase,
     Linear,
     Part,
     Pin,
     Step,
-    check_constraints,
     make_constraints_case,
     smaller_constraints,
 )
+from axlog.workloads.constraints_law import check_constraints
 from axlog.workloads.laws import LAWS
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'

@@ -51,3 +51,8 @@ def check_text(text: str, limits: Limits, kind: int = NodeKind.TEXT) -> None:
             f"a text has {len(text)} characters, more than {limits.text}",
             advice="raise it with limits=Limits(text=...)",
         )
+
+
+def instruction_text(name: str, data: str) -> str:
+    """A processing instruction as the tree keeps it."""
+    return f"{name} {data}" if data else name

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from axlog.document.alike import plan_of
 from axlog.document.chains import Chains
 from axlog.document.columns_moved import gathered, leave, release
-from axlog.document.content import check_name, check_text
+from axlog.document.content import check_name, check_text, instruction_text
 from axlog.document.delta import Changed, Delta, Planned, Watcher
 from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.document.tree import (
@@ -231,7 +231,7 @@ class Plan:
             if op.label.startswith("{") or op.label.lower() == "xml":
                 raise UpdateError("AX303", f"{op.label!r} is not the name of an instruction")
             self._retargeted.add(target)
-            self._revalued[target] = _instruction(op.label, tree.string_value(target))
+            self._revalued[target] = instruction_text(op.label, tree.string_value(target))
         else:
             self._renamed[target] = f"@{op.label}" if kind == ATTRIBUTE else op.label
 
@@ -248,7 +248,7 @@ class Plan:
             self._revalued[tree._first[target]] = op.value
         elif kind == NodeKind.INSTRUCTION:
             name = self._revalued.get(target, tree.text(target)).partition(" ")[0]
-            self._revalued[target] = _instruction(name, op.value)
+            self._revalued[target] = instruction_text(name, op.value)
             self._retargeted.discard(target)
         else:
             self._revalued[target] = op.value
@@ -497,8 +497,3 @@ class Plan:
             tree._label[node] = NONE
             tree._texts[node] = change.new
         tree._time[node] = change.new_time
-
-
-def _instruction(name: str, data: str) -> str:
-    """An instruction as the tree keeps it."""
-    return f"{name} {data}" if data else name

@@ -15,13 +15,13 @@ must agree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
 from axlog.language.moments import date_text, seconds_text
+from axlog.language.texts import is_word, quoted, terms_text
 
 
 class Axis(Enum):
@@ -228,7 +228,7 @@ class TimeConstraint:
     bound: int
 
     def __str__(self) -> str:
-        return f"{_terms_text(self.terms)} {self.operator} {seconds_text(self.bound)}"
+        return f"{terms_text(self.terms)} {self.operator} {seconds_text(self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Output:
         shown = f"${self.of}" if self.kind is Kind.VARIABLE else f"{self.of}.{self.kind.value}"
         if self.alias is None:
             return shown
-        return f"{shown} as {self.alias if _is_word(self.alias) else _quoted(self.alias)}"
+        return f"{shown} as {self.alias if is_word(self.alias) else quoted(self.alias)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,6 @@ def branches_of(branch: Branch) -> Iterator[Branch]:
 # where the text has it. Fresh variables of the normal form (`x~1`) are printed as they are and do
 # not parse.
 
-_WORD = re.compile(r"[^\W\d]\w*")
 _TAILS = frozenset({Axis.CHILD, Axis.DESCENDANT, Axis.ATTRIBUTE})
 
 
@@ -461,13 +460,13 @@ def _test_text(test: Test) -> str:
         case Wildcard():
             return "*"
         case Literal(text=text):
-            return _quoted(text)
+            return quoted(text)
         case AnyText():
             return "text()"
         case AnyComment():
             return "comment()"
         case AnyInstruction(target=target):
-            return f"processing-instruction({'' if target is None else _quoted(target)})"
+            return f"processing-instruction({'' if target is None else quoted(target)})"
         case AnyNode():
             return "node()"
         case Variable(name=name):
@@ -476,8 +475,7 @@ def _test_text(test: Test) -> str:
 
 def _comparison_text(operator: str, operand: Constant | Variable) -> str:
     symbol, _, type_ = operator.partition(" ")
-    text = f"{symbol} {_operand_text(operand)}"
-    return f"{text} as {type_}" if type_ else text
+    return f"{symbol} {_operand_text(operand)}" + (f" as {type_}" if type_ else "")
 
 
 def _operand_text(operand: Constant | Variable) -> str:
@@ -487,31 +485,11 @@ def _operand_text(operand: Constant | Variable) -> str:
         case Moment(microseconds=microseconds):
             return f'date "{date_text(microseconds)}"'
         case str():
-            return _quoted(operand)
+            return quoted(operand)
         case Number():
             return str(operand)
         case _:
             return repr(float(operand)).removesuffix(".0") + " as xs:double"
-
-
-def _terms_text(terms: tuple[tuple[int, str], ...]) -> str:
-    text = ""
-    for coefficient, name in terms:
-        if text:
-            text += " - " if coefficient < 0 else " + "
-        elif coefficient < 0:
-            text = "-"
-        text += name if abs(coefficient) == 1 else f"{abs(coefficient)}*{name}"
-    return text
-
-
-def _quoted(text: str) -> str:
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _is_word(text: str) -> bool:
-    return bool(_WORD.fullmatch(text))
 
 
 def _inner_constraints(branch: Branch) -> list[Constraint]:

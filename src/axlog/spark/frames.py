@@ -8,7 +8,7 @@ from axlog.channels.updates import ACTIONS
 from axlog.document.ahead import DAY, Horizon
 from axlog.errors import AxlogError
 from axlog.spark.extracting import FAR
-from axlog.spark.sources import MARK
+from axlog.spark.message_rows import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

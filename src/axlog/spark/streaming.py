@@ -38,12 +38,13 @@ from axlog.spark.filling import fill, last_done
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.gathering import BatchReport, Behind, Delivery
 from axlog.spark.lagging import lagging
+from axlog.spark.message_rows import Values
 from axlog.spark.ordering import PARTITIONS_APART, Hold
 from axlog.spark.past import NOTHING, Past, read_past, write_past
 from axlog.spark.pausing import collector_paused
 from axlog.spark.placing import DRIVER, Asked, placed
 from axlog.spark.plan import SparkPlan, Unit
-from axlog.spark.sources import MOST, PACKETS, Through, Values, frame_of
+from axlog.spark.sources import MOST, PACKETS, Through, frame_of
 from axlog.spark.tuning import Tuned, Tuning, tuned_at
 from axlog.widgets.widget import Widget
 

@@ -17,7 +17,7 @@ horizon; a verdict that goes beyond it is compared again with a horizon further 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -28,213 +28,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from axlog.errors import AxlogError, QueryError
-from axlog.language.tree_syntax import parse_pattern
+from axlog.errors import AxlogError
 from axlog.language.verdict import Truth
 from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets.widget import Widget
+from axlog.workloads.constraints_cases import ConstraintsCase, Linear, Part, Pin, Step
 
-_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 _VALUES = ("1", "2", "8", "9")
-_BROUGHT = ("1", "2")
 _HORIZON, _FAR = 8, 40
 _MOST = 3_000_000  # combinations that are tried at once
-_OPERATORS = ("<=", "<=", ">=", "<", ">", "=", "=", "!=")
 _REFUSED = ("AX307", "AX502", "AX503")
 
 Binding = tuple[tuple[int, ...], str]
 """The times of a part's nodes and its value."""
 Shown = tuple[Any, ...]
 Flags = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of a join: an element, maybe one inside it, maybe a value."""
-
-    label: str
-    time: str
-    inner: str | None = None  # the name of a second node's time
-    variable: str | None = None
-    place: str | None = None  # the element that its stream feeds; None: the root
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.time,) if self.inner is None else (self.time, self.inner)
-
-    def __str__(self) -> str:
-        place = "" if self.place is None else f"{self.place}/"
-        inner = "" if self.inner is None else f"[c#{self.inner}]"
-        value = "" if self.variable is None else f"/k/${self.variable}"
-        return f"[{place}{self.label}#{self.time}{inner}{value}]"
-
-    def message(self, value: str) -> str:
-        """A message that brings one binding of it."""
-        inner = "" if self.inner is None else "<c/>"
-        return f"<{self.label}>{inner}<k>{value}</k></{self.label}>"
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """A constraint over times."""
-
-    terms: tuple[tuple[int, str], ...]
-    operator: str
-    bound: int
-
-    def __str__(self) -> str:
-        left = " + ".join(f"{factor}*{name}" for factor, name in self.terms)
-        return f"{left} {self.operator} {self.bound}us".replace("+ -", "- ")
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A constraint over values: with a constant, or another variable's."""
-
-    left: str
-    operator: str
-    right: str
-
-    def __str__(self) -> str:
-        right = self.right if self.right.startswith("$") else f'"{self.right}"'
-        return f"${self.left} {self.operator} {right}"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A message of a part, the end of its stream, or (without a part) the clock."""
-
-    at: int
-    part: int | None = None
-    value: str | None = None  # None: the end
-
-
-@dataclass(frozen=True, slots=True)
-class ConstraintsCase:
-    """One case; `str` of it is enough to run it again."""
-
-    parts: tuple[Part, ...]
-    where: tuple[Linear | Pin, ...]
-    shown: tuple[str, ...]
-    steps: tuple[Step, ...]
-    options: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def query(self) -> str:
-        where = " and ".join(map(str, self.where))
-        query = "match /r" + "".join(map(str, self.parts))
-        query += f" where {where}" if where else ""
-        return query + (f" return {', '.join(self.shown)}" if self.shown else "")
-
-    @property
-    def document(self) -> str:
-        if self.parts[0].place is None:
-            return f"<r>{_CALL.format('s')}</r>"
-        inside = "".join(f"<{p.place}>{_CALL.format(p.place)}</{p.place}>" for p in self.parts)
-        return f"<r>{inside}</r>"
-
-    def stream(self, part: int) -> str:
-        return self.parts[part].place or "s"
-
-
-# Cases --------------------------------------------------------------------------------------------
-
-
-def make_constraints_case(random: Random) -> ConstraintsCase:
-    """A random case."""
-    is_apart = random.random() < 0.7
-    parts: list[Part] = []
-    for number in range(random.choice((1, 2, 2, 2, 2, 3))):
-        has_inner = random.random() < 0.15 and not any(p.inner for p in parts)
-        variable = random.choice("xxy") if random.random() < 0.55 else None
-        parts.append(
-            Part(
-                "abd"[number],
-                f"t{number + 1}",
-                "t4" if has_inner else None,
-                variable,
-                "pqe"[number] if is_apart else None,
-            )
-        )
-    names = [name for part in parts for name in part.names]
-    variables = sorted({part.variable for part in parts if part.variable is not None})
-    count = random.choice((0, 1, 1, 1, 2))
-    where: list[Linear | Pin] = [_linear(random, names, 4 - count) for _ in range(count)]
-    if variables and random.random() < 0.6:
-        where.append(_pin(random, variables))
-    shown = [f"${v}" for v in variables if random.random() < 0.6]
-    shown += [f"{name}.time" for name in names if random.random() < 0.25]
-    options = {
-        "cache": random.choice(("memory", "disk")),
-        "keep": random.choice(("all", "all", "needed")),
-        "never": random.choice(("all", "kept")),
-        "collect": random.choice(("state", "state", "off", "auto")),
-    }
-    steps = tuple(_steps(random, len(parts), is_apart))
-    return ConstraintsCase(
-        tuple(parts), tuple(where), tuple(shown[:3]), steps, tuple(options.items())
-    )
-
-
-def _linear(random: Random, names: list[str], most: int) -> Linear:
-    """A constraint with coefficients up to a limit: so small that solutions are near."""
-    size = min(len(names), random.choice((1, 2, 2, 2, 3)))
-    factors = [f for f in range(-most, most + 1) if f]
-    if random.random() < 0.3:
-        factors = [-1, 1]
-    terms = tuple((random.choice(factors), name) for name in random.sample(names, size))
-    return Linear(terms, random.choice(_OPERATORS), random.randint(-4, 3 * most))
-
-
-def _pin(random: Random, variables: list[str]) -> Pin:
-    operator = random.choice(("=", "=", "=", "!="))
-    if len(variables) == 2 and random.random() < 0.5:
-        return Pin("x", operator, "$y")
-    return Pin(random.choice(variables), operator, random.choice(_BROUGHT))
-
-
-def _steps(random: Random, parts: int, is_apart: bool) -> Iterator[Step]:
-    time = 0
-    is_open = set(range(parts))
-    for _ in range(random.choice((0, 1, 2, 2, 3, 4))):
-        time += random.choice((0, 0, 1, 1, 2))
-        pick = random.random()
-        if pick < 0.15 or not is_open:
-            yield Step(time)
-        elif pick < 0.25:
-            part = random.choice(sorted(is_open))
-            is_open -= {part} if is_apart else is_open
-            yield Step(time, part)
-        else:
-            yield Step(time, random.choice(sorted(is_open)), random.choice(_BROUGHT))
-
-
-def smaller_constraints(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
-    """Cases with fewer steps, constraints, columns and parts."""
-    for smaller in _cuts(case):
-        try:
-            parse_pattern(smaller.query)
-        except QueryError:
-            continue
-        yield smaller
-
-
-def _cuts(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
-    for number in range(len(case.steps)):
-        yield replace(case, steps=case.steps[:number] + case.steps[number + 1 :])
-    for number in range(len(case.where)):
-        yield replace(case, where=case.where[:number] + case.where[number + 1 :])
-    for number in range(len(case.shown)):
-        yield replace(case, shown=case.shown[:number] + case.shown[number + 1 :])
-    for number, part in enumerate(case.parts):
-        if part.variable is not None:
-            parts = (*case.parts[:number], replace(part, variable=None), *case.parts[number + 1 :])
-            yield replace(case, parts=parts)
-    last = len(case.parts) - 1
-    if last:
-        steps = tuple(step for step in case.steps if step.part != last)
-        yield replace(case, parts=case.parts[:last], steps=steps)
 
 
 # The reference ------------------------------------------------------------------------------------

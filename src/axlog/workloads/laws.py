@@ -16,11 +16,8 @@ from random import Random
 from typing import Any
 
 from axlog.workloads.algebra_law import check_algebra, make_algebra_case, smaller_algebra
-from axlog.workloads.constraints_law import (
-    check_constraints,
-    make_constraints_case,
-    smaller_constraints,
-)
+from axlog.workloads.constraints_cases import make_constraints_case, smaller_constraints
+from axlog.workloads.constraints_law import check_constraints
 from axlog.workloads.containment_law import check_pair, make_pair
 from axlog.workloads.damage_law import check_damage_case, make_damage_case
 from axlog.workloads.differential_cases import make_differential_case
