@@ -1,6 +1,7 @@
 """Truth under constraints: the law on random cases, and what it found."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from axlog.language.verdict import Truth
 from axlog.widgets.widget import Widget
 from axlog.workloads.constraints_cases import (
+    CALLS,
     ConstraintsCase,
     Linear,
     Part,
@@ -61,15 +63,42 @@ FOUND = [
         (Linear(((-2, "t1"), (-1, "t4")), "=", -4),), ("t2.time",),
         (Step(1, 0, "2"), Step(2, 1, "2")),
     ),
+    # the times of one message are one, unless it may hold calls: then there is no deadline
+    ConstraintsCase(
+        (A, Part("b", "t2", inner="t4", place="q")),
+        (Linear(((1, "t1"), (-1, "t4"), (1, "t2")), "=", 2),), (), (),
+    ),
+    # only a call can bring it
+    ConstraintsCase(
+        (Part("a", "t1", inner="t4", place="p"),), (Linear(((1, "t4"), (-1, "t1")), ">", 2),),
+        (), (),
+    ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("cache", ["memory", "disk"])
+@pytest.mark.parametrize("calls", [0, 9])
 @pytest.mark.parametrize("case", FOUND, ids=str)
-def test_what_the_law_found(case: ConstraintsCase, cache: str) -> None:
+def test_what_the_law_found(case: ConstraintsCase, calls: int, cache: str) -> None:
+    calling = tuple((case.stream(n), calls) for n in range(len(case.parts)) if calls)
     for keep in ("all", "needed"):
         options = (("cache", cache), ("keep", keep))
-        check_constraints(ConstraintsCase(case.parts, case.where, case.shown, case.steps, options))
+        check_constraints(replace(case, options=options, calling=calling))
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("never", ["kept", "all"])
+@pytest.mark.parametrize("part", [0, 1])
+def test_rows_fall_with_the_last_call_of_a_stream(part: int, never: str, keep: str) -> None:
+    parts = (Part("a", "t1", inner="t4", place="p"), B)
+    case = ConstraintsCase(
+        parts[: part + 1], (Linear(((1, "t4"), (-1, "t1")), ">=", 1),), (),
+        (Step(1, 0, CALLS),), (("keep", keep), ("never", never)), (("p", 1),),
+    )  # fmt: skip
+    seen = check_constraints(case)
+    assert (seen["truth POSSIBLE"], seen["truth NEVER"]) == (1, 1)
+    assert seen["never"] == (keep == "all")
+    assert check_constraints(replace(case, calling=(("p", 2),)))["truth POSSIBLE"] == 2
 
 
 def test_the_law_finds_a_wrong_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +110,15 @@ def test_the_law_finds_a_wrong_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Item by item -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("calls", "deadline"), [("no", 2), ("yes", None)])
+def test_calls_let_the_times_of_a_message_differ(calls: str, deadline: int | None) -> None:
+    call = f'<ax:call xmlns:ax="urn:axlog" stream="q" calls="{calls}"/>'
+    document = f"<r><p>{CALL.format('p')}</p><q>{call}</q></r>"
+    query = "match /r[p/a#t1][q/b#t2[c#t4]] where t1 - t4 + t2 = 2us"
+    (one,) = Widget(document, {"v": query}).view("v")._possible()
+    assert one.deadline == deadline
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])

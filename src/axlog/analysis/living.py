@@ -16,7 +16,8 @@ at the end of a stream what asked it. Where calls bring at most m trees, or two 
 have to be one, every scenario is looked at again after every update.
 
 Rebuilt by a walk (`Living` anew), and not followed here: deletions, statements, texts that the end
-of a call brings together, calls that come with limits of their own. Not kept: types, `not`.
+of a call brings together, calls that come with limits of their own, the last calls that a stream's
+messages may bring. Not kept: types, `not`.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ class Teller:
             return
         self._added += delta.added
         self._closed += delta.closed
-        if _takes_away(delta) or self._opens_limits(delta):
+        if _takes_away(delta) or self._opens_limits(delta) or _uses_up_calls(delta, stream):
             for followed in self._followed.values():
                 followed.is_old = True
         self._look()
@@ -400,6 +400,12 @@ def _takes_away(delta: Delta) -> bool:
     """Whether an update removes more than calls, or changes something."""
     kinds = delta.tree._kind
     return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
+
+
+def _uses_up_calls(delta: Delta, stream: str) -> bool:
+    """Whether a message brings the last calls of its stream: trees to come have one time then."""
+    tree = delta.tree
+    return bool(delta.opened) and stream in tree._calls and not tree.may_bring_calls(stream)
 
 
 def _possible(outlook: Outlook) -> dict[Values, Shown]:

@@ -2,7 +2,8 @@
 
 A case has one to three parts, each fed by a stream, linear constraints over their times (any
 coefficients, up to three times in one), constraints that pin values, and the messages, clocks and
-ends that come.
+ends that come. Some of the streams declare that their messages may hold calls, and some messages
+hold one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from random import Random
 from axlog.errors import QueryError
 from axlog.language.tree_syntax import parse_pattern
 
-_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}" calls="{}"/>'
 _OPERATORS = ("<=", "<=", ">=", "<", ">", "=", "=", "!=")
 _BROUGHT = ("1", "2")
+CALLS = "calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Step:
 
     at: int
     part: int | None = None
-    value: str | None = None  # None: the end
+    value: str | None = None  # None: the end; CALLS: a call, in an element that no part asks for
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class ConstraintsCase:
     shown: tuple[str, ...]
     steps: tuple[Step, ...]
     options: tuple[tuple[str, str], ...] = ()
+    calling: tuple[tuple[str, int], ...] = ()  # how many calls messages of streams may bring
 
     @property
     def query(self) -> str:
@@ -100,12 +103,28 @@ class ConstraintsCase:
     @property
     def document(self) -> str:
         if self.parts[0].place is None:
-            return f"<r>{_CALL.format('s')}</r>"
-        inside = "".join(f"<{p.place}>{_CALL.format(p.place)}</{p.place}>" for p in self.parts)
-        return f"<r>{inside}</r>"
+            return f"<r>{self._call(0)}</r>"
+        inside = [f"<{p.place}>{self._call(n)}</{p.place}>" for n, p in enumerate(self.parts)]
+        return f"<r>{''.join(inside)}</r>"
+
+    def _call(self, part: int) -> str:
+        return _CALL.format(self.stream(part), self.calls(self.stream(part)))
 
     def stream(self, part: int) -> str:
         return self.parts[part].place or "s"
+
+    def calls(self, stream: str) -> int:
+        """How many calls the messages of a stream may bring."""
+        return dict(self.calling).get(stream, 0)
+
+    def message(self, number: int) -> str:
+        """The message of a step."""
+        step = self.steps[number]
+        assert step.part is not None
+        assert step.value is not None
+        if step.value == CALLS:
+            return f"<z>{_CALL.format(f'n{number}', 0)}</z>"
+        return self.parts[step.part].message(step.value)
 
 
 # Cases --------------------------------------------------------------------------------------------
@@ -142,9 +161,10 @@ def make_constraints_case(random: Random) -> ConstraintsCase:
         "collect": random.choice(("state", "state", "off", "auto")),
     }
     steps = tuple(_steps(random, len(parts), is_apart))
-    return ConstraintsCase(
+    case = ConstraintsCase(
         tuple(parts), tuple(where), tuple(shown[:3]), steps, tuple(options.items())
     )
+    return _with_calls(random, case)
 
 
 def _linear(random: Random, names: list[str], most: int) -> Linear:
@@ -180,8 +200,26 @@ def _steps(random: Random, parts: int, is_apart: bool) -> Iterator[Step]:
             yield Step(time, random.choice(sorted(is_open)), random.choice(_BROUGHT))
 
 
+def _with_calls(random: Random, case: ConstraintsCase) -> ConstraintsCase:
+    """The case with streams that may bring calls, and maybe a message that holds one."""
+    streams = dict.fromkeys(case.stream(part) for part in range(len(case.parts)))
+    calling = {stream: random.choice((0, 0, 1, 1, 9)) for stream in streams}
+    case = replace(case, calling=tuple((s, most) for s, most in calling.items() if most))
+    inner = [n for n, part in enumerate(case.parts) if part.inner is not None]
+    if not inner or not calling[case.stream(inner[0])] or random.random() < 0.4:
+        return case
+    if random.random() < 0.5:  # what only calls can bring, or only messages without them
+        tied = Linear(((1, "t4"), (-1, case.parts[inner[0]].time)), random.choice(_OPERATORS), 1)
+        case = replace(case, where=(tied, *case.where[1:]))
+    ends = (n for n, step in enumerate(case.steps) if step.part is not None and step.value is None)
+    at = random.randint(0, next(ends, len(case.steps)))
+    time = case.steps[at - 1].at if at else 0
+    steps = (*case.steps[:at], Step(time, inner[0], CALLS), *case.steps[at:])
+    return replace(case, steps=steps)
+
+
 def smaller_constraints(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
-    """Cases with fewer steps, constraints, columns and parts."""
+    """Cases with fewer steps, constraints, columns, parts and streams that may bring calls."""
     for smaller in _cuts(case):
         try:
             parse_pattern(smaller.query)
@@ -197,6 +235,10 @@ def _cuts(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
         yield replace(case, where=case.where[:number] + case.where[number + 1 :])
     for number in range(len(case.shown)):
         yield replace(case, shown=case.shown[:number] + case.shown[number + 1 :])
+    called = {case.stream(s.part) for s in case.steps if s.part is not None and s.value == CALLS}
+    for number, (stream, _) in enumerate(case.calling):
+        if stream not in called:
+            yield replace(case, calling=case.calling[:number] + case.calling[number + 1 :])
     for number, part in enumerate(case.parts):
         if part.variable is not None:
             parts = (*case.parts[:number], replace(part, variable=None), *case.parts[number + 1 :])

@@ -9,9 +9,10 @@ clock and ends of streams come; after every step all that the view says is compa
 single rows after the last.
 
 The reference tries all futures at once: nothing here is negated, so a row can come if it is a row
-of the document to which every stream has brought everything, at every time from the clock on. A
-message may hold a call, so what stands below a node may come later than it. Times end at a
-horizon; a verdict that goes beyond it is compared again with a horizon further off.
+of the document to which every stream has brought everything, at every time from the clock on. All
+nodes of a message have one time. While a stream may still bring calls, its messages may hold them,
+so what stands below a node may come later than it. Times end at a horizon; a verdict that goes
+beyond it is compared again with a horizon further off.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from axlog.language.verdict import Truth
 from axlog.views.change import Change
 from axlog.views.view import View
 from axlog.widgets.widget import Widget
-from axlog.workloads.constraints_cases import ConstraintsCase, Linear, Part, Pin, Step
+from axlog.workloads.constraints_cases import CALLS, ConstraintsCase, Linear, Pin
 
 _VALUES = ("1", "2", "8", "9")
 _HORIZON, _FAR = 8, 40
@@ -60,6 +61,7 @@ class Futures:
     case: ConstraintsCase
     present: tuple[tuple[Binding, ...], ...]  # by part
     is_open: tuple[bool, ...]
+    may_bring_calls: tuple[bool, ...]  # by part
     clock: int
     horizon: int
 
@@ -70,9 +72,16 @@ class Futures:
         if self.is_open[number]:
             times = range(self.clock, self.clock + self.horizon + 1)
             values = _VALUES if part.variable is not None else ("",)
-            chosen = [(t, *rest) for t in times for rest in _inner(part, t, times)]
+            chosen = [(t, *rest) for t in times for rest in self._inner(number, t, times)]
             found += [(each, value) for each, value in product(chosen, values)]
         return found
+
+    def _inner(self, number: int, time: int, times: range) -> list[tuple[int, ...]]:
+        """The times of what stands below a node to come: its own, or with calls a later one."""
+        if self.case.parts[number].inner is None:
+            return [()]
+        may_be_later = self.may_bring_calls[number]
+        return [(later,) for later in times if later == time or (may_be_later and later > time)]
 
     @cached_property
     def _columns(self) -> tuple[dict[str, NDArray[np.int64]], Flags]:
@@ -140,11 +149,6 @@ class Futures:
         return self.status((None,) * len(self.case.shown))
 
 
-def _inner(part: Part, time: int, times: range) -> list[tuple[int, ...]]:
-    """The times of what stands below a node to come: not before its own."""
-    return [()] if part.inner is None else [(later,) for later in times if later >= time]
-
-
 def _holds(constraint: Linear | Pin, columns: dict[str, NDArray[np.int64]]) -> Flags:
     left: NDArray[np.int64] | int
     right: NDArray[np.int64] | int
@@ -182,7 +186,7 @@ def check_constraints(case: ConstraintsCase) -> Counter[str]:
     try:
         run.compare("at the start", is_last=not case.steps)
         for number, step in enumerate(case.steps, 1):
-            told = run.take(step)
+            told = run.take(number - 1)
             run.compare(f"after {step}", told, is_last=number == len(case.steps))
     except TooLarge:
         run.seen["too large"] += 1
@@ -198,11 +202,13 @@ class _Run:
         self.view: View = self.widget.view("v")
         self.present: list[list[Binding]] = [[] for _ in case.parts]
         self.is_open = [True for _ in case.parts]
+        self.called: Counter[str] = Counter()  # calls that streams have brought
         self.before: dict[Shown, bool] | None = None  # whether each could be completed later
         self.is_reported = self.view.how_never().startswith("reported")  # as `explain` says
 
-    def take(self, step: Step) -> list[Change]:
+    def take(self, number: int) -> list[Change]:
         """Carry out one step."""
+        step = self.case.steps[number]
         at = step.at / 1_000_000
         if step.part is None:
             return self.widget.advance(at)
@@ -210,15 +216,20 @@ class _Run:
         if step.value is None:
             self.is_open = [o and self.case.stream(n) != stream for n, o in enumerate(self.is_open)]
             return self.widget.end(stream, at=at)
-        times = tuple(step.at for _ in part.names)
-        value = step.value if part.variable is not None else ""
-        self.present[step.part].append((times, value))
-        return self.widget.feed(stream, part.message(step.value), at=at)
+        if step.value == CALLS:
+            self.called[stream] += 1
+        else:
+            times = tuple(step.at for _ in part.names)
+            value = step.value if part.variable is not None else ""
+            self.present[step.part].append((times, value))
+        return self.widget.feed(stream, self.case.message(number), at=at)
 
     def futures(self, clock: int | None = None, horizon: int = _HORIZON) -> Futures:
         clock = self.widget.document.tree.clock if clock is None else clock
         present = tuple(map(tuple, self.present))
-        return Futures(self.case, present, tuple(self.is_open), clock, horizon)
+        streams = [self.case.stream(part) for part in range(len(present))]
+        calls = tuple(self.case.calls(stream) > self.called[stream] for stream in streams)
+        return Futures(self.case, present, tuple(self.is_open), calls, clock, horizon)
 
     # Comparing
 
