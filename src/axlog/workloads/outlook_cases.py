@@ -78,7 +78,8 @@ def make_outlook_case(random: Random) -> Case:
         if len(list(pattern.nodes())) <= 5 and has_not == wants_not and _may_meet(pattern):
             break
     if random.random() < 0.8:
-        pattern = _rooted(pattern, text[1])
+        tree = Widget(text).document.tree  # the root element may stand behind comments
+        pattern = _rooted(pattern, tree.label(tree.root))
     return Case(text, (pattern,), _steps(random, text))
 
 
