@@ -101,7 +101,8 @@ def test_deletion_ends_what_cannot_come_again() -> None:
 
 
 def test_calls_inside_messages_are_followed() -> None:
-    widget = axlog.Widget(f"<r>{F}</r>", {"v": "match /r/a[@k = $x]/b return $x"})
+    outer = CALL.format("f", ' calls="yes"')
+    widget = axlog.Widget(f"<r>{outer}</r>", {"v": "match /r/a[@k = $x]/b return $x"})
     widget.feed("f", f"<a k='1'>{G}</a>")
     widget.feed("f", f"<a k='2'>{H}</a>")
     widget.feed("h", "<b/>")
