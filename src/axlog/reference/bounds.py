@@ -46,6 +46,7 @@ from axlog.reference.rows import constraints_of, every_branch
 FRESH = ("other", "another")
 """Labels that stand for all those that neither pattern nor document has."""
 
+_SHOWN_TIMES = 3  # from the clock on: more would make futures with coefficients too many to try
 _NAME = re.compile(r"[^\W\d][\w.-]*")
 _SIBLING_AXES = (
     Axis.NEXT_SIBLING,
@@ -64,6 +65,7 @@ def bound_of(
 ) -> Bound:
     """The bound of theorem 2 for this pattern, with smaller sizes or other labels where given."""
     size = sum(1 + nodes_between(node.branches) for node in pattern.nodes())
+    size += nodes_above_late_texts(tree, pattern)
     return Bound(
         alphabet or alphabet_of(tree, pattern),
         size if trees_per_call is None else trees_per_call,
@@ -77,6 +79,24 @@ def bound_of(
 def nodes_between(branches: Iterable[Branch]) -> int:
     """The nodes that must stand between the texts that these branches of one node ask for."""
     return max(0, sum(map(_can_be_text, branches)) - 1)
+
+
+def nodes_above_late_texts(tree: Tree, pattern: Pattern) -> int:
+    """The nodes that must come with texts that are later than a node further above them.
+
+    A message has no text at its top: what a call inside a tree brings is an element with the text.
+    """
+    if not any(map(tree.may_bring_calls, tree.calls())):
+        return 0
+    terms = [c.terms for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
+    timed = {name for each in terms for _, name in each}
+    timed |= {output.of for output in pattern.outputs if output.kind is Kind.TIME}
+    return sum(
+        below.name in timed and below.axis is not Axis.CHILD and _can_be_text(below)
+        for node in pattern.nodes()
+        for below in node.branches
+        if isinstance(below, PatternNode)
+    )
 
 
 def _can_be_text(branch: Branch) -> bool:
@@ -181,7 +201,7 @@ def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
     constraints = [c for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
     if not constraints:
         return ()
-    if any(len(c.terms) > 2 or any(abs(f) > 1 for f, _ in c.terms) for c in constraints):
+    if _has_coefficients(constraints):
         return _every_time(tree, constraints)
     is_open = any(c.operator in ("<", ">", "!=") for c in constraints) or _has(pattern, Not)
     steps = {
@@ -196,12 +216,25 @@ def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
     return tuple(sorted(time for time in times if time >= tree.clock))
 
 
+def shown_times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
+    """Times of which a row that shows one can be asked: `times_of` has those that go with them."""
+    constraints = [c for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
+    if _has_coefficients(constraints):
+        return tuple(range(tree.clock, tree.clock + _SHOWN_TIMES))
+    return times_of(tree, pattern)
+
+
+def _has_coefficients(constraints: list[TimeConstraint]) -> bool:
+    return any(len(c.terms) > 2 or any(abs(f) > 1 for f, _ in c.terms) for c in constraints)
+
+
 def _every_time(tree: Tree, constraints: list[TimeConstraint]) -> tuple[int, ...]:
-    """All times from the clock on, as far as coefficients may carry those present."""
+    """All times from the clock on, as far as coefficients may carry those present or shown."""
     last = max(abs(tree.time(node)) for node in tree.subtree(DOCUMENT_NODE))
+    last = max(last, abs(tree.clock + _SHOWN_TIMES - 1))
     factors = max(sum(abs(factor) for factor, _ in c.terms) for c in constraints)
     bounds = max(abs(constraint.bound) for constraint in constraints)
-    end = tree.clock + factors * max(last, abs(tree.clock), 1) + bounds + factors
+    end = tree.clock + factors * max(last, abs(tree.clock)) + bounds + factors
     return tuple(range(tree.clock, end + 1))
 
 

@@ -46,7 +46,12 @@ from axlog.language.pattern import (
 )
 from axlog.language.verdict import Truth
 from axlog.reference import Bound
-from axlog.reference.bounds import is_monotone, nodes_between
+from axlog.reference.bounds import (
+    is_monotone,
+    nodes_above_late_texts,
+    nodes_between,
+    shown_times_of,
+)
 from axlog.reference.rows import every_branch
 from axlog.workloads.fuzz_cases import Case
 from axlog.workloads.outlook_cases import document_of, make_outlook_case
@@ -79,7 +84,7 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     """A bound in which every verdict shows, or None if it is too large to try."""
     is_shared = any(tree.call(call).most is not None for call in tree.calls().values())
     wanted = [below for branch in pattern.branches for below in _below_root(branch)]
-    nodes = max(1, _nodes_needed(wanted, is_shared))
+    nodes = max(1, _nodes_needed(wanted, is_shared)) + nodes_above_late_texts(tree, pattern)
     if _has_not(pattern):
         # something else may have to stand between a node and what it looks for with //
         nodes += sum(node.axis is Axis.DESCENDANT for node in pattern.nodes())
@@ -344,7 +349,7 @@ def _values(tree: Tree, pattern: Pattern, number: int, bound: Bound) -> list[Any
     if kind is Kind.ID:
         return [None, *(tree.id(n) for n in nodes if tree.kind(n) in _SHOWN)]
     if kind is Kind.TIME:
-        asked = reference.bound_of(tree, pattern, 1, 1).times_from(tree.clock)
+        asked = shown_times_of(tree, pattern) or (tree.clock,)
         return sorted({*asked, *(tree.time(n) for n in nodes)})
     return sorted({*bound.alphabet.elements, *bound.alphabet.texts})
 
