@@ -5,6 +5,7 @@ import os
 import sqlite3
 import threading
 from collections import Counter
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -104,7 +105,8 @@ def test_files_that_come_later_are_taken_whatever_their_names(tmp_path: Path) ->
     (tmp_path / "m1.xml").write_text("<n/>")
     os.utime(tmp_path / "m1.xml", (50, 50))
     (second,) = one.read(first.position, 10).updates
-    assert (second.content, second.at, second.origin) == (b"<n/>", 50.0, "m1.xml")
+    fifty = datetime.fromtimestamp(50, UTC)
+    assert (second.content, second.at, second.origin) == (b"<n/>", fifty, "m1.xml")
     with pytest.raises(ConnectorError):
         source("directory", tmp_path, path="absent").read(None, 1)
 

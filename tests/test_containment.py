@@ -17,6 +17,7 @@ from axlog.analysis.containment import Verdict, contains
 from axlog.document.xml import load
 from axlog.errors import QueryError, UndecidedError, UnsupportedError
 from axlog.language.pattern import (
+    AnyNode,
     Pattern,
 )
 from axlog.language.tree_syntax import parse_pattern
@@ -71,7 +72,6 @@ def test_contained(first: str, second: str) -> None:
         ("/a/*", "/a/b"),
         ("/a/$x", "/a/*"),  # a variable is a text as well
         ("/a/$x", "/a/text()"),
-        ("/a/node()", "/a/*"),
         ("/a/c", "/a[b][c]"),
         ('/a["1"]["2"]', '/a/"12"'),
         ('/a["1"]["2"]', "/a/*"),  # what parts the texts is no element
@@ -248,7 +248,13 @@ def test_oracle_containment(case: str) -> None:
     known: dict[Pattern, list[frozenset[object]]] = {}
     verdicts: Counter[Verdict] = Counter()
     for first, second in pairs(features, seed=7, count=700):
-        found = contains(first, second)
+        try:
+            found = contains(first, second)
+        except UnsupportedError as refused:  # `node()` finds comments, which documents here lack
+            nodes = [node for pattern in (first, second) for node in pattern.nodes()]
+            if refused.code != "AX211" or not any(isinstance(n.test, AnyNode) for n in nodes):
+                raise
+            continue
         verdicts[found.verdict] += 1
         if found.verdict is Verdict.CONTAINED:
             for pattern in (first, second):

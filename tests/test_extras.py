@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "fuzz": (["fuzz", "--cases", "1"], None),
     "torture": (["torture", "--kills", "0"], None),
     "load": (["load", "--minutes", "0"], None),
+    "soak": (["soak", "--minutes", "0"], None),
     "bench": (["bench", "--list"], None),
 }
 

@@ -180,7 +180,7 @@ def test_a_view_that_explodes_is_refused_alone():
     assert len(good.rows()) == 1
     with pytest.raises(QueryError) as raised:
         bad.rows()
-    assert raised.value.code == "AX215"
+    assert raised.value.code == "AX216"
     (change,) = document.update("insert node <b><c>new</c></b> into /a")
     assert change.view == "good"
     assert len(good.rows()) == 2

@@ -68,6 +68,7 @@ NOT_READ = {
     "host", "channel", "allow", "code", "tune", "form", "sequential", "parallel", "policy",
     "show_conflicts", "cases", "law", "seed", "jobs", "stop_after", "until", "rounds", "kills",
     "start", "minutes", "views", "publishers", "sync", "spark", "rate", "speed", "faults",
+    "slow_clients",
     "names", "full", "name", "may", "stdin", "times",
 }  # fmt: skip
 """Words, numbers and names."""

@@ -1,4 +1,4 @@
-"""The soak, for a few seconds: well-behaved requests succeed, attacks do not, views are set aside."""
+"""The soak, for a few seconds: well-behaved requests succeed, attacks do not."""
 
 from axlog.workloads.soak import Sizes, run_soak
 

@@ -98,9 +98,11 @@ def _obstacle(rule: Rule, tested: set[str]) -> str | None:
         return "tests of values"
     if _joins(rule):
         return "joins"
-    is_leaf = _tests_text(rule) or _tests_attribute(rule) or _tests_markup(rule)
+    if _tests_markup(rule):
+        return "comments or processing instructions, which a call brings inside or beside elements"
+    is_leaf = _tests_text(rule) or _tests_attribute(rule)
     if is_leaf and any(a.relation in _STEPS for a in atoms):
-        return "a pattern below an attribute, a text, a comment or an instruction"
+        return "a pattern below an attribute or a text"
     at_self = (a.relation for a in atoms if rule.head.relation != ANSWER and a.terms[0] == NODE)
     if any(relation in tested for relation in at_self):
         return "a test on the axis self"

@@ -10,9 +10,8 @@ change; never the document's or the view's size. Loading is one pass.
 A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
 its string value and something below it changed: then its rows cannot be had from deltas.
 
-A program whose joins explode (`Limits.rows`), when it comes or in an update, is put aside alone:
-the relation that exploded is noted and has no rows from then on, and every program that rests on it
-answers no more. The others share nothing with it that is half moved, and are kept.
+A program whose joins exceed a limit is set aside alone: the relation is noted and has no rows from
+then on, and every program that rests on it answers no more. The others are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ from axlog.views.counting.stored import Shelf
 
 BLOCK = 64
 """Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
-
+REFUSED = 16
+"""Refused programs that are remembered after their last view has gone."""
 
 Load = Callable[[Bag], None]
 
@@ -51,6 +51,7 @@ class CountingEngine:
         self._most_rows = most_rows
         self._refused: dict[Relation, QueryError] = {}
         self._refused_by: dict[Relation, int] = {}  # how many views rest on it
+        self._left_refused: list[Relation] = []  # those without views, in the order they were left
         self._exploded: dict[Relation, QueryError] = {}  # in what goes on now
         self.told_aside: Callable[[], None] = lambda: None
         """Called when programs were put aside."""
@@ -127,14 +128,21 @@ class CountingEngine:
         self.meters.leave(root, member)
         if root in self._refused:
             self._refused_by[root] -= 1
-            if not self._refused_by[root]:  # until then other views ask why
-                del self._refused[root], self._refused_by[root]
+            if not self._refused_by[root]:
+                self._forget_refused(root)
             return
         self._programs[root] -= 1
         if self._programs[root]:
             return
         del self._programs[root], self._roots[root]
         self._keep_used()
+
+    def _forget_refused(self, root: Relation) -> None:
+        """Forget a program without views, but not at once: its last reader still hears why."""
+        self._left_refused.append(root)
+        if len(self._left_refused) > REFUSED:
+            oldest = self._left_refused.pop(0)
+            del self._refused[oldest], self._refused_by[oldest]
 
     def _keep_used(self) -> None:
         """Let go of what no program rests on."""
