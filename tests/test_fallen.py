@@ -125,6 +125,25 @@ def test_limited_calls_run_out() -> None:
     assert never(widget.feed("f", "<z/>")) == [()]
 
 
+def test_a_part_that_is_not_decided_does_not_matter_where_no_row_can_come() -> None:
+    query = 'match /$x//b or //* != "10", /b#t return t.time'
+    widget = axlog.Widget(f"<c><b>1{F}</b>a</c>", {"v": query})
+    assert str(widget.view("v").explain().never).startswith("reported")
+    assert widget.view("v").possible() == []
+    assert widget.feed("f", "<b>10</b>") == []
+    assert widget.end("f") == []
+
+
+def test_values_above_a_stream_are_settled_with_its_last_tree() -> None:
+    one = CALL.format("f", ' most="1"')
+    query = 'match /r[p = "1"][q/b][s/c]'
+    widget = axlog.Widget(f"<r><p>{one}</p><q>{G}</q><s>{H}</s></r>", {"v": query})
+    assert "may still change" in str(widget.view("v").explain().never)
+    widget.feed("f", "<a>1</a>")
+    assert str(widget.view("v").explain().never).startswith("reported")
+    assert never(widget.end("g")) == [()]
+
+
 def test_explain_says_how_and_why_not() -> None:
     def said(query: str, **options: str) -> str:
         widget = axlog.Widget(THREE, {"v": query}, **options)  # type: ignore[arg-type]

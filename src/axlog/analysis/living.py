@@ -60,6 +60,7 @@ class _Join:
     edges: list[Part]
     passes: bool  # whether rows of its one part go on as they are
     choices: list[list[tuple[_Join, Part]]] = field(default_factory=list)
+    is_dead: bool = False  # whether no row of it can come, whatever arrives
 
     def parts(self) -> Iterator[Part]:
         yield from self.edges
@@ -148,19 +149,36 @@ class Living(Scenarios):
     def _evaluate(self) -> Rows:
         below = self._risen(self.tree.children(DOCUMENT_NODE))
         root = self.program.root
-        self._joins[DOCUMENT_NODE] = {root: self._join_of(root, (), below, {})}
-        return self._join(root, {(): [NOTHING]}, [], below, {})
+        rows = self._join(root, {(): [NOTHING]}, [], below, {})
+        self._joins[DOCUMENT_NODE] = {root: self._join_of(root, (), below, {}, rows)}
+        return rows
 
     def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
         own = self._own(node, relation, below)
         if own is None:
             return {}
+        rows = self._joined_at(node, relation, own, below, here)
         if below.changing:
             joins = self._joins.setdefault(node, {})
-            joins[relation] = self._join_of(relation, own, below, here)
-        return self._joined_at(node, relation, own, below, here)
+            joins[relation] = self._join_of(relation, own, below, here, rows)
+        return rows
 
-    def _join_of(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
+    def _join_of(
+        self, relation: Relation, own: Values, below: Below, here: Sums, rows: Rows
+    ) -> _Join:
+        """The join of a relation whose rows are these.
+
+        A part that is not decided does not matter where the others leave no row: rows are all that
+        can come, so none comes later.
+        """
+        try:
+            return self._join_of_parts(relation, own, below, here)
+        except UndecidedError:
+            if rows:
+                raise
+            return _Join(relation, own, [], passes=False, is_dead=True)
+
+    def _join_of_parts(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
         parts = [Part(self._shown(edge.relation)) for edge in relation.edges]
         made = _Join(relation, own, parts, self._passes(relation))
         if _is_single(relation):
@@ -171,8 +189,9 @@ class Living(Scenarios):
             ways: list[tuple[_Join, Part]] = []
             for way in choice.alternatives:
                 part = Part(self._shown(way))
-                part.take(self._join(way, {(): [NOTHING]}, [], below, here))
-                ways.append((self._join_of(way, (), below, here), part))
+                rows = self._join(way, {(): [NOTHING]}, [], below, here)
+                part.take(rows)
+                ways.append((self._join_of(way, (), below, here, rows), part))
             made.choices.append(ways)
         return made
 
@@ -235,6 +254,8 @@ class Living(Scenarios):
     def _grown(self, join: _Join, new: Below, here: Sums) -> Rows:
         """The new rows of a relation at a node: what is new of a part with all of the others."""
         found: Rows = {}
+        if join.is_dead:
+            return found
         edges = join.relation.edges
         if join.passes and not (new.calls or new.unclear):
             return new.children.get(edges[0].relation, {})

@@ -26,7 +26,7 @@ from typing import Any
 from axlog.analysis.generalised import Values
 from axlog.analysis.living import Living, Scenario, is_followed
 from axlog.analysis.profiles import has_not
-from axlog.analysis.scenarios import is_limited
+from axlog.analysis.scenarios import is_limited, may_bring
 from axlog.analysis.truth import Outlook, column_of, row_of
 from axlog.datalog.compile import Relation
 from axlog.datalog.joins import Bag
@@ -245,7 +245,7 @@ class Teller:
         if stream is None:
             self.forget()
             return
-        if delta.opened or delta.closed:
+        if delta.opened or delta.closed or _uses_up_trees(delta, stream):
             for followed in self._followed.values():
                 if followed.walked is None and followed.living is None:
                     followed.reason = self._follow(followed.view).reason  # may be decided now
@@ -406,6 +406,13 @@ def _uses_up_calls(delta: Delta, stream: str) -> bool:
     """Whether a message brings the last calls of its stream: trees to come have one time then."""
     tree = delta.tree
     return bool(delta.opened) and stream in tree._calls and not tree.may_bring_calls(stream)
+
+
+def _uses_up_trees(delta: Delta, stream: str) -> bool:
+    """Whether a message brings the last trees of its stream: values above it may be settled."""
+    tree = delta.tree
+    node = tree._calls.get(stream)
+    return bool(delta.added) and node is not None and not may_bring(tree, tree.call(node))
 
 
 def _possible(outlook: Outlook) -> dict[Values, Shown]:
