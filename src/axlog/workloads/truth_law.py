@@ -11,6 +11,7 @@ the view may know better from before, and what it says is not compared.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from random import Random
 
 from axlog.analysis.keys import is_broken
@@ -40,6 +41,16 @@ def check_truth(random: Random) -> Counter[str]:
             break
         run.compare(step)
     run.seen["searches"] += run.view.standing.searches
+    return run.seen
+
+
+def check_truth_of(case: Case, steps: Iterable[tuple[Edit, ...]], random: Random) -> Counter[str]:
+    """One case with what comes; chance says only where it is kept."""
+    run = _Run(random, case)
+    run.compare("at the start")
+    for edits in steps:
+        run.both(edits)
+        run.compare(str(edits))
     return run.seen
 
 
