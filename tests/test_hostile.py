@@ -297,6 +297,30 @@ def test_names_with_their_namespaces():
     load(f'<b xmlns="{uri}">{many}</b>', limits=Limits(expansion=2000))
 
 
+def test_names_of_statements_with_their_namespaces():
+    """The names that a statement constructs are counted as those of a document are."""
+    uri, many = "u" * 2000, "<c/>" * 500
+    named = '<c p:k=""/>' * 500
+    prolog = f'declare default element namespace "{uri}";'
+    for statement in (
+        f'insert node <b xmlns="{uri}">{many}</b> into /a',
+        f'insert node <b xmlns:p="{uri}">{named}</b> into /a',
+        f"{prolog} insert node <b>{many}</b> into /*",
+        f'delete nodes /a/b; insert node <b xmlns="{uri}">{many}</b> into /a',
+    ):
+        document = axlog.parse("<a><b/></a>")
+        with pytest.raises(LimitError) as refusal:
+            document.update(statement)
+        assert refusal.value.code == "AX125"
+        assert document.xml() == "<a><b/></a>"
+        axlog.parse("<a><b/></a>", limits=Limits(expansion=1000)).update(statement)
+    # A namespace that few names are in, that nobody uses, or that is given with the statement.
+    document = axlog.parse("<a/>", namespaces={"p": "u" * 20_000})
+    document.update(f'insert node <b xmlns="{uri}"/> into /a')
+    document.update(f'insert node <b xmlns:q="{uri}">{many}</b> into /a')
+    document.update("insert node <p:b/> into /a")
+
+
 def test_namespaces_of_records_that_are_passed_on_one_by_one():
     """A record by itself has all namespaces in scope, used or not."""
     xml = f'<l xmlns:p="{"u" * 100_000}">{"<o/>" * 3000}</l>'.encode()

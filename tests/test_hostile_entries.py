@@ -105,21 +105,19 @@ class Feeding(Parsing):
 
 
 class Storing(Parsing):
-    """A durable widget: not a byte of its files changes."""
+    """A durable widget: once it is closed again, not a byte of its files has changed."""
 
     def __init__(self) -> None:
-        self.made: Any = None
+        pass
 
     def prepare(self, place: Path) -> None:
         self.place = place / "store"
-        self.made = axlog.open(self.place, DOCUMENT, {"v": QUERY}, sync="off")
-        self.made.feed("s", "<b><c>2</c></b>", at=1)
+        with axlog.open(self.place, DOCUMENT, {"v": QUERY}, sync="off") as made:
+            made.feed("s", "<b><c>2</c></b>", at=1)
 
     def enter(self, content: bytes) -> None:
-        try:
-            self.made.feed("s", content, at=2)
-        finally:
-            self.made.close()
+        with axlog.open(self.place, sync="off") as made:
+            made.feed("s", content, at=2)
 
     def state(self) -> object:
         return {path.name: path.read_bytes() for path in sorted(self.place.iterdir())}

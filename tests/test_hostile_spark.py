@@ -276,12 +276,13 @@ def test_attacks_on_documents_as_tables(
         assert said.startswith("AX") if is_attack else int(said) > 0, (name, said)
     (tmp_path / "good.xml").write_bytes(good("files", 1))
     assert evaluate(shred(spark, tmp_path), "match //c/$x return $x").count() == 1
-    (tmp_path / "bad.xml").write_bytes(attacks["04 an external entity"])
+    aimed = {name.partition(" ")[2]: content for name, content in attacks.items()}
+    (tmp_path / "bad.xml").write_bytes(aimed["an external entity"])
     with pytest.raises(PythonException, match="AX111"):
         shred(spark, tmp_path).count()
     records = b"".join(good("files", at) for at in range(100))
-    for what in ("05 an external entity in an attribute", "11 deep nesting", "17 a NUL"):
-        (tmp_path / "bad.xml").write_bytes(b"<a>" + records + attacks[what] + b"</a>")
+    for what in ("an external entity in an attribute", "deep nesting", "a NUL"):
+        (tmp_path / "bad.xml").write_bytes(b"<a>" + records + aimed[what] + b"</a>")
         with pytest.raises((PythonException, AxlogError), match="AX1"):
             shred(spark, tmp_path / "bad.xml", "b", large=100).count()
     assert not outside.was_asked()

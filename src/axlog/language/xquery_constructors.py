@@ -39,6 +39,7 @@ class ConstructorParser(ExpressionParser):
         super().__init__(text, namespaces)
         self.keeps_space = False
         self._written: dict[str, str] = {}  # namespaces that the constructors around declare
+        self.names_size = 0  # characters of all names in constructors, each with its namespace
 
     def string_value(self, string: str, at: int) -> str:
         """A string literal of XQuery, which has references too."""
@@ -102,7 +103,7 @@ class ConstructorParser(ExpressionParser):
             raise self.unexpected("a name")
         self.offset = found.end()
         prefix = found[1] or ""
-        self.expanded(prefix, found[2], at, is_element)
+        self.names_size += len(self.expanded(prefix, found[2], at, is_element))
         uri = self.namespaces.get(prefix, "")
         if (prefix or is_element) and prefix != "xml" and self._written.get(prefix, "") != uri:
             declared[prefix] = self._written[prefix] = uri

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from axlog.document.expansion import refuse_growth
+from axlog.document.reading import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.language.pattern import Test
 from axlog.language.places import place_at
@@ -96,17 +98,26 @@ class Statement:
     namespaces: tuple[tuple[str, str], ...]
 
 
-def parse_statements(text: str, namespaces: Mapping[str, str] | None = None) -> list[Statement]:
+def parse_statements(
+    text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> list[Statement]:
     """The statements of a text, separated by `;`.
+
+    The names that they construct may grow by their namespaces as those of a document may; the
+    input is the text and the namespaces given with it.
 
     >>> [type(s.expression).__name__ for s in parse_statements("delete //a; delete nodes //b")]
     ['Update', 'Update']
     """
-    return list(_parse(text, tuple(sorted((namespaces or {}).items()))))
+    given = namespaces or {}
+    found, names_size = _parse(text, tuple(sorted(given.items())))
+    refuse_growth(names_size, len(text) + sum(map(len, given.values())), limits)
+    return list(found)
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Statement, ...]:
+def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[Statement, ...], int]:
+    """The statements, and the characters of all names that they construct."""
     parser = StatementParser(text, dict(namespaces))
     found: list[Statement] = []
     while True:
@@ -114,11 +125,11 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[Statemen
         expression = parser.statement()
         found.append(Statement(expression, text, tuple(sorted(parser.namespaces.items()))))
         if parser.is_at_end():
-            return tuple(found)
+            return tuple(found), parser.names_size
         if not parser.take(";"):
             raise parser.unexpected("`;`, `,` or the end of the statement")
         if parser.is_at_end():
-            return tuple(found)
+            return tuple(found), parser.names_size
 
 
 class StatementParser(OperatorParser):

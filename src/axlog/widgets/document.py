@@ -277,7 +277,7 @@ class Document:
         <people><user id="2"/></people>
         """
         changes: list[Change] = []
-        for one in parse_statements(statement, self.namespaces):
+        for one in parse_statements(statement, self.namespaces, self.limits):
             with self._lock:
                 operations = operations_of(self.nodes(), one, self._values, variables)
                 changes += self.apply(operations, at)
