@@ -82,3 +82,32 @@ def test_ids_count_messages_that_nobody_wants() -> None:
         row["t.id"] for row in plain.view("v").rows()
     ]
     assert tuned.xml() == plain.xml()
+
+
+def test_comments_are_wanted_of_a_tuned_stream() -> None:
+    """Found by seed 526: tuning took it that no message can bring a comment."""
+    document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
+    views = {
+        "comments": "match //comment()#t return t.val",
+        "instructions": "match /r/b/processing-instruction()#t return t.val",
+    }
+    widget = Widget(document, views)
+    assert not widget.tune().unsubscribed
+    told = widget.feed("s", "<b><!--one--><?p two?></b>")
+    assert [change.row["t.val"] for change in told] == ["one", "two"]
+
+
+@pytest.mark.parametrize("options", [{"keep": "needed"}, {"validate": "wanted"}])
+def test_a_row_whose_value_may_change_is_not_collected(options: dict[str, Any]) -> None:
+    """Found by seed 609: no stream feeds the join, but one changes a value that a part compares."""
+    document = '<r>1<b><ax:call xmlns:ax="urn:axlog" stream="s"/></b></r>'
+    widget = Widget(document, {"v": 'match /r#t = "1", /* return t.label'}, **options)
+    assert len(widget.view("v").rows()) == 1
+    assert [change.op for change in widget.feed("s", "<c>2</c>")] == ["delete"]
+
+
+def test_a_filter_that_has_no_text_is_not_sent() -> None:
+    """Found by seed 177: the name that ties a connective to its node cannot be parsed again."""
+    document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
+    view = "match /$x//b//a#t3[self::node()#t1[//$x or b and self::$x] or c and @*#t2]"
+    assert Widget(document, {"v": view}, keep="needed").filter("s") is None

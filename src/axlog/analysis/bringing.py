@@ -8,7 +8,8 @@ one name, the relations that must share one tree (`capacity.py`).
 
 Times are at or after each other down the tree where a message may hold calls that bring more later;
 all the same (`together`) where messages hold none. Conditions that contradict each other bring
-nothing. Exact, or refused by name: `not`, and a compared value that has further conditions inside.
+nothing. Exact, or refused by name: `not`, tests for comments and processing instructions, and a
+compared value that has further conditions inside.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from axlog.analysis.constraints import Inequality, at_or_after
 from axlog.analysis.effort import spend
 from axlog.analysis.generalised import NOTHING, Need, Rows, add_need, meet, project
+from axlog.analysis.markup import refuse_markup_tests
 from axlog.analysis.unknowns import ValueNeeds, is_consistent
 from axlog.datalog.compile import Edge, Relation
 from axlog.errors import UndecidedError
@@ -219,6 +221,7 @@ def _bounded(ways: Iterable[_Way]) -> list[_Way]:
 def _kinds(way: _Way, is_root: bool) -> list[str]:
     """What a node to come that passes all tests may be."""
     nodes = way.nodes
+    refuse_markup_tests(nodes)
     if any(node.axis is Axis.ATTRIBUTE for node in nodes):
         same = {node.test for node in nodes if node.axis is Axis.ATTRIBUTE}
         others = [node for node in nodes if node.axis is not Axis.ATTRIBUTE]

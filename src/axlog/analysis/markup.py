@@ -8,13 +8,15 @@ could do: not beside `not`, not under types, and not where a stream may bring on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from axlog.errors import UndecidedError
 from axlog.language.pattern import AnyComment, AnyInstruction, Pattern, PatternNode, sees_markup
 
 
-def refuse_markup_tests(pattern: Pattern) -> None:
+def refuse_markup_tests(nodes: Iterable[PatternNode]) -> None:
     """Refuse tests for comments and processing instructions."""
-    for node in pattern.nodes():
+    for node in nodes:
         if isinstance(node.test, AnyComment | AnyInstruction):
             raise _refused(node, "")
 

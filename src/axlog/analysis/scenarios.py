@@ -394,7 +394,7 @@ def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:
 
 
 def _program(pattern: Pattern) -> Program:
-    refuse_markup_tests(pattern)
+    refuse_markup_tests(pattern.nodes())
     program = compile_pattern(pattern)
     reason = program.refusal
     if program.gathers:

@@ -113,6 +113,14 @@ class Relation:
         yield self
 
 
+def depends_on_value(relation: Relation) -> bool:
+    """Whether a change below a node can change what the relation says of the node itself."""
+    node = relation.node
+    return node is not None and (
+        bool(node.comparisons) or any(source == "value" for _, source in relation.own)
+    )
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Gather:
     """A collected path: read when a row is shown; it neither filters nor counts."""

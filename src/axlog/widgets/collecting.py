@@ -18,7 +18,7 @@ from axlog.analysis.garbage import Feeder, Pair, pair_of
 from axlog.analysis.keys import Key, keyed_relations, values_in, values_seen
 from axlog.analysis.scenarios import may_bring
 from axlog.analysis.truth import column_of
-from axlog.datalog.compile import Column, Relation, compile_pattern
+from axlog.datalog.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.document.reading import Element
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.matching.generate import Answers, Sink
@@ -132,6 +132,7 @@ class Collector:
         keyed = self._keyed()
         # Once a stream's messages are forgotten, tables alone know of joins whose streams ended.
         may_forget = bool(places) and not self._keeps
+        is_changing = any(map(engine.is_value_sensitive, places.values()))
         found: dict[State, int] = {}
         for node, state in joins_of_two(engine):
             feeders = (fed.of(state, 0), fed.of(state, 1))
@@ -140,6 +141,8 @@ class Collector:
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
+            if is_changing and any(map(depends_on_value, state.relation.walk())):
+                continue  # a part may gain or lose rows though no stream feeds it
             self.waitings.append(self._waiting(state, feeders, keyed, old))
             found[state] = node
         for view in document.views.values():

@@ -18,12 +18,13 @@ from dataclasses import replace
 from axlog.datalog.compile import Relation
 from axlog.errors import AxlogError
 from axlog.language.pattern import Axis, Kind, Output, Pattern
+from axlog.language.tree_syntax import parse_pattern
 from axlog.matching.filters import Filter
 from axlog.views.counting.routes import Known, Route, Wants
 
 
 def filter_at_source(route: Route, wants: Wants | None) -> Filter | None:
-    """What may pass to a route; None where a pattern cannot be told from outside: everything."""
+    """What may pass to a route; None where a pattern cannot be sent as text: everything."""
     known = wants or Wants()
     made = Filter()
     try:
@@ -44,6 +45,7 @@ def _add(
             if column.startswith("$")
         }
         pattern = pattern_of(relation, axis, values)
+        parse_pattern(str(pattern))  # raises for names that `hoist` made: they have no text
         key = str(replace(pattern, outputs=()))
         if key not in made:
             made.add(key, pattern, known=values)

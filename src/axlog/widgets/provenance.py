@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from axlog.analysis.bringing import bringable
 from axlog.analysis.generalised import NOTHING, Need, Rows, Values, add_need, choose, meet, project
 from axlog.analysis.scenarios import can_be_met
-from axlog.datalog.compile import Edge, Relation
+from axlog.datalog.compile import Edge, Relation, depends_on_value
 from axlog.datalog.joins import Row
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import UndecidedError
@@ -114,7 +114,7 @@ class _Provenance:
             projected |= here
         for node in self.facts.nodes:
             for kept in self.facts.kept[node]:
-                if kept.relation in self._relations and _depends_on_value(kept.relation):
+                if kept.relation in self._relations and depends_on_value(kept.relation):
                     raise UndecidedError(
                         "AX503",
                         f"{kept.relation.node} compares a value that a stream may still change",
@@ -252,13 +252,6 @@ class _Joining:
         more = (None,) * len(missing)
         rows = {values + more: needs for values, needs in self.incomplete.items()}
         return [*self.layout, *missing], rows
-
-
-def _depends_on_value(relation: Relation) -> bool:
-    node = relation.node
-    return node is not None and (
-        bool(node.comparisons) or any(source == "value" for _, source in relation.own)
-    )
 
 
 def _complete(rows: Iterable[Row], open_columns: int) -> Rows:
