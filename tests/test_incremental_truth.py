@@ -9,6 +9,7 @@ import pytest
 
 import axlog
 from axlog import Truth
+from axlog.errors import UndecidedError
 from axlog.language.tree_syntax import parse_pattern
 from axlog.workloads.edits import Edit
 from axlog.workloads.fuzz_cases import Case
@@ -167,3 +168,15 @@ def test_a_key_uses_up_what_a_row_does_not_show() -> None:
 def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> None:
     law = LAWS["7"]
     law.check(law.make(Random(f"7:{seed}")))
+
+
+@pytest.mark.parametrize("streams", ["fg", "gf"])
+def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
+    """The stream brings no row of the part that compares the value, yet makes it hold."""
+    document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
+    widget = axlog.Widget(document, {"v": 'match /r[p = "1"]/q/b'})
+    with pytest.raises(UndecidedError):
+        truth(widget)
+    for stream in streams:
+        widget.feed(stream, {"f": "<a>1</a>", "g": "<b/>"}[stream])
+    assert truth(widget) is Truth.TRUE
