@@ -159,7 +159,10 @@ SHELF = load(
         ("match /a#x", []),
         ("match //*#x", ["/r", "/r/a[1]", "/r/a[1]/b", "/r/a[2]", "/r/b", "/r/b/c"]),
         ("match /r/*#x", ["/r/a[1]", "/r/a[2]", "/r/b"]),
-        ("match /r/node()#x", ["/r/comment()", "/r/a[1]", "/r/a[2]", "/r/b"]),
+        (
+            "match /r/node()#x",
+            ["/r/comment()", "/r/a[1]", "/r/instruction()", "/r/a[2]", "/r/b"],
+        ),
         ("match /r/$v#x", ["/r/a[1]", "/r/a[2]", "/r/b"]),
         (
             "match /r/a/$v#x",
