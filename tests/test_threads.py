@@ -24,7 +24,8 @@ from axlog.widgets.measuring import widget_health, widget_samples
 from axlog.widgets.widget import Widget
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
-DOCUMENT = f"<r><p>{CALL.format('f')}</p><q>{CALL.format('g')}</q><s>{CALL.format('h')}</s></r>"
+CALLING = CALL.format("h").replace("/>", ' calls="yes"/>')
+DOCUMENT = f"<r><p>{CALL.format('f')}</p><q>{CALL.format('g')}</q><s>{CALLING}</s></r>"
 QUERIES = {
     "pair": "match /r[p/a/$x#t1][q/b/$x#t2] where t2 - t1 <= 50us return $x",
     "three": "match /r[p/a/$x#t1][q/b/$x#t2][s/c#t3] where 2*t3 - t1 <= 90us return $x, t1.time",
@@ -72,6 +73,7 @@ READS: dict[type, dict[str, Read]] = {
         "nodes": lambda document: document.nodes(),
         "nodes_left": lambda document: document.nodes_left(),
         "clock": lambda document: document.clock,
+        "engines": lambda document: document.engines,
         "__len__": len,
         "__str__": str,
         "__repr__": repr,
@@ -92,10 +94,11 @@ READS: dict[type, dict[str, Read]] = {
     },
 }
 WRITES: dict[type, set[str]] = {
-    View: {"listen", "put_aside", "before", "after", "defer", "refresh", "number", "tell"},
+    View: {"listen", "put_aside", "before", "after", "defer", "refresh", "number", "tell",
+           "taken"},
     Document: {
         "watch", "forget", "insert", "delete", "update", "apply", "told_at_the_end", "netted",
-        "drop",
+        "drop", "batch", "as_one", "make_engines",
     },
     Widget: {
         "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "batch",
