@@ -64,6 +64,7 @@ GRAMMAR = Grammar(
         Wording("`+`, `-`", ("SIGN",)),
         Wording("`,`", ("_COMMA",)),
         Wording("`as`", ("_AS",)),
+        Wording("a type such as `xs:decimal` or `xs:date`", ("TYPE",)),
         Wording("`where`", ("_WHERE",)),
         Wording("`return`", ("_RETURN",)),
         Wording("the end of the query", ("$END",)),
