@@ -20,7 +20,7 @@ from hypothesis.strategies import DrawFn
 from lxml import etree
 
 from axlog.document.xml import load
-from axlog.errors import UnsupportedError
+from axlog.errors import QueryError, UnsupportedError
 from axlog.language.pattern import Pattern
 from axlog.language.tree_syntax import parse_pattern
 from axlog.language.xpath import parse_xpath
@@ -185,7 +185,11 @@ def test_oracle_selected_nodes_are_those_of_elementpath(xml: str, expression: st
 )
 def test_oracle_conditions_hold_where_lxml_says_so(xml: str, condition: str) -> None:
     expression = f"boolean({condition})"
-    pattern = parse_xpath(expression)
+    try:
+        pattern = parse_xpath(expression)
+    except QueryError as refused:
+        assume(refused.code != "AX213")  # paths that go up and down in too many ways
+        raise
     assert pattern.is_boolean
     expected = etree.fromstring(xml).getroottree().xpath(expression)
     assert bool(rows(load(xml), pattern)) == expected
