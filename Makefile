@@ -59,7 +59,7 @@ demo: install
 
 screenshots: install
 	@echo "== the live page and the terminal, into docs/screenshots"
-	$(BIN)/python -m axlog.cli.screenshots docs/screenshots
+	$(BIN)/python -m lab.cli.screenshots docs/screenshots
 
 check: install
 	@echo "== lint and format"
@@ -70,11 +70,11 @@ check: install
 
 conformance: install
 	@echo "== other people's cases, from $(AXLOG_CONFORMANCE)"
-	$(BIN)/python -m axlog.workloads.conformance
+	$(BIN)/python -m lab.conformance
 
 docs: install
 	@echo "== the pages that are made from the code, into docs/"
-	$(BIN)/python -m axlog.cli.documentation docs
+	$(BIN)/python -m lab.cli.documentation docs
 	@echo "== the site, into build/site"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
@@ -85,7 +85,7 @@ format: install
 
 bench: install
 	@echo "== benchmarks"
-	$(BIN)/axlog bench
+	$(BIN)/python -m lab bench
 
 lock:
 	@echo "== resolving pyproject.toml into requirements.lock"

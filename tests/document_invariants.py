@@ -7,8 +7,8 @@ from outside: two equal snapshots are the same document, node by node.
 from collections.abc import Iterator
 from itertools import pairwise
 
+from axlog.document.serializer import serialise
 from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
-from axlog.document.writing import serialise
 
 PARTITIONS = {
     NodeKind.TEXT: "#text",

@@ -41,7 +41,7 @@ from typer.testing import CliRunner
 
 from axlog.cli.application import application
 from axlog.pipeline import kinds
-from axlog.pipeline.reading import check_text
+from axlog.pipeline.loader import check_text
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))

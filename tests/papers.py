@@ -7,12 +7,12 @@ do.
 
 import re
 
+from axlog.document.loader import load, read_forest
+from axlog.document.operations import delete_at_call, end_call, insert_at_call
 from axlog.document.pending import apply
 from axlog.document.tree import CALL_NAMESPACE, Tree
-from axlog.document.updates import delete_at_call, end_call, insert_at_call
-from axlog.document.xml import load, read_forest
-from axlog.language.tree_syntax import parse_pattern
-from axlog.reference import rows
+from axlog.query.native import parse_pattern
+from lab.reference import rows
 
 SECOND = 1_000_000
 

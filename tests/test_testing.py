@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from axlog.live.widget import Widget
 from axlog.pipeline import kinds
-from axlog.pipeline.embedded import run
-from axlog.pipeline.reading import load
+from axlog.pipeline.loader import load
+from axlog.runtime.embedded import run
 from axlog.testing import (
     ABORT,
     END,
@@ -19,7 +20,6 @@ from axlog.testing import (
     Item,
     standing_in,
 )
-from axlog.widgets.widget import Widget
 
 DOCUMENT = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
 <shipped><ax:call stream="shipments"/></shipped></shop>"""

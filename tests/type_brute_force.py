@@ -11,12 +11,12 @@ from itertools import combinations_with_replacement
 from random import Random
 
 from axlog.document.cardinality import All, Count, Formula, Negation, Some
+from axlog.document.loader import load
 from axlog.document.schema import LEAF, Schema, UnorderedDTD, is_valid
 from axlog.document.tree import Tree
-from axlog.document.xml import load
 from axlog.errors import QueryError
-from axlog.language.normal import check
-from axlog.language.pattern import (
+from axlog.query.normalize import check
+from axlog.query.pattern import (
     Axis,
     Branch,
     Literal,

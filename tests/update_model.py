@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from lxml import etree
-from tests.strategies.documents import Edit, choose
 
-from axlog.document.updates import (
+from axlog.document.operations import (
     Attribute,
     Delete,
     Insert,
@@ -23,6 +22,7 @@ from axlog.document.updates import (
     ReplaceValue,
     Where,
 )
+from tests.strategies.documents import Edit, choose
 
 CALL = "{urn:axlog}call"
 INSIDE = (Where.INTO, Where.FIRST, Where.LAST)

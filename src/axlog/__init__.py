@@ -11,18 +11,18 @@ from importlib.metadata import version as _version
 from logging import NullHandler as _NullHandler
 from logging import getLogger as _get_logger
 
-from axlog.analysis.containment import contains
 from axlog.document.ids import Id
-from axlog.document.reading import Limits
+from axlog.document.parser import Limits
 from axlog.errors import AxlogError
-from axlog.language.query import xpath
-from axlog.language.verdict import Truth
+from axlog.future.containment import contains
+from axlog.live.document import Document, parse
+from axlog.live.file_watch import watch_file
+from axlog.live.store import open_store as open
+from axlog.live.widget import Widget
+from axlog.query.query import xpath
+from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.view import View
-from axlog.widgets.document import Document, parse
-from axlog.widgets.store import open_store as open
-from axlog.widgets.watching import watch_file
-from axlog.widgets.widget import Widget
 
 __version__ = _version("axlog")
 __all__ = [

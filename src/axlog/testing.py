@@ -13,7 +13,7 @@ A stream is given to its pipeline or fed to a widget by hand (`FakeStream.feed`)
 run once, wherever it stands: what was not committed by then is read again.
 
 What this does not simulate: a process that is killed inside a write, a disk that forgets or tears
-(`axlog torture` does both with real files and processes), a network, two processes at once, and
+(`lab torture` does both with real files and processes), a network, two processes at once, and
 Spark, whose workers cannot see objects of a test.
 """
 
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from axlog.channels.updates import StreamUpdate
-from axlog.connectors.kinds import Options, Origin, SinkKind, SourceKind
-from axlog.connectors.protocol import Position, Reading
-from axlog.connectors.sinks.memory import MemorySink
+from axlog.connect.kinds import Options, Origin, SinkKind, SourceKind
+from axlog.connect.protocol import Position, Reading
+from axlog.connect.sinks.memory import MemorySink
+from axlog.document.stream_update import StreamUpdate
 from axlog.errors import ConnectorError
+from axlog.live.widget import Widget
 from axlog.pipeline import kinds
 from axlog.views.change import Change
-from axlog.widgets.widget import Widget
 
 
 class Mark(Enum):

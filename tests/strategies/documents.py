@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from lxml import etree
 
-from axlog.document.reading import Element
-from axlog.document.tree import CALL_NAMESPACE, DOCUMENT_NODE, Tree
-from axlog.document.updates import (
+from axlog.document.operations import (
     Attribute,
     Delete,
     Insert,
@@ -26,6 +24,8 @@ from axlog.document.updates import (
     ReplaceValue,
     Where,
 )
+from axlog.document.parser import Element
+from axlog.document.tree import CALL_NAMESPACE, DOCUMENT_NODE, Tree
 
 Scope = dict[str | None, str]
 

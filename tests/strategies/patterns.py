@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from axlog.errors import QueryError
-from axlog.language.normal import bound_names, bound_variables, check, names_of, variables_of
-from axlog.language.pattern import (
+from axlog.query.normalize import bound_names, bound_variables, check, names_of, variables_of
+from axlog.query.pattern import (
     OPERATORS,
     AnyNode,
     AnyText,

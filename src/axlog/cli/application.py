@@ -29,15 +29,10 @@ VERBS = (
     "diff",
     "reduce",
     "generate",
-    "fuzz",
     "replay",
     "verify",
-    "torture",
-    "load",
-    "soak",
     "doctor",
     "demo",
-    "bench",
 )
 
 
@@ -85,25 +80,37 @@ Version = Annotated[
 
 def application(verbs: Sequence[str] = ()) -> typer.Typer:
     """The command line with these verbs; with all of them where one is unknown or none is named."""
-    app = typer.Typer(
-        name="axlog",
-        cls=Verbs,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        epilog="Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'",
+    app = new_application(
+        "axlog", "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'"
     )
 
     @app.callback()
     def axlog(version: Version = False) -> None:
         """Exact, maintained answers to queries over living XML documents."""
 
-    for verb in verbs if verbs and set(verbs) <= set(VERBS) else VERBS:
+    register(app, "axlog.cli", verbs if verbs and set(verbs) <= set(VERBS) else VERBS)
+    return app
+
+
+def new_application(name: str, example: str) -> typer.Typer:
+    """A command line without verbs that handles errors as all of axlog's do."""
+    return typer.Typer(
+        name=name,
+        cls=Verbs,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        epilog=example,
+    )
+
+
+def register(app: typer.Typer, package: str, verbs: Sequence[str]) -> None:
+    """Add verbs, each a module of the package; one whose extra is missing says what to install."""
+    for verb in verbs:
         try:
-            import_module(f"axlog.cli.{verb}").register(app)
+            import_module(f"{package}.{verb}").register(app)
         except ImportError as error:
             _register_lacking(app, verb, _lacking(error))
-    return app
 
 
 def _register_lacking(app: typer.Typer, verb: str, error: AxlogError) -> None:

@@ -25,8 +25,8 @@ from axlog.errors import AxlogError, SetupError
 from axlog.extras import extra_of, not_installed
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
-    from axlog.connectors.kinds import SinkKind, SourceKind
-    from axlog.pipeline.checking import Problem
+    from axlog.connect.kinds import SinkKind, SourceKind
+    from axlog.pipeline.checks import Problem
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -54,7 +54,7 @@ def check(
 ) -> None:
     """Check a pipeline file: its form, queries, documents, streams, sources and sinks."""
     try:
-        from axlog.pipeline import reading
+        from axlog.pipeline import loader
         from axlog.pipeline.schema import json_schema
         from axlog.pipeline.schema import reference as reference_text
     except ImportError as error:
@@ -70,11 +70,11 @@ def check(
         return
     if pipeline is None:
         raise typer.BadParameter("give the path of a pipeline file", param_hint="PIPELINE")
-    text = reading.read_text(Path(pipeline))
+    text = loader.read_text(Path(pipeline))
     if _is_roles(text):
         _check_roles(text, pipeline, json)
         return
-    checked = reading.check_text(text, Path(pipeline).parent, pipeline)
+    checked = loader.check_text(text, Path(pipeline).parent, pipeline)
     _list_problems(checked.problems, json)
     if checked.model is None:
         if not is_json(json):
@@ -86,7 +86,7 @@ def check(
 
 
 def _is_roles(text: str) -> bool:
-    from axlog.pipeline.located import locate
+    from axlog.pipeline.yaml_reader import locate
     from axlog.server.roles import is_roles
 
     try:

@@ -1,7 +1,7 @@
 """`axlog demo`: the supply chain as a pipeline, live in the terminal and on a page.
 
 A simulator writes the partners' documents into a directory; the pipeline file of
-`axlog.workloads.supply_chain` reads them, on Spark or in this process. Everything that is shown
+`axlog.samples.supply_chain` reads them, on Spark or in this process. Everything that is shown
 comes from what the page is given: both engines are looked at in the same way.
 """
 
@@ -22,16 +22,16 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from axlog.cli import paging
+from axlog.cli import live_page
 from axlog.cli.check import missing
 from axlog.cli.demo_tables import summary, tables, waiting
 from axlog.cli.run import spark_engine
 from axlog.errors import AxlogError, PipelineError
-from axlog.workloads import supply_chain
+from axlog.samples import supply_chain
 
 if TYPE_CHECKING:
     from axlog.pipeline.model import PipelineModel
-    from axlog.server.observing import Observed
+    from axlog.server.summaries import Observed
 
 HEAD_START = 60 * supply_chain.HOUR
 """Seconds of the simulated clock that have passed when the engine starts."""
@@ -68,9 +68,9 @@ def demo(
     """
     if engine not in ("spark", "embedded"):
         raise typer.BadParameter("spark or embedded", param_hint="--engine")
-    paging.need_server()
+    live_page.need_server()
     try:
-        from axlog.pipeline.reading import load
+        from axlog.pipeline.loader import load
     except ImportError as error:
         raise missing(error) from None
     console = Console()
@@ -85,7 +85,7 @@ def demo(
         run = _Run(model, engine)
         stack.enter_context(_quiet(place / "out" / "run.log"))
         stack.enter_context(run.going())
-        address = stack.enter_context(paging.page(run.observed, port)) if page else None
+        address = stack.enter_context(live_page.page(run.observed, port)) if page else None
         _watch(console, run, simulator, address, seconds, speed)
         console.print(tables(run.observed, run.says, None))
         console.print(summary(run.observed))
@@ -184,11 +184,11 @@ class _Run:
                 self.stop()
 
     def _prepare_embedded(self, stack: ExitStack) -> None:
-        from axlog.pipeline.embedded import Runner
+        from axlog.runtime.embedded import Runner
 
         runner = Runner(self._model)
         stack.callback(runner.close)
-        self.observed = paging.observed(runner)
+        self.observed = live_page.observed(runner)
         self._run, self._stop = runner.run, runner.stop
         self._reported.set()
 
@@ -197,7 +197,7 @@ class _Run:
         # Beside the documents, so that it goes with them.
         kept = self._model.settings.model_copy(update={"checkpoint": "out/checkpoint"})
         self._model = self._model.model_copy(update={"settings": kept})
-        shown, take = paging.reported(self._model, "spark")
+        shown, take = live_page.reported(self._model, "spark")
         shown.says = "starting Spark"
         self.observed = shown
 
@@ -209,7 +209,7 @@ class _Run:
         self._run = lambda: engine.run(
             self._model,
             on_report=report,
-            outlook=paging.POSSIBLE,
+            outlook=live_page.POSSIBLE,
             quick=True,
             stopping=self._stopping,
         )

@@ -14,7 +14,7 @@ from rich.text import Text
 from axlog.document.times import Time, microseconds, shown
 
 if TYPE_CHECKING:  # comes with the extra `server`
-    from axlog.server.observing import Observed
+    from axlog.server.summaries import Observed
 
 PARTNERS = ("bank", "supplier", "plant", "shipper")
 QUESTIONS = (
@@ -31,7 +31,7 @@ _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bol
 
 def tables(observed: Observed, says: str, address: str | None) -> Group:
     """Everything for a terminal."""
-    from axlog.server.listing import Asked
+    from axlog.server.row_lists import Asked
 
     state = observed.state(Asked("orders", "on_time", "possible", "", _LINES))
     counts = _counts(state)
@@ -101,7 +101,7 @@ def _possible(shown: dict[str, Any] | None) -> Table:
 
 
 def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
-    from axlog.server.listing import Asked
+    from axlog.server.row_lists import Asked
 
     shown = observed.shown(Asked(widget, view, "true", "", _LINES))
     columns = [] if shown is None else shown["columns"]
@@ -133,7 +133,7 @@ def _moment(time: Time | None) -> str:
 
 def summary(observed: Observed) -> str:
     """What came of it, in a sentence."""
-    from axlog.server.listing import Asked
+    from axlog.server.row_lists import Asked
 
     counts = _counts(observed.state(Asked()))
     whom = ", ".join(f"{counts[f'waited_for_{name}'][0]} for the {name}" for name in PARTNERS)

@@ -16,11 +16,11 @@ from rich.text import Text
 from axlog.cli import options
 from axlog.cli.output import is_json, source_of
 from axlog.document.diff import diff as difference
-from axlog.document.lists import Edit, EditKind, Markup, UpdateList, addressed
-from axlog.document.patch_writing import patch_of
-from axlog.document.shipping import to_json, to_xml
-from axlog.document.updates import Attribute
-from axlog.document.xml import load
+from axlog.document.list_codec import to_json, to_xml
+from axlog.document.loader import load
+from axlog.document.operations import Attribute
+from axlog.document.patch_writer import patch_of
+from axlog.document.update_lists import Edit, EditKind, Markup, UpdateList, addressed
 
 
 class Form(Enum):

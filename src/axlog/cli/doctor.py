@@ -25,8 +25,8 @@ from typing import Annotated
 import typer
 
 from axlog.cli import options
+from axlog.cli.live_page import PORT
 from axlog.cli.output import is_json
-from axlog.cli.paging import PORT
 from axlog.errors import AxlogError
 from axlog.extras import PARTS
 

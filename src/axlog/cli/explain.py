@@ -12,12 +12,12 @@ import typer
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
 from axlog.cli.truth import After, take_updates
-from axlog.spark.definition import Definition
-from axlog.spark.placing import Asked, placed
-from axlog.spark.plan import make_plan
+from axlog.live.stream_engine import StreamStatus
+from axlog.live.widget import Widget
+from axlog.runtime.definition import Definition
+from axlog.runtime.plan import make_plan
+from axlog.runtime.state_placement import Asked, placed
 from axlog.views.view import View
-from axlog.widgets.streaming import StreamStatus
-from axlog.widgets.widget import Widget
 
 
 def register(app: typer.Typer) -> None:

@@ -1,8 +1,7 @@
-"""`axlog generate`: write documents, patterns and update streams to files or to standard output.
+"""`axlog generate`: write sample documents and update streams to files or to standard output.
 
-Everything is seeded and streamed. Updates are JSON lines, as `axlog maintain` reads them. A pattern
-goes out as one line; `widget` and `orders` write several files into a directory, named so that the
-line printed at the end can be pasted.
+Everything is seeded and streamed. Updates are JSON lines, as `axlog maintain` reads them. `orders`
+writes several files into a directory and prints the command that uses them.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import typer
 from rich.console import Console
 from rich.progress import FileSizeColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-from axlog.workloads import active, orders, random_documents, random_patterns
-from axlog.workloads import supply_chain as supply_chains
-from axlog.workloads.auction import auction as auction_text
+from axlog.samples import orders
+from axlog.samples import supply_chain as supply_chains
+from axlog.samples.auction import auction as auction_text
 
 generate = typer.Typer(
     name="generate",
-    help="Write generated documents, patterns and update streams; one seed, one output.",
+    help="Write sample documents and update streams. The same seed gives the same output.",
     no_args_is_help=True,
     epilog="Example: axlog generate orders --into monitor --count 1000",
 )
@@ -39,7 +38,6 @@ Into = Annotated[
     Path, typer.Option("--into", "-d", help="Directory for the files; made if missing.")
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same output.")]
-Labels = Annotated[int, typer.Option(help="How many different labels.", min=1)]
 Share = typer.Option(min=0.0, max=1.0)
 
 
@@ -77,89 +75,6 @@ def auction(
     write(auction_text(factor, seed), out)
 
 
-@generate.command()
-def document(
-    size: Annotated[int, typer.Argument(help="Number of elements.", min=1)] = 1000,
-    depth: Annotated[int, typer.Option(help="Greatest depth.", min=1)] = 8,
-    fanout: Annotated[int, typer.Option(help="Most children of an element.", min=1)] = 10,
-    labels: Labels = 20,
-    text: Annotated[float, Share] = 0.5,
-    attributes: Annotated[float, Share] = 0.1,
-    mixed: Annotated[float, Share] = 0.0,
-    values: Annotated[int, typer.Option(help="Different texts.", min=1)] = 100,
-    calls: Annotated[int, typer.Option(help="Calls in the document.", min=0)] = 0,
-    seed: Seed = 0,
-    out: Out = None,
-) -> None:
-    """A random document."""
-    chunks = random_documents.document(
-        size, depth, fanout, labels, seed, text, attributes, values, mixed, calls
-    )
-    write(chunks, out)
-
-
-@generate.command()
-def pattern(
-    size: Annotated[int, typer.Argument(help="Number of nodes.", min=1)] = 10,
-    descendants: Annotated[int, typer.Option(help="// edges.", min=0)] = 2,
-    joins: Annotated[int, typer.Option(help="Value joins.", min=0)] = 1,
-    paths: Annotated[int, typer.Option(help="Leaves.", min=1)] = 5,
-    outputs: Annotated[int, typer.Option(help="Variables returned.", min=0)] = 1,
-    ids: Annotated[int, typer.Option(help="Ids returned.", min=0)] = 0,
-    constants: Annotated[int, typer.Option(help="Leaves that test a text.", min=0)] = 0,
-    times: Annotated[int, typer.Option(help="Time constraints.", min=0)] = 0,
-    labels: Labels = 20,
-    seed: Seed = 0,
-    out: Out = None,
-) -> None:
-    """A random tree pattern in the native text."""
-    text = random_patterns.pattern(
-        size,
-        descendants,
-        joins,
-        paths,
-        labels,
-        seed,
-        outputs=outputs,
-        constants=constants,
-        times=times,
-        ids=ids,
-    )
-    write([text, "\n"], out)
-
-
-@generate.command()
-def widget(
-    into: Into,
-    document_size: Annotated[int, typer.Option(help="Elements.", min=1)] = 5000,
-    pattern_size: Annotated[int, typer.Option(help="Pattern nodes.", min=1)] = 10,
-    descendants: Annotated[int, typer.Option(help="// edges.", min=0)] = 2,
-    joins: Annotated[int, typer.Option(help="Value joins.", min=0)] = 1,
-    paths: Annotated[int, typer.Option(help="Leaves.", min=1)] = 5,
-    calls: Annotated[int, typer.Option(help="Calls, one stream each.", min=1)] = 10,
-    values: Annotated[int, typer.Option(help="Values of a variable.", min=1)] = 50,
-    updates: Annotated[int, typer.Option(help="Number of updates.", min=0)] = 250,
-    pertinence: Annotated[float, Share] = 0.7,
-    message_size: Annotated[int, typer.Option(help="Elements of a message.", min=1)] = 20,
-    deletions: Annotated[float, Share] = 0.0,
-    seed: Seed = 0,
-) -> None:
-    """An active document, a pattern it can satisfy, and updates for its calls (P3 section 5.4)."""
-    made = active.widget(
-        document_size,
-        pattern_size,
-        descendants,
-        joins,
-        paths,
-        calls,
-        seed,
-        values=values,
-        deletes=deletions > 0,
-    )
-    stream = active.updates(made, updates, pertinence, message_size, seed, deletions)
-    _write_widget(into, made.chunks(), {"pattern.axlog": made.pattern}, stream)
-
-
 @generate.command("orders")
 def order_monitor(
     into: Into,
@@ -174,7 +89,7 @@ def order_monitor(
     """The order monitor: its document, its two queries, its messages."""
     stream = orders.messages(count, seed, rate, late_share, ship_share, wanted_share, keyed)
     queries = {"late.axlog": orders.LATE, "on-time.axlog": orders.ON_TIME}
-    _write_widget(into, [orders.DOCUMENT], queries, stream)
+    write_widget(into, [orders.DOCUMENT], queries, stream)
 
 
 @generate.command("supply-chain")
@@ -189,13 +104,13 @@ def supply_chain(
     typer.echo(f"{made} documents; axlog run {into / 'supply-chain.yaml'}")
 
 
-def _write_widget(
+def write_widget(
     into: Path,
     document: Iterable[str],
     queries: Mapping[str, str],
     updates: Iterable[Mapping[str, object]],
 ) -> None:
-    """The files of a widget, and the command that runs it."""
+    """Write a document, its queries and its updates, and print the command that runs them."""
     into.mkdir(parents=True, exist_ok=True)
     write(document, into / "document.xml")
     for name, query in queries.items():

@@ -1,8 +1,8 @@
 """`axlog maintain DOC QUERY UPDATES`: the changes of a view, line by line, like any Unix filter.
 
-Updates are JSON lines for streams (`axlog.channels.updates`), or XQuery Update statements separated
-by `;`: the first line that is not blank tells which. Changes of an update are written and flushed
-before the next update is read. With `--check` every step is compared with re-evaluation.
+Updates are JSON lines for streams (`document/stream_update.py`), or XQuery Update statements
+separated by `;`; the first line that is not blank decides. Changes of an update are written and
+flushed before the next update is read. With `--check` every step is compared with re-evaluation.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from axlog.channels.updates import read_line
 from axlog.cli import options
-from axlog.cli.checking import Check
 from axlog.cli.output import source_of, writer
+from axlog.cli.self_check import Check
 from axlog.cli.statements import arriving
+from axlog.document.stream_update import read_line
 from axlog.document.times import checked_times
 from axlog.errors import AxlogError, MalformedError
+from axlog.live.widget import Widget
 from axlog.views.change import Change
-from axlog.widgets.widget import Widget
 
 STDIN = "-"
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from axlog.document.reading import DEFAULT_LIMITS, Limits
+from axlog.document.parser import DEFAULT_LIMITS, Limits
 
 Doc = Annotated[
     str,

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from axlog.document.reading import Source
+from axlog.document.parser import Source
 from axlog.views.change import Change, Row
 
 _SIGNS = {"insert": ("+", "green"), "delete": ("-", "red"), "update": ("~", "yellow"),

@@ -9,7 +9,7 @@ import typer
 from axlog.cli import options
 from axlog.cli.output import source_of, writer
 from axlog.document.times import checked_times
-from axlog.widgets.document import parse
+from axlog.live.document import parse
 
 
 def register(app: typer.Typer) -> None:

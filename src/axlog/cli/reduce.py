@@ -18,12 +18,12 @@ from axlog.cli.diff import Written, write_list
 from axlog.cli.output import source_of
 from axlog.document.aggregation import aggregate
 from axlog.document.integration import Policy, conflicts, integrate
-from axlog.document.lists import UpdateList, record
+from axlog.document.list_codec import read_lists
+from axlog.document.loader import load
 from axlog.document.reduction import reduce as reduced
-from axlog.document.shipping import read_lists
-from axlog.document.xml import load
+from axlog.document.update_lists import UpdateList, record
 from axlog.evaluate.statements import operations_of
-from axlog.language.xquery_update import parse_statements
+from axlog.query.update_parser import parse_statements
 
 Files = Annotated[
     list[str],

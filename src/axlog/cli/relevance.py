@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from axlog.analysis.relevance import Relevance
-from axlog.analysis.relevance import relevance as relevance_of
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json
 from axlog.cli.truth import After, watched
+from axlog.future.relevance import Relevance
+from axlog.future.relevance import relevance as relevance_of
 
 
 def register(app: typer.Typer) -> None:

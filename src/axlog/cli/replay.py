@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from axlog.live.verification import history
 from axlog.store.files import DiskFiles
-from axlog.widgets.verifying import history
 
 
 def register(app: typer.Typer) -> None:

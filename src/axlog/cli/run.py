@@ -3,7 +3,7 @@
 Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
 a sink on standard output has it to itself). `/metrics` and `/health` are served beside the page, or
 where `--listen` says; `--log-format` writes events. SIGTERM and SIGINT finish the batch at hand, a
-second one ends at once (`operating.py`). Exit codes: 0 ended or stopped; 2 a pipeline or checkpoint
+second one ends at once (`service.py`). Exit codes: 0 ended or stopped; 2 a pipeline or checkpoint
 that cannot be run, an extra that is missing, a port that is taken, and, with `--once`, a source or
 sink that cannot be reached after a few tries. Without `--once` it is waited for, with a warning on
 standard error for every try, and `/health` names it.
@@ -25,13 +25,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from axlog.cli import admission, operating, paging
+from axlog.cli import admission, live_page, service
 from axlog.cli.check import missing
 from axlog.errors import SetupError
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.pipeline.model import PipelineModel
-    from axlog.pipeline.progress import Progress
+    from axlog.runtime.progress import Progress
 
 
 def register(app: typer.Typer) -> None:
@@ -61,26 +61,26 @@ def run(
         int | None,
         typer.Option(help="The page's port on this machine; 8040 or a free one without it.", min=0),
     ] = None,
-    listen: operating.Listen = None,
+    listen: service.Listen = None,
     roles: admission.Roles = None,
-    log_format: operating.LogFormat = None,
-    log_level: operating.LogLevel = "info",
+    log_format: service.LogFormat = None,
+    log_level: service.LogLevel = "info",
 ) -> None:
     """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
     try:
-        from axlog.pipeline.reading import load
+        from axlog.pipeline.loader import load
     except ImportError as error:
         raise missing(error) from None
     if engine not in (None, "spark", "embedded"):
         raise typer.BadParameter("spark or embedded", param_hint="--engine")
     if progress not in (None, "table", "json", "none"):
         raise typer.BadParameter("table, json or none", param_hint="--progress")
-    operating.set_up_logs(log_format, log_level)
+    service.set_up_logs(log_format, log_level)
     model = load(pipeline)
     chosen = engine or model.engine
     if page:
-        paging.need_server()
-    is_shown = page if page is not None else not once and paging.is_there()
+        live_page.need_server()
+    is_shown = page if page is not None else not once and live_page.is_there()
     served = _Served(port if is_shown else _NO_PAGE, listen, roles)
     with _shown(progress) as show:
         if chosen == "embedded":
@@ -121,19 +121,19 @@ def _run_on_spark(
     show: Callable[[Progress], None] | None,
     served: _Served,
 ) -> None:
-    from axlog.pipeline.operating import ProgressReport
+    from axlog.runtime.health import ProgressReport
 
     engine = spark_engine()
     said = ProgressReport(show)
     with ExitStack() as stack:
-        stack.enter_context(operating.reported(served.listen, said, served.roles))
+        stack.enter_context(service.reported(served.listen, said, served.roles))
         tell: Callable[[Progress], None] = said
         more: dict[str, Any] = {}
         if served.port != _NO_PAGE:
-            observed, take = paging.reported(model, "spark")
-            shown = paging.page(observed, served.port, said, served.roles)
+            observed, take = live_page.reported(model, "spark")
+            shown = live_page.page(observed, served.port, said, served.roles)
             _say(stack.enter_context(shown))
-            more = {"on_report": take, "outlook": paging.POSSIBLE}
+            more = {"on_report": take, "outlook": live_page.POSSIBLE}
 
             def tell(progress: Progress) -> None:
                 observed.lagging = list(progress.lagging)
@@ -153,20 +153,20 @@ def _run_here(
     show: Callable[[Progress], None] | None,
     served: _Served,
 ) -> None:
-    from axlog.pipeline.embedded import Runner
-    from axlog.pipeline.operating import RunnerReport
+    from axlog.runtime.embedded import Runner
+    from axlog.runtime.health import RunnerReport
 
-    stopping = operating.Stopping()
-    with operating.stopped_by_signals(stopping.ask):
+    stopping = service.Stopping()
+    with service.stopped_by_signals(stopping.ask):
         runner = Runner(model, once=once, on_progress=show)
         stopping.of(runner.stop)
         try:
             with ExitStack() as stack:
                 said = RunnerReport(runner)
-                stack.enter_context(operating.reported(served.listen, said, served.roles))
+                stack.enter_context(service.reported(served.listen, said, served.roles))
                 if served.port != _NO_PAGE:
-                    observed = paging.observed(runner)
-                    shown = paging.page(observed, served.port, said, served.roles)
+                    observed = live_page.observed(runner)
+                    shown = live_page.page(observed, served.port, said, served.roles)
                     _say(stack.enter_context(shown))
                 runner.run(seconds)
         finally:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axlog.cli import admission, operating
+from axlog.cli import admission, service
 from axlog.cli.check import missing
 from axlog.errors import AxlogError
 
 if TYPE_CHECKING:
-    from axlog.pipeline.embedded import Runner
+    from axlog.runtime.embedded import Runner
 
 
 def register(app: typer.Typer) -> None:
@@ -48,20 +48,20 @@ def serve(
         typer.Option(help="A private host or network that webhooks may go to; can be repeated."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="End after so long.", min=0.0)] = None,
-    log_format: operating.LogFormat = None,
-    log_level: operating.LogLevel = "info",
+    log_format: service.LogFormat = None,
+    log_level: service.LogLevel = "info",
 ) -> None:
     """Serve channels: publish, read, follow, filters, webhooks; and /metrics and /health."""
-    operating.set_up_logs(log_format, log_level)
+    service.set_up_logs(log_format, log_level)
     try:
-        from axlog.channels.naming import Channels
-        from axlog.connectors.http import Allowance
-        from axlog.pipeline.operating import RunnerReport
+        from axlog.connect.channels.registry import Channels
+        from axlog.connect.http import Allowance
+        from axlog.runtime.health import RunnerReport
         from axlog.server.application import Settings, make_application
-        from axlog.server.operating import Joined, WidgetsReport, operating_operations
+        from axlog.server.monitoring import Joined, WidgetsReport, operating_operations
         from axlog.server.page import page_operations
         from axlog.server.pipelines import observe_runner
-        from axlog.server.running import Serving, listening
+        from axlog.server.server import Serving, listening
     except ImportError as error:
         raise missing(error) from None
     admitted = admission.admitted(roles, host)
@@ -78,8 +78,8 @@ def serve(
     channels = Channels(directory)
     for name in channel or ():
         channels.make(name)
-    stopping = operating.Stopping()
-    with operating.stopped_by_signals(stopping.ask), admission.reloaded_by_signal(access):
+    stopping = service.Stopping()
+    with service.stopped_by_signals(stopping.ask), admission.reloaded_by_signal(access):
         runner = None if pipeline is None else _runner(pipeline, channels)
         bound = listening(settings)
         widgets = {} if runner is None else _widgets(runner)
@@ -116,9 +116,9 @@ def _work(runner: Runner) -> None:
 
 def _runner(pipeline: str, channels: Any) -> Runner:
     """The pipeline's runner; its own channels are served too."""
-    from axlog.channels.channel import LocalChannel
-    from axlog.pipeline.embedded import Runner
-    from axlog.pipeline.reading import load
+    from axlog.connect.channels.channel import LocalChannel
+    from axlog.pipeline.loader import load
+    from axlog.runtime.embedded import Runner
 
     runner = Runner(load(pipeline))
     for made in runner.channels.values():

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from axlog.channels.updates import read_line
 from axlog.cli import options
 from axlog.cli.output import Lines, in_time, in_words, is_json, source_of
+from axlog.document.stream_update import read_line
 from axlog.document.times import checked_times
 from axlog.errors import UndecidedError
+from axlog.live.widget import Widget
 from axlog.views.view import View
-from axlog.widgets.widget import Widget
 
 After = Annotated[
     Path | None,

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from axlog.live.verification import Verified
+from axlog.live.verification import verify as verified
 from axlog.store.files import DiskFiles
-from axlog.widgets.verifying import Verified
-from axlog.widgets.verifying import verify as verified
 
 
 def register(app: typer.Typer) -> None:

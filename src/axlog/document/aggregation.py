@@ -24,7 +24,12 @@ from dataclasses import replace
 
 from axlog.document import pending
 from axlog.document.ids import Component, Id
-from axlog.document.lists import (
+from axlog.document.loader import load
+from axlog.document.operations import Attribute, Insert, Operation, Where
+from axlog.document.reduction import above_content, reduce
+from axlog.document.serializer import serialise
+from axlog.document.tree import ATTRIBUTE, NONE, TEXT, Tree
+from axlog.document.update_lists import (
     INSIDE,
     TAKES_AWAY,
     Edit,
@@ -36,11 +41,6 @@ from axlog.document.lists import (
     operation_on,
     record,
 )
-from axlog.document.reduction import above_content, reduce
-from axlog.document.tree import ATTRIBUTE, NONE, TEXT, Tree
-from axlog.document.updates import Attribute, Insert, Operation, Where
-from axlog.document.writing import serialise
-from axlog.document.xml import load
 from axlog.errors import AxlogError
 
 _LAST_ONE_STAYS = frozenset({EditKind.RENAME, EditKind.REPLACE_VALUE})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from axlog.document.ahead import read_ahead
+from axlog.document.clock_bounds import read_ahead
 from axlog.errors import InputError
 
 

@@ -18,9 +18,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from axlog.document.reading import parse
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
-from axlog.document.updates import (
+from axlog.document.operations import (
     Attribute,
     Content,
     Delete,
@@ -31,7 +29,9 @@ from axlog.document.updates import (
     ReplaceValue,
     Where,
 )
-from axlog.document.writing import serialise
+from axlog.document.parser import parse
+from axlog.document.serializer import serialise
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
 
 ID_ATTRIBUTES = ("@{http://www.w3.org/XML/1998/namespace}id", "@id", "@ID")
 MOST_CELLS = 250_000
@@ -43,7 +43,7 @@ Pairs = list[tuple[int, int]]
 def diff(old: Tree, new: Tree) -> list[Operation]:
     """Operations on the old tree that make it the new one.
 
-    >>> from axlog.document.xml import load
+    >>> from axlog.document.loader import load
     >>> [type(one).__name__ for one in diff(load("<r><a/><b/></r>"), load("<r><a/>x</r>"))]
     ['Insert', 'Delete']
     """

@@ -22,9 +22,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from axlog.document.ids import Id
-from axlog.document.lists import BESIDE, INSERTS, INSIDE, TAKES_AWAY, Edit, EditKind, UpdateList
+from axlog.document.operations import Attribute
 from axlog.document.reduction import joined, reduce
-from axlog.document.updates import Attribute
+from axlog.document.update_lists import (
+    BESIDE,
+    INSERTS,
+    INSIDE,
+    TAKES_AWAY,
+    Edit,
+    EditKind,
+    UpdateList,
+)
 from axlog.errors import UpdateError
 
 _MODIFIES = frozenset({EditKind.RENAME, EditKind.REPLACE_NODE, EditKind.REPLACE_VALUE})

@@ -20,24 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from axlog.document.alike import plan_of
-from axlog.document.chains import Chains
-from axlog.document.columns_moved import gathered, leave, release
-from axlog.document.content import check_name, check_text, instruction_text
+from axlog.document.bulk_columns import gathered, leave, release
+from axlog.document.bulk_operations import plan_of
+from axlog.document.content_checks import check_name, check_text, instruction_text
 from axlog.document.delta import Changed, Delta, Planned, Watcher
-from axlog.document.reading import DEFAULT_LIMITS, Limits
-from axlog.document.tree import (
-    ATTRIBUTE,
-    CALL,
-    CALL_LABEL,
-    DOCUMENT_NODE,
-    ELEMENT,
-    NONE,
-    TEXT,
-    NodeKind,
-    Tree,
-)
-from axlog.document.updates import (
+from axlog.document.loader import graft
+from axlog.document.operations import (
     Attribute,
     Content,
     Delete,
@@ -49,7 +37,19 @@ from axlog.document.updates import (
     Where,
     checked_time,
 )
-from axlog.document.xml import graft
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.document.planned_links import Chains
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    CALL_LABEL,
+    DOCUMENT_NODE,
+    ELEMENT,
+    NONE,
+    TEXT,
+    NodeKind,
+    Tree,
+)
 from axlog.errors import StreamError, UpdateError
 
 _INSIDE = (Where.INTO, Where.FIRST, Where.LAST)

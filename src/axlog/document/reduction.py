@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from axlog.document.ids import Id
-from axlog.document.lists import (
+from axlog.document.operations import Attribute
+from axlog.document.update_lists import (
     BESIDE,
     INSERTS,
     INSIDE,
@@ -26,7 +27,6 @@ from axlog.document.lists import (
     Piece,
     UpdateList,
 )
-from axlog.document.updates import Attribute
 
 Edits = tuple[Edit, ...]
 _NEARER_GOES_BEFORE = (EditKind.INSERT_FIRST, EditKind.INSERT_AFTER)
@@ -35,7 +35,7 @@ _NEARER_GOES_BEFORE = (EditKind.INSERT_FIRST, EditKind.INSERT_AFTER)
 def reduce(given: UpdateList | Iterable[Edit]) -> UpdateList:
     """The list after all rules.
 
-    >>> from axlog.document.lists import Markup
+    >>> from axlog.document.update_lists import Markup
     >>> node = Id.parse("1.2")
     >>> inserted = Edit(EditKind.INSERT_LAST, node, (Markup("<b/>"),))
     >>> [edit.kind.value for edit in reduce([inserted, Edit(EditKind.DELETE, node)])]

@@ -43,10 +43,10 @@ from axlog.document.cardinality import (
     symbols_of,
 )
 from axlog.document.delta import Delta
+from axlog.document.operations import call_of
 from axlog.document.pending import Plan
-from axlog.document.recording import SPACES
+from axlog.document.recorder import SPACES
 from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
-from axlog.document.updates import call_of
 from axlog.errors import InputError, StreamError, UpdateError
 
 OTHER = "*"
@@ -245,8 +245,8 @@ def is_valid(tree: Tree, schema: Schema) -> bool:
 def validate(tree: Tree, schema: Schema) -> None:
     """Raise unless the document has its type.
 
-    >>> from axlog.document.xml import load
-    >>> from axlog.document.schema_text import parse_schema
+    >>> from axlog.document.loader import load
+    >>> from axlog.document.schema_parser import parse_schema
     >>> validate(load("<a><b/></a>"), parse_schema("root: a  a -> |b| = 1  b ->"))
     """
     first = next(violations(tree, schema), None)

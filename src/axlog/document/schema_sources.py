@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from axlog.document.schema import Schema
-from axlog.document.schema_deriving import from_dtd, from_xsd
-from axlog.document.schema_text import parse_schema
+from axlog.document.schema_derivation import from_dtd, from_xsd
+from axlog.document.schema_parser import parse_schema
 from axlog.errors import InputError, SchemaError
 
 Types = Schema | str | Path

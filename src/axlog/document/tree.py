@@ -9,9 +9,9 @@ partition), kept exact by position, in no order.
 
 Law (DESIGN 8.6): ids never change; order, parent and ancestor tests on ids equal the tree's.
 
-This module holds and navigates; `xml.py` fills it, `pending.py` changes it. A handle is dead after
-the update that removed it, readable until the next update, and used again by later ones: keep ids,
-not handles. An id is given again only after its node is gone.
+This module holds and navigates; `loader.py` fills it, `pending.py` changes it. A handle is dead
+after the update that removed it, readable until the next update, and used again by later ones: keep
+ids, not handles. An id is given again only after its node is gone.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from axlog.datalog.compile import Program, compile_pattern
-from axlog.datalog.joins import Bag
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UnsupportedError
 from axlog.evaluate.interpreter import Interpreter
-from axlog.language.pattern import Kind, Pattern
+from axlog.evaluate.joins import Bag
+from axlog.query.compile import Program, compile_pattern
+from axlog.query.pattern import Kind, Pattern
 
 
 @lru_cache(maxsize=256)

@@ -13,9 +13,8 @@ from math import fmod, isnan
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import AxlogError, QueryError
-from axlog.evaluate.axes import passes, walk
-from axlog.evaluate.building import Builder
 from axlog.evaluate.columns import columns_of, handles
+from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS
 from axlog.evaluate.items import (
     Atom,
@@ -31,11 +30,11 @@ from axlog.evaluate.items import (
 )
 from axlog.evaluate.path_patterns import pattern_of
 from axlog.evaluate.select import select
-from axlog.evaluate.values import ValueIndex
-from axlog.language.pattern import AnyNode, Axis, Name
-from axlog.language.places import place_at
-from axlog.language.xpath_text import unsupported
-from axlog.language.xpath_tree import (
+from axlog.evaluate.statement_axes import passes, walk
+from axlog.evaluate.value_index import ValueIndex
+from axlog.query.pattern import AnyNode, Axis, Name
+from axlog.query.positions import place_at
+from axlog.query.syntax_tree import (
     Binary,
     Call,
     Clause,
@@ -56,8 +55,9 @@ from axlog.language.xpath_tree import (
     Step,
     Where,
 )
-from axlog.language.xpath_tree import Sequence as Listed
-from axlog.language.xquery_update import External, ForAt, Statement
+from axlog.query.syntax_tree import Sequence as Listed
+from axlog.query.tokenizer import unsupported
+from axlog.query.update_parser import External, ForAt, Statement
 
 DOCUMENT = Node(DOCUMENT_NODE)
 _AXES = {axis.value: axis for axis in Axis}

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from math import ceil, floor, isnan
 from typing import TypeAlias
 
+from axlog.document.operations import Attribute
 from axlog.document.tree import ATTRIBUTE, CALL, CALL_LABEL, ELEMENT, NodeKind, Tree
-from axlog.document.updates import Attribute
 from axlog.errors import QueryError
 from axlog.evaluate.items import (
     Item,

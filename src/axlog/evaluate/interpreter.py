@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
-from axlog.datalog.compile import Relation
-from axlog.datalog.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
-from axlog.datalog.work import Meters
 from axlog.document.tree import (
     ATTRIBUTE,
     COMMENT,
@@ -29,7 +26,10 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.errors import QueryError
-from axlog.language.pattern import (
+from axlog.evaluate.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.evaluate.work import Meters
+from axlog.query.compile import Relation
+from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
     AnyNode,
@@ -41,7 +41,7 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.language.values import comparison
+from axlog.query.values import comparison
 
 Bags = dict[Relation, Bag]
 Keep = Callable[[int, "Gathered", Bags], None]

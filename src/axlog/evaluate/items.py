@@ -15,11 +15,11 @@ from fractions import Fraction
 from math import isinf, isnan
 from typing import Any, TypeAlias
 
+from axlog.document.operations import Attribute
+from axlog.document.operations import Item as Piece
 from axlog.document.tree import Tree
-from axlog.document.updates import Attribute
-from axlog.document.updates import Item as Piece
 from axlog.errors import QueryError
-from axlog.language.values import READ, double_of
+from axlog.query.values import READ, double_of
 
 
 class Node(int):

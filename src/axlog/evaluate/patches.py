@@ -26,18 +26,7 @@ from typing import Any
 
 from lxml import etree
 
-from axlog.document.lists import UpdateList, record
-from axlog.document.reading import DEFAULT_LIMITS, Element, Limits, parse
-from axlog.document.tree import (
-    ATTRIBUTE,
-    DOCUMENT_NODE,
-    ELEMENT,
-    NONE,
-    TEXT,
-    NodeKind,
-    Tree,
-)
-from axlog.document.updates import (
+from axlog.document.operations import (
     Attribute,
     Delete,
     Insert,
@@ -47,10 +36,21 @@ from axlog.document.updates import (
     ReplaceValue,
     Where,
 )
+from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, parse
+from axlog.document.tree import (
+    ATTRIBUTE,
+    DOCUMENT_NODE,
+    ELEMENT,
+    NONE,
+    TEXT,
+    NodeKind,
+    Tree,
+)
+from axlog.document.update_lists import UpdateList, record
 from axlog.errors import AxlogError, Place, UpdateError
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.items import Node
-from axlog.language.xquery_update import Statement, StatementParser
+from axlog.query.update_parser import Statement, StatementParser
 
 _POSITIONS = {"before": Where.BEFORE, "after": Where.AFTER, "prepend": Where.FIRST}
 _SPACES = " \t\r\n"
@@ -66,8 +66,8 @@ def read_patch(
 ) -> list[UpdateList]:
     """The lists that a patch is on a document, one for each of its operations.
 
-    >>> from axlog.document.shipping import to_json
-    >>> from axlog.document.xml import load
+    >>> from axlog.document.list_codec import to_json
+    >>> from axlog.document.loader import load
     >>> patch = '<diff><replace sel="a/@k">2</replace></diff>'
     >>> [to_json(one) for one in read_patch(load('<a k="1"/>'), patch)]
     ['{"updates": [{"op": "replace-value", "target": "1.@1", "value": "2"}]}']

@@ -11,11 +11,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from axlog.errors import QueryError
-from axlog.evaluate.climbing import hole
 from axlog.evaluate.functions import FUNCTIONS
-from axlog.language.pattern import Kind, Output, Pattern
-from axlog.language.xpath import SELECTED, Selecting
-from axlog.language.xpath_tree import (
+from axlog.evaluate.value_lookup import hole
+from axlog.query.pattern import Kind, Output, Pattern
+from axlog.query.syntax_tree import (
     Binary,
     Call,
     Constant,
@@ -25,6 +24,7 @@ from axlog.language.xpath_tree import (
     Reference,
     Root,
 )
+from axlog.query.xpath import SELECTED, Selecting
 
 _PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
 

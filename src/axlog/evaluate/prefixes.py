@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from axlog.document.operations import (
+    Attribute,
+    Content,
+    Insert,
+    Operation,
+    Rename,
+    ReplaceNode,
+    Where,
+)
 from axlog.document.tree import ATTRIBUTE, ELEMENT, Tree
-from axlog.document.updates import Attribute, Content, Insert, Operation, Rename, ReplaceNode, Where
 from axlog.errors import UpdateError
 
 _INSIDE = (Where.INTO, Where.FIRST, Where.LAST)

@@ -22,11 +22,11 @@ import numpy as np
 from axlog.document.tree import Tree
 from axlog.errors import UnsupportedError
 from axlog.evaluate.answers import selected
-from axlog.evaluate.bulk import ROOT, Bulk
-from axlog.evaluate.climbing import climb_of, filled
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
-from axlog.evaluate.values import ValueIndex
-from axlog.language.pattern import (
+from axlog.evaluate.node_sets import ROOT, Bulk
+from axlog.evaluate.value_index import ValueIndex
+from axlog.evaluate.value_lookup import climb_of, filled
+from axlog.query.pattern import (
     AnyNode,
     Axis,
     Branch,
@@ -51,8 +51,8 @@ def select(
 ) -> list[int]:
     """The nodes that a pattern with one node as output selects; `values` fill its holes.
 
-    >>> from axlog.document.xml import load
-    >>> from axlog.language.tree_syntax import parse_pattern
+    >>> from axlog.document.loader import load
+    >>> from axlog.query.native import parse_pattern
     >>> tree = load("<r><a><b/></a><a/></r>")
     >>> [tree.path(n) for n in select(tree, parse_pattern("match //a#x[b] return x.id"))]
     ['/r/a[1]']

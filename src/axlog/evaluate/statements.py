@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
-from axlog.document.updates import (
+from axlog.document.operations import (
     Attribute,
     Content,
     Delete,
@@ -23,16 +22,17 @@ from axlog.document.updates import (
     ReplaceNode,
     ReplaceValue,
 )
-from axlog.document.updates import Where as Place
+from axlog.document.operations import Where as Place
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
 from axlog.errors import UpdateError
-from axlog.evaluate.building import content
+from axlog.evaluate.constructors import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
 from axlog.evaluate.items import Atom, Item, Items, New, Node, joined
 from axlog.evaluate.prefixes import check_prefixes
-from axlog.evaluate.values import ValueIndex
-from axlog.language.pattern import AnyNode
-from axlog.language.places import place_at
-from axlog.language.xpath_tree import (
+from axlog.evaluate.value_index import ValueIndex
+from axlog.query.pattern import AnyNode
+from axlog.query.positions import place_at
+from axlog.query.syntax_tree import (
     Call,
     Expression,
     Flwor,
@@ -44,10 +44,10 @@ from axlog.language.xpath_tree import (
     Step,
     Where,
 )
-from axlog.language.xpath_tree import (
+from axlog.query.syntax_tree import (
     Sequence as Listed,
 )
-from axlog.language.xquery_update import ForAt, Statement, Update
+from axlog.query.update_parser import ForAt, Statement, Update
 
 _PLACES = {
     "insert-into": Place.INTO,
@@ -79,8 +79,8 @@ def operations_of(
 ) -> list[Operation]:
     """The pending update list of a statement; `variables` are given to it from outside.
 
-    >>> from axlog.document.xml import load
-    >>> from axlog.language.xquery_update import parse_statements
+    >>> from axlog.document.loader import load
+    >>> from axlog.query.update_parser import parse_statements
     >>> (statement,) = parse_statements("delete nodes //b")
     >>> operations_of(load("<a><b/><b/></a>"), statement)
     [Delete(target=2), Delete(target=3)]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from axlog.connectors.locations import needed_path
-from axlog.document.ahead import Horizon, read_ahead
-from axlog.document.reading import Element, read
+from axlog.connect.locations import needed_path
+from axlog.document.clock_bounds import Horizon, read_ahead
+from axlog.document.parser import Element, read
 from axlog.document.tree import CALL_LABEL
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.model import StreamModel, WidgetModel

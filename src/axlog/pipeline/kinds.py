@@ -2,7 +2,7 @@
 
 A kind of axlog's own is listed here with the module that has it, which is imported when somebody
 asks. Other packages join by an entry point of the group `axlog.sources`, `axlog.sinks` or
-`axlog.channels` that leads to a kind; a program joins by `register`.
+`axlog.connect.channels` that leads to a kind; a program joins by `register`.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from axlog.connectors.kinds import ChannelKind, SinkKind, SourceKind
+from axlog.connect.kinds import ChannelKind, SinkKind, SourceKind
 from axlog.errors import PipelineError
 
 SOURCES = {
-    "access-log": "axlog.connectors.alerters.access_logs:ACCESS_LOG",
-    "directory": "axlog.connectors.sources.directory:DIRECTORY",
-    "document": "axlog.connectors.alerters.documents:DOCUMENT",
-    "feed": "axlog.connectors.alerters.feeds:FEED",
-    "folder": "axlog.connectors.alerters.folders:FOLDER",
-    "jsonl": "axlog.connectors.sources.jsonl:JSONL",
-    "kafka": "axlog.connectors.sources.kafka:KAFKA",
-    "memory": "axlog.connectors.sources.memory:MEMORY",
-    "table": "axlog.connectors.alerters.tables:TABLE",
+    "access-log": "axlog.connect.sources.access_logs:ACCESS_LOG",
+    "directory": "axlog.connect.sources.directory:DIRECTORY",
+    "document": "axlog.connect.sources.documents:DOCUMENT",
+    "feed": "axlog.connect.sources.feeds:FEED",
+    "folder": "axlog.connect.sources.folders:FOLDER",
+    "jsonl": "axlog.connect.sources.jsonl:JSONL",
+    "kafka": "axlog.connect.sources.kafka:KAFKA",
+    "memory": "axlog.connect.sources.memory:MEMORY",
+    "table": "axlog.connect.sources.tables:TABLE",
 }
 SINKS = {
-    "cloudevents": "axlog.connectors.publishers.webhooks:CLOUDEVENTS",
-    "console": "axlog.connectors.sinks.console:CONSOLE",
-    "delta": "axlog.connectors.sinks.delta:DELTA",
-    "feed": "axlog.connectors.publishers.feeds:FEED",
-    "http": "axlog.connectors.sinks.http:HTTP",
-    "jsonl": "axlog.connectors.sinks.jsonl:JSONL",
-    "mail": "axlog.connectors.publishers.mail:MAIL",
-    "memory": "axlog.connectors.sinks.memory:MEMORY",
-    "page": "axlog.connectors.publishers.pages:PAGE",
-    "parquet": "axlog.connectors.sinks.parquet:PARQUET",
-    "parquet-log": "axlog.connectors.sinks.parquet_log:PARQUET_LOG",
-    "sql": "axlog.connectors.sinks.sql:SQL",
-    "webhook": "axlog.connectors.publishers.webhooks:WEBHOOK",
-    "xml": "axlog.connectors.publishers.pages:XML",
+    "cloudevents": "axlog.connect.sinks.webhooks:CLOUDEVENTS",
+    "console": "axlog.connect.sinks.console:CONSOLE",
+    "delta": "axlog.connect.sinks.delta:DELTA",
+    "feed": "axlog.connect.sinks.feeds:FEED",
+    "http": "axlog.connect.sinks.http:HTTP",
+    "jsonl": "axlog.connect.sinks.jsonl:JSONL",
+    "mail": "axlog.connect.sinks.mail:MAIL",
+    "memory": "axlog.connect.sinks.memory:MEMORY",
+    "page": "axlog.connect.sinks.pages:PAGE",
+    "parquet": "axlog.connect.sinks.parquet:PARQUET",
+    "parquet-log": "axlog.connect.sinks.parquet_log:PARQUET_LOG",
+    "sql": "axlog.connect.sinks.sql:SQL",
+    "webhook": "axlog.connect.sinks.webhooks:WEBHOOK",
+    "xml": "axlog.connect.sinks.pages:XML",
 }
 CHANNELS = {
-    "http": "axlog.connectors.channels.http:HTTP",
-    "kafka": "axlog.connectors.channels.kafka:KAFKA",
-    "memory": "axlog.connectors.channels.memory:MEMORY",
-    "redis": "axlog.connectors.channels.redis:REDIS",
+    "http": "axlog.connect.channels.http:HTTP",
+    "kafka": "axlog.connect.channels.kafka:KAFKA",
+    "memory": "axlog.connect.channels.memory:MEMORY",
+    "redis": "axlog.connect.channels.redis:REDIS",
 }
 _registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]] = {}
 

@@ -12,7 +12,7 @@
 
 A file with one widget writes it at the top, as here; with several, each under `widgets: NAME:`. A
 model is what the file says and knows its directory; nothing is opened. Names that lead somewhere
-(sinks, channels, views) and texts in other languages are checked by `pipeline/checking.py`.
+(sinks, channels, views) and texts in other languages are checked by `checks.py`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pydantic import (
     model_validator,
 )
 
-from axlog.connectors.kinds import Options, Seconds
-from axlog.document.ahead import read_ahead
-from axlog.document.reading import DEFAULT_LIMITS
+from axlog.connect.kinds import Options, Seconds
+from axlog.document.clock_bounds import read_ahead
+from axlog.document.parser import DEFAULT_LIMITS
 
 SHORT = "widget"
 """The name of the only widget of a file that writes it at the top."""

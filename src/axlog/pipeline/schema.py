@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axlog.connectors.kinds import SinkKind, SourceKind
+from axlog.connect.kinds import SinkKind, SourceKind
 from axlog.pipeline import kinds
 from axlog.pipeline.model import (
     WIDGET_KEYS,

@@ -17,21 +17,21 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from axlog.channels.naming import Channels
-from axlog.connectors.http import Allowance, Client
+from axlog.connect.channels.registry import Channels
+from axlog.connect.http import Allowance, Client
 from axlog.errors import AccessError, ChannelError
+from axlog.live.widget import Widget
 from axlog.server.access import SAFE, Access, is_loopback
-from axlog.server.answers import answer, problem
+from axlog.server.channel_routes import Serving
 from axlog.server.operations import Operation, description
-from axlog.server.pulses import Pulses
+from axlog.server.responses import answer, problem
 from axlog.server.roles import Principal
 from axlog.server.roles import channel as resource
-from axlog.server.serving import Serving
-from axlog.server.signing import signing_operations
-from axlog.server.subscribing import Subscribing
-from axlog.server.views import Views
+from axlog.server.sign_in import signing_operations
+from axlog.server.subscription_routes import Subscribing
+from axlog.server.view_routes import Views
+from axlog.server.wakeups import Pulses
 from axlog.server.webhooks import Webhooks
-from axlog.widgets.widget import Widget
 
 REFRESHED = 1.0
 """Seconds after which a change of the file of roles is seen."""

@@ -12,7 +12,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from axlog.connectors.protocol import Refusal
+from axlog.connect.protocol import Refusal
 from axlog.document.times import plain
 from axlog.views.change import Change
 

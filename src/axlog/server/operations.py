@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from axlog.errors import AxlogError
 from axlog.server.access import Access
-from axlog.server.answers import problem
+from axlog.server.responses import problem
 from axlog.server.roles import SERVER, Principal, Resource, channel, document, view
 
 Handler = Callable[[Request, Principal], Awaitable[Response]]

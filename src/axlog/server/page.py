@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axlog.server.access import Access
-from axlog.server.answers import answer, number_in, wrong
-from axlog.server.listing import MOST, TRUTHS, Asked
-from axlog.server.observing import Observed
 from axlog.server.operations import Operation
+from axlog.server.responses import answer, number_in, wrong
 from axlog.server.roles import SERVER, Principal, document, view
+from axlog.server.row_lists import MOST, TRUTHS, Asked
+from axlog.server.summaries import Observed
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "

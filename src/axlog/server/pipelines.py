@@ -8,13 +8,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from axlog.pipeline.embedded import Runner
+from axlog.live.widget import Widget
 from axlog.pipeline.model import PipelineModel, SourceModel
-from axlog.pipeline.opening import sink_plans
-from axlog.pipeline.replaying import Replay
-from axlog.pipeline.systems import wires_of
-from axlog.server.observing import Observer
-from axlog.widgets.widget import Widget
+from axlog.runtime.connections import sink_plans
+from axlog.runtime.embedded import Runner
+from axlog.runtime.replay import Replay
+from axlog.runtime.systems import wires_of
+from axlog.server.summaries import Observer
 
 DOCUMENTS = 20
 """Documents of one widget that are shown."""

@@ -37,9 +37,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from axlog.errors import AxlogError, ChannelError, Place
-from axlog.pipeline.checking import Problem
-from axlog.pipeline.located import Located, locate
-from axlog.pipeline.reading import read_text
+from axlog.pipeline.checks import Problem
+from axlog.pipeline.loader import read_text
+from axlog.pipeline.yaml_reader import Located, locate
 
 Verb = Literal["read", "publish", "subscribe", "watch", "administer"]
 VERBS: dict[str, tuple[str, ...]] = {

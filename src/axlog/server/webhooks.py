@@ -10,8 +10,8 @@ Each address is served by a task of its own, so a slow one slows no other. All r
 the guarded client: private ranges are refused unless allowed. Nothing is sent while the owner of
 the subscription may not subscribe; what came meanwhile is sent once they may again.
 
-Addresses and secrets are in `hooks.py`'s file and nowhere else: listings, logs and errors say what
-went wrong by its code, not with which address.
+Addresses and secrets are in `webhook_secrets.py`'s file and nowhere else: listings, logs and errors
+say what went wrong by its code, not with which address.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from time import time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from axlog.channels.channel import LocalChannel, LocalSubscription
-from axlog.channels.naming import Channels
-from axlog.channels.protocol import Delivery
-from axlog.connectors.http import Client
+from axlog.connect.channels.channel import LocalChannel, LocalSubscription
+from axlog.connect.channels.protocol import Delivery
+from axlog.connect.channels.registry import Channels
+from axlog.connect.http import Client
 from axlog.document.times import plain
 from axlog.errors import CODES, AxlogError, ChannelError, ConnectorError
-from axlog.matching.filters import Filter
-from axlog.server.answers import wrong
-from axlog.server.hooks import Hook, HookFile
-from axlog.server.owning import options_of, owner_of
-from axlog.server.pulses import Pulses
+from axlog.match.filters import Filter
+from axlog.server.ownership import options_of, owner_of
+from axlog.server.responses import wrong
+from axlog.server.wakeups import Pulses
+from axlog.server.webhook_secrets import Hook, HookFile
 
 LEASE = 10 * 24 * 3600
 AT_ONCE = 100

@@ -2,8 +2,9 @@
 
 `Buckets.take` is all that either does with what came for a bucket; what differs is the store that
 it is given, and who keeps the live engines. `DriverBuckets` keeps all of them in the driver's
-process, with a state that is durable by batches (`durable.py`): on one machine that spares Spark's
-shuffle, its state store and the way of everything through Java, some hundred milliseconds a batch.
+process, with a state that is durable by batches (`runtime/batch_state.py`): on one machine that
+spares Spark's shuffle, its state store and the way of everything through Java, some hundred
+milliseconds a batch.
 
 Law 7: what is said of a batch is the same, wherever the buckets are.
 """
@@ -15,15 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import finalize
 
-from axlog.spark.bucket import Instance
-from axlog.spark.definition import Definition
-from axlog.spark.durable import DurableState, Row
-from axlog.spark.extracting import ASIDE
-from axlog.spark.filling import past_packets
-from axlog.spark.ordering import Hold
-from axlog.spark.plan import SparkPlan
-from axlog.spark.state import LIVE, Keeper, Live, Said, speak
-from axlog.spark.timing import Store
+from axlog.runtime.batch_state import DurableState, Row
+from axlog.runtime.bucket import Instance
+from axlog.runtime.bucket_order import Hold
+from axlog.runtime.bucket_state import LIVE, Keeper, Live, Said, speak
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import ASIDE
+from axlog.runtime.plan import SparkPlan
+from axlog.runtime.timers import Store
+from axlog.spark.backfill import past_packets
 from axlog.store.files import DiskFiles
 
 

@@ -3,7 +3,7 @@
 It stands as `axlog.json` beside Spark's own files. A query that does not fit its checkpoint is
 refused before it starts, saying what changed: engines are made from the definition, and state of
 another one would be nonsense. Views may come and go: one that is new gets engines of its own, which
-are filled with what the sources have brought so far (`filling.py`); the state of one that is gone
+are filled with what the sources have brought so far (`backfill.py`); the state of one that is gone
 is dropped in the next batch.
 
 Paths with a scheme (`hdfs:`, `s3a:`, `file:`) go through Hadoop's file systems, as Spark's own do.
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from axlog.connectors.locations import is_address
+from axlog.connect.locations import is_address
 from axlog.errors import PipelineError
-from axlog.spark.definition import Definition
-from axlog.spark.extracting import ASIDE
-from axlog.spark.hashing import hashed
-from axlog.spark.placing import EXECUTORS
-from axlog.spark.plan import SparkPlan, Unit, make_plan
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import ASIDE
+from axlog.runtime.hashing import hashed
+from axlog.runtime.plan import SparkPlan, Unit, make_plan
+from axlog.runtime.state_placement import EXECUTORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

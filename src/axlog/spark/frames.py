@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axlog.channels.updates import ACTIONS
-from axlog.document.ahead import DAY, Horizon
+from axlog.document.clock_bounds import DAY, Horizon
+from axlog.document.stream_update import ACTIONS
 from axlog.errors import AxlogError
-from axlog.spark.extracting import FAR
-from axlog.spark.message_rows import MARK
+from axlog.runtime.extraction import FAR
+from axlog.runtime.message_rows import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,8 +2,8 @@
 
 Batch 0 is the rows that documents have at once, as with the embedded runner; Spark's batches follow
 from 1. What cannot be taken goes to the dead letters' sink with its origin. Widgets that feed each
-other do so through files (`wiring.py`); a run that takes what is there and ends runs them one after
-the other, in the order of the wires. Sinks are `delivering.py`'s.
+other do so through files (`runtime/wires.py`); a run that takes what is there and ends runs them
+one after the other, in the order of the wires. Sinks are `runtime/delivery.py`'s.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from typing import Any
 from lxml import etree
 from pyspark.errors import StreamingQueryException
 
-from axlog.connectors.kinds import ViewShape
-from axlog.connectors.locations import local_path
+from axlog.connect.kinds import ViewShape
+from axlog.connect.locations import local_path
 from axlog.document.times import start_of
 from axlog.errors import PipelineError
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
-from axlog.pipeline.progress import Progress
+from axlog.runtime.definition import Definition
+from axlog.runtime.delivery import SharedSinks, WidgetSinks
+from axlog.runtime.failures import failure_of
+from axlog.runtime.progress import Progress
+from axlog.runtime.shared_sinks import Numbering
+from axlog.runtime.unreachable import Patience
+from axlog.runtime.wires import Wiring
+from axlog.spark.batch_result import BatchReport
 from axlog.spark.checkpoint import Settled
-from axlog.spark.definition import Definition
-from axlog.spark.delivering import SharedSinks, WidgetSinks
-from axlog.spark.failing import failure_of
-from axlog.spark.gathering import BatchReport
-from axlog.spark.lagging import Patience
+from axlog.spark.maintain import Maintained, maintain
 from axlog.spark.session import session
-from axlog.spark.sharing import Numbering
-from axlog.spark.streaming import Maintained, maintain
-from axlog.spark.wiring import Wiring
 from axlog.views.change import Change
 
 

@@ -26,14 +26,14 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from axlog.runtime.bucket_order import Hold
+from axlog.runtime.bucket_state import Keeper, Said
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import ASIDE
+from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.packets import pack, unpack
+from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.buckets import Buckets, bucket_of
-from axlog.spark.definition import Definition
-from axlog.spark.extracting import ASIDE
-from axlog.spark.ordering import Hold
-from axlog.spark.packets import pack, unpack
-from axlog.spark.pausing import collector_paused
-from axlog.spark.plan import SparkPlan, make_plan
-from axlog.spark.state import Keeper, Said
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000

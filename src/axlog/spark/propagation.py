@@ -4,7 +4,7 @@ The same terms as in `views/algebraic` (P5 3.1, 4.1): each pattern node is bound
 node table that stay, or to those of the delta; what came adds the terms with some Δ+, what went
 takes away those with some Δ-, and R is what survives, so every term counts once. Propositions 3.3,
 4.2 and 3.6 prune them, the last by one small job over the delta. A term is the structural joins of
-`batch/joins.py` with the relations of its Δ nodes read from the delta.
+`spark/batch/joins.py` with the relations of its Δ nodes read from the delta.
 
     stays, delta = differences(before, after)       # two node tables of the same documents
     view = propagate(view, stays, delta, query)
@@ -15,7 +15,7 @@ Values and contents in rows are found by id (PIMT, PDMT): a row keeps what it sh
 delta is in or below its node, and then only that node's subtree is read again. So a row that shows
 a value or content must show the node's id too.
 
-Nodes whose `or` or `not` the update turns are restated (`restating.py`): the conditions of a term
+Nodes whose `or` or `not` the update turns are restated (`restatement.py`): the conditions of a term
 are evaluated on the whole table before or after, as the term's sign says.
 
 Declined: what the algebra declines, collected paths, times, and comparisons with values of elements
@@ -29,13 +29,13 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from axlog.datalog.compile import Relation, compile_pattern
 from axlog.errors import QueryError
-from axlog.language.pattern import AnyText, Axis, Kind, Literal, Pattern
-from axlog.language.query import Query, parse_query
+from axlog.query.compile import Relation, compile_pattern
+from axlog.query.pattern import AnyText, Axis, Kind, Literal, Pattern
+from axlog.query.query import Query, parse_query
 from axlog.spark.batch.evaluation import name, with_shown
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
-from axlog.spark.restating import refuses, restated
+from axlog.spark.restatement import refuses, restated
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode, refusal, shape_of
 from axlog.views.algebraic.terms import ALL, Facts, Term, judged
 

@@ -6,9 +6,9 @@ does not rename twice, few shuffle partitions, no web page, a driver on loopback
 alone.
 
 Start-up is made short in three ways: Java maps the classes that it had loaded the last time
-(`classes.py`), Python processes are forked from one that has imported everything (`preloading.py`),
-and `quick=True` has C1 only and the serial collector, which start sooner and run a little slower:
-for tests, demos and runs that end.
+(`classes.py`), Python processes are forked from one that has imported everything
+(`worker_preload.py`), and `quick=True` has C1 only and the serial collector, which start sooner and
+run a little slower: for tests, demos and runs that end.
 
 Not handled: sessions that somebody else started keep their own settings; `settings_for` has ours.
 """
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import axlog
 from axlog.spark.classes import archive_options
 from axlog.spark.java import PATIENCE, prepare_environment
-from axlog.spark.preloading import Preloaded, preloaded
+from axlog.spark.worker_preload import Preloaded, preloaded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

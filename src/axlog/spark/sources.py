@@ -1,6 +1,6 @@
 """Sources of axlog as streaming sources of Spark, by the Python Data Source API.
 
-A source is read by positions that can be read again (`connectors/protocol.py`), and that is all
+A source is read by positions that can be read again (`connect/protocol.py`), and that is all
 that is asked of it. The driver's side reads ahead to find where a batch ends, and notes the
 positions in between: from each of them a task can read its part again, so any source is read in
 parallel. A part is so many messages after a position; of a source that is `Ranged` it is what lies
@@ -41,20 +41,20 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from axlog.connectors.channels.streams import ChannelSource
-from axlog.connectors.protocol import NO_TIME, Ranged, Reach, Source, reach_of
-from axlog.document.ahead import Horizon
+from axlog.connect.channels.streams import ChannelSource
+from axlog.connect.protocol import NO_TIME, Ranged, Reach, Source, reach_of
+from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
-from axlog.pipeline.upstream import filter_of
-from axlog.spark.lagging import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
-from axlog.spark.message_rows import (
+from axlog.runtime.bucket_order import EVERY
+from axlog.runtime.bucket_tuner import tuned_at
+from axlog.runtime.message_rows import (
     MESSAGES,
     Values,
     record_batch,
     rows_of,
 )
-from axlog.spark.ordering import EVERY
-from axlog.spark.tuning import tuned_at
+from axlog.runtime.unreachable import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
+from axlog.runtime.upstream_filters import filter_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

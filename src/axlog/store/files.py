@@ -1,7 +1,7 @@
 """The few operations on files that logs and snapshots use.
 
 They are here so that tests can put a disk that fails in their place: one that forgets what was not
-synced, is full, tears writes (`workloads/faulty_disk.py`). `sync` of a file makes its bytes
+synced, is full, tears writes (`lab/stress/faulty_disk.py`). `sync` of a file makes its bytes
 survive a power failure; `sync_directory` makes its name survive.
 """
 

@@ -10,7 +10,7 @@ A log is a row of segments `log-NUMBER.axlog`; the number is that of the segment
 Integers are big-endian, checksums CRC-32 over the salt and what they cover. The salt is drawn for
 each segment, so that nobody can put bytes into a record that look like a frame of the log.
 
-The manifest (`store/manifest.py`) says up to where the log is known to be good; of a log that was
+The manifest (`manifest.py`) says up to where the log is known to be good; of a log that was
 closed that is its end. A bad frame before that place is damage: it is refused with its offset, and
 no byte is changed. A crash can tear what was not synced, and only that: behind the known place a
 bad frame and all that follows are cut off when the log is opened, unless a good frame behind it

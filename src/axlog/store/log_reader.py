@@ -1,6 +1,6 @@
 """Reading a log: its segments, their frames, and what of them is damaged or torn.
 
-The format and what a crash may do to it are described in `store/log.py`.
+The format and what a crash may do to it are described in `log.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both keep the same view, so the algorithm may change from one update to the next; what changes is
 the state that each needs. Counting costs by the operation, the algebra mostly by the statement, and
-least where rows are known by one node (`algebraic.direct`): by what was measured (`axlog bench
+least where rows are known by one node (`algebraic.direct`): by what was measured (`lab bench
 choice`; the `Prices` below are of one machine, their ratios are what counts) it is then the
 cheaper one for a single operation too. Where it goes by tables, two or three operations cost the
 same either way, and a thousand are a hundred times cheaper. Counting takes longer to set up.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.language.pattern import Pattern
+from axlog.query.pattern import Pattern
 from axlog.views.algebraic.direct import key_of
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic

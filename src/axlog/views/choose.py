@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.language.pattern import Pattern
+from axlog.query.pattern import Pattern
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic

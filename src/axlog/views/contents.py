@@ -23,8 +23,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from axlog.document.serializer import is_plain, piece, serialise, start_tag
 from axlog.document.tree import ELEMENT, NONE, Tree
-from axlog.document.writing import is_plain, piece, serialise, start_tag
 from axlog.evaluate.columns import NOTHING, Handles
 
 MOST = 1 << 26

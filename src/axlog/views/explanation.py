@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axlog.datalog.compile import compile_pattern
-from axlog.datalog.rules import explain_program
-from axlog.language.query import Query
-from axlog.views.algebraic.explaining import term_lines
+from axlog.query.compile import compile_pattern
+from axlog.query.query import Query
+from axlog.query.rules import explain_program
+from axlog.views.algebraic.explanation import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.language.pattern import Pattern
+from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row
 
 

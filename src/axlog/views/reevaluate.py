@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from axlog import reference
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.language.pattern import Pattern
+from axlog.evaluate import definition
+from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row
 from axlog.views.maintainer import Maintainer
 
@@ -36,9 +36,9 @@ class Reevaluate(Maintainer):
         self._refused: QueryError | None = None
         self._answers = self._evaluated()
 
-    def _evaluated(self) -> dict[reference.Key, reference.Answer]:
+    def _evaluated(self) -> dict[definition.Key, definition.Answer]:
         most = max(LEAST, WORK * self._parts * len(self.tree)) if self._work is None else self._work
-        return reference.rows(self.tree, self.pattern, most)
+        return definition.rows(self.tree, self.pattern, most)
 
     def rows(self) -> Iterable[Row]:
         if self._refused is not None:

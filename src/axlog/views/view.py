@@ -8,22 +8,22 @@ from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from axlog.analysis.standing import Standing
-from axlog.analysis.truth import Outlook, Possible
 from axlog.document.delta import Delta
 from axlog.document.ids import Id
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
-from axlog.language.pattern import Kind, Pattern
-from axlog.language.query import Query
-from axlog.language.verdict import Truth
+from axlog.future.truth import Outlook, Possible
+from axlog.future.verdict_cache import Standing
+from axlog.query.pattern import Kind, Pattern
+from axlog.query.query import Query
+from axlog.query.truth import Truth
 from axlog.views.change import Change, Row, timed_change, timed_row
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer, PutAside
-from axlog.views.netting import net
+from axlog.views.net_changes import net
 from axlog.views.why import Derivation, derivations, inward
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class View:
     def truth(self) -> Truth:
         """TRUE: there is a row. POSSIBLE: one may still come. NEVER: none can.
 
-        Kept as data arrives (`analysis/standing.py`). Raises `UndecidedError` where that is not
+        Kept as data arrives (`future/verdict_cache.py`). Raises `UndecidedError` where that is not
         decided; rows are kept all the same.
         """
         with self._lock:

@@ -14,8 +14,8 @@ from typing import Any
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
-from axlog.language.pattern import Kind, Pattern
-from axlog.reference import row_of, valuations
+from axlog.evaluate.definition import row_of, valuations
+from axlog.query.pattern import Kind, Pattern
 
 
 @dataclass(frozen=True, slots=True)

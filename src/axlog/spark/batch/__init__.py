@@ -1,6 +1,6 @@
 """Batches on Spark: documents as node tables, and views evaluated on them by structural joins."""
 
 from axlog.spark.batch.evaluation import evaluate, explain
-from axlog.spark.batch.shredding import shred
+from axlog.spark.batch.shredder import shred
 
 __all__ = ["evaluate", "explain", "shred"]

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from axlog.datalog.compile import Gather, Program, compile_pattern
-from axlog.datalog.rules import explain_program
 from axlog.document.ids import Id
-from axlog.document.writing import serialise
+from axlog.document.node_table import NodeRow, read_rows
+from axlog.document.serializer import serialise
 from axlog.errors import QueryError
-from axlog.evaluate.gathering import gather
-from axlog.language.pattern import Kind, Output, nodes_of
-from axlog.language.query import Query, parse_query
+from axlog.evaluate.collected_paths import gather
+from axlog.live.document import Document
+from axlog.query.compile import Gather, Program, compile_pattern
+from axlog.query.pattern import Kind, Output, nodes_of
+from axlog.query.query import Query, parse_query
+from axlog.query.rules import explain_program
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
-from axlog.spark.batch.nodes import NodeRow, read_rows
-from axlog.widgets.document import Document
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,6 +1,6 @@
 """Relations as DataFrames: the counting program, evaluated by structural joins on a node table.
 
-A relation of the program (`datalog/compile.py`) is a DataFrame with the document, the node, the
+A relation of the program (`query/compile.py`) is a DataFrame with the document, the node, the
 relation's columns and `n`, the derivation count:
 
     M_p = tests(p) ⋈ L_1 ⋈ ... ⋈ L_k on shared columns, tested, projected, counts multiplied
@@ -16,9 +16,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from axlog.datalog.compile import Absence, Choice, Edge, Relation, Test
 from axlog.document.ids import _ends
-from axlog.language.pattern import (
+from axlog.query.compile import Absence, Choice, Edge, Relation, Test
+from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
     AnyNode,
@@ -31,7 +31,7 @@ from axlog.language.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.language.values import comparer, comparison
+from axlog.query.values import comparer, comparison
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,7 +21,7 @@ from itertools import chain
 
 import numpy as np
 
-from axlog.document.columns_moved import subtrees
+from axlog.document.bulk_columns import subtrees
 from axlog.document.delta import Delta
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -36,8 +36,8 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
-from axlog.evaluate.structural import ancestors, passing
-from axlog.language.pattern import (
+from axlog.evaluate.structural_joins import ancestors, passing
+from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
     AnyText,

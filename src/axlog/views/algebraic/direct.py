@@ -26,20 +26,20 @@ from itertools import islice
 import numpy as np
 
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
-from axlog.evaluate import pointwise
-from axlog.evaluate.bulk import Bulk
+from axlog.evaluate import node_tests
 from axlog.evaluate.columns import Columns, Handles
-from axlog.evaluate.structural import from_document, passing
-from axlog.language.pattern import Axis, Name
+from axlog.evaluate.node_sets import Bulk
+from axlog.evaluate.structural_joins import from_document, passing
+from axlog.query.pattern import Axis, Name
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable
 from axlog.views.algebraic.evaluation import Kept
+from axlog.views.algebraic.full_evaluation import Rows
 from axlog.views.algebraic.labels import asked_of, facts_of
 from axlog.views.algebraic.reports import Report
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape
 from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, stacked
 from axlog.views.algebraic.terms import Facts, surviving
-from axlog.views.algebraic.whole import Rows
 
 FEW = 8
 """So many nodes are asked one by one."""
@@ -241,12 +241,12 @@ class Direct:
             step = self.shape.nodes[number].step
             if (tree._kind[node] == ATTRIBUTE) is not (step.axis is Axis.ATTRIBUTE):
                 return False
-            passes = pointwise.passes(tree, node, step.axis, step.test)
-            return passes and pointwise.compares(tree, node, step)
+            passes = node_tests.passes(tree, node, step.axis, step.test)
+            return passes and node_tests.compares(tree, node, step)
         kind, label, is_compared = test
         if tree._label[node] != label or tree._kind[node] != kind:
             return False
-        return not is_compared or pointwise.compares(tree, node, self.shape.nodes[number].step)
+        return not is_compared or node_tests.compares(tree, node, self.shape.nodes[number].step)
 
     def _test_of(self, number: int) -> tuple[int, int, bool] | None:
         """The kind and label that a name asks for, and whether values are compared too."""

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from axlog.document.tree import DOCUMENT_NODE
-from axlog.evaluate import pointwise
-from axlog.evaluate.bulk import Bulk
+from axlog.evaluate import node_tests
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.structural import from_document, navigate
-from axlog.language.pattern import Axis
+from axlog.evaluate.node_sets import Bulk
+from axlog.evaluate.structural_joins import from_document, navigate
+from axlog.query.pattern import Axis
 from axlog.views.algebraic.deltas import Era
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
@@ -290,7 +290,7 @@ class Evaluation:
             reached = [
                 below
                 for context in contexts.tolist()
-                for below in pointwise.reached(tree, context, node.step.axis)
+                for below in node_tests.reached(tree, context, node.step.axis)
             ]
             return self._tested(node, handles(reached))
         return self.columns.with_parent_in(bulk.base(node.step), contexts)

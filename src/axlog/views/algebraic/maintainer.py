@@ -17,14 +17,22 @@ import numpy as np
 
 from axlog.document.delta import Delta
 from axlog.document.tree import TEXT, Tree
+from axlog.evaluate.collected_paths import gather
 from axlog.evaluate.columns import columns_of
-from axlog.evaluate.gathering import gather
-from axlog.language.pattern import Kind, Output, Pattern
+from axlog.query.pattern import Kind, Output, Pattern
 from axlog.views.algebraic.costs import Kind as UpdateKind
 from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.algebraic.explaining import report_lines
+from axlog.views.algebraic.explanation import report_lines
+from axlog.views.algebraic.full_evaluation import (
+    Rows,
+    Unseen,
+    caught_up,
+    everything,
+    relations_size,
+    within_times,
+)
 from axlog.views.algebraic.labels import may_concern, may_turn_guards
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.propagation import Propagation
@@ -34,17 +42,9 @@ from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
-from axlog.views.algebraic.whole import (
-    Rows,
-    Unseen,
-    caught_up,
-    everything,
-    relations_size,
-    within_times,
-)
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
-from axlog.views.showing import shown_of
+from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 MOST_KEPT = 1 << 16

@@ -17,20 +17,14 @@ from functools import partial
 
 import numpy as np
 
-from axlog.document.columns_moved import subtrees
+from axlog.document.bulk_columns import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
-from axlog.evaluate.structural import passing
+from axlog.evaluate.structural_joins import passing
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
 from axlog.views.algebraic.direct import moved_directly
 from axlog.views.algebraic.evaluation import Evaluation, Kept
-from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
-from axlog.views.algebraic.reports import Options, Report
-from axlog.views.algebraic.selection import Selections
-from axlog.views.algebraic.shape import Shape, ShapeNode
-from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
-from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
-from axlog.views.algebraic.whole import (
+from axlog.views.algebraic.full_evaluation import (
     Rows,
     Unseen,
     emptied,
@@ -38,6 +32,12 @@ from axlog.views.algebraic.whole import (
     relations_size,
     within_times,
 )
+from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
+from axlog.views.algebraic.reports import Options, Report
+from axlog.views.algebraic.selection import Selections
+from axlog.views.algebraic.shape import Shape, ShapeNode
+from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
+from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
 
 WORTH = 3.0
 """Moving so many times the nodes that the view's relations have costs more than evaluating it."""

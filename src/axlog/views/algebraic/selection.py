@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from axlog.document.tree import Tree
-from axlog.evaluate.bulk import ROOT as DOCUMENT
-from axlog.evaluate.bulk import Bulk
 from axlog.evaluate.columns import Columns, Handles, Mask
-from axlog.evaluate.structural import passing
-from axlog.language.pattern import Kind, Output, Variable
+from axlog.evaluate.node_sets import ROOT as DOCUMENT
+from axlog.evaluate.node_sets import Bulk
+from axlog.evaluate.structural_joins import passing
+from axlog.query.pattern import Kind, Output, Variable
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
 from axlog.views.algebraic.tables import Column, Integers
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from axlog.document.tree import COMMENT_LABEL, INSTRUCTION_LABEL, TEXT_LABEL
-from axlog.language.normal import bound_names, normalise
-from axlog.language.pattern import (
+from axlog.query.normalize import bound_names, normalise
+from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
     AnyNode,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from axlog.datalog.joins import GROWTH, too_many_rows
+from axlog.evaluate.joins import GROWTH, too_many_rows
 
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from axlog.datalog.compile import Program, Relation, share
-from axlog.datalog.joins import MOST_ROWS, Bag, Row, add_all
-from axlog.datalog.work import MOST_WORK, Member, Meters
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
+from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
+from axlog.evaluate.work import MOST_WORK, Member, Meters
+from axlog.query.compile import Program, Relation, share
+from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.sites import AllSeeds, Site, State
-from axlog.views.counting.stored import Shelf
 
 BLOCK = 64
 """Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from axlog.analysis.scenarios import may_bring
-from axlog.datalog.compile import Relation
-from axlog.datalog.joins import Row
 from axlog.document.tree import DOCUMENT_NODE
+from axlog.evaluate.joins import Row
+from axlog.future.scenarios import may_bring
+from axlog.query.compile import Relation
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.sites import State
 

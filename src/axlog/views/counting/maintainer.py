@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from axlog.datalog.compile import Gather, Program, compile_pattern
-from axlog.datalog.joins import Bag
-from axlog.datalog.joins import Row as Binding
 from axlog.document.delta import Delta, renames
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
-from axlog.evaluate.gathering import gather
-from axlog.language.pattern import Kind, Output, Pattern, nodes_of
+from axlog.evaluate.collected_paths import gather
+from axlog.evaluate.joins import Bag
+from axlog.evaluate.joins import Row as Binding
+from axlog.query.compile import Gather, Program, compile_pattern
+from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
+from axlog.views.counting.disk_tables import counts_on
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.stored import counts_on
 from axlog.views.maintainer import Maintainer
-from axlog.views.showing import shown_of
+from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 _OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)

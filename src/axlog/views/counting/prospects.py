@@ -1,14 +1,14 @@
 """What a view's joins say of the rows to come: truth, possible rows, matches that end as `never`.
 
-For a view whose rows come from one join of two parts (`waiting.py`), under an exact verdict
-(`analysis/garbage.py`). A possible row is a row that waits, with what it shows; or, while streams
+For a view whose rows come from one join of two parts (`waiting_rows.py`), under an exact verdict
+(`future/garbage.py`). A possible row is a row that waits, with what it shows; or, while streams
 of both parts are open, the row of which nothing is known. `never` is reported for a possible row
 of which no instance holds or is possible any more:
 
     never(u)  =  u was possible, and now no row agrees with u, no row that waits agrees with u,
                  and none that is to come can
 
-The same rows come from `analysis/truth.py`, by a walk over the document; that is the definition and
+The same rows come from `future/truth.py`, by a walk over the document; that is the definition and
 the check. One exception, so that nothing need be remembered for it: a row that could only have
 been completed in the very moment in which it came under way is not reported.
 """
@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from axlog.analysis.constraints import not_before, some_new
-from axlog.analysis.garbage import system_of
-from axlog.analysis.truth import Possible, Wanted, column_of
-from axlog.datalog.joins import Row as Binding
-from axlog.language.pattern import Kind, Pattern
-from axlog.language.verdict import Truth
+from axlog.evaluate.joins import Row as Binding
+from axlog.future.garbage import system_of
+from axlog.future.time_constraints import not_before, some_new
+from axlog.future.truth import Possible, Wanted, column_of
+from axlog.query.pattern import Kind, Pattern
+from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.waiting import Ended, Waiting
+from axlog.views.counting.waiting_rows import Ended, Waiting
 
 Shown = tuple[Any, ...]
 """Values by output; None: not known yet."""

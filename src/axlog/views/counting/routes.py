@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from axlog.datalog.compile import Relation
-from axlog.datalog.joins import Bag, Row
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.evaluate.interpreter import Bags, Gathered
-from axlog.language.pattern import Axis
-from axlog.matching.generate import Answers, Sink
-from axlog.views.counting.pushes import can_push, generate_sink
+from axlog.evaluate.joins import Bag, Row
+from axlog.match.matcher_generator import Answers, Sink
+from axlog.query.compile import Relation
+from axlog.query.pattern import Axis
+from axlog.views.counting.join_generator import can_push, generate_sink
 from axlog.views.counting.sites import State
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from axlog.datalog.compile import Column, Relation
-from axlog.datalog.joins import (
+from axlog.errors import QueryError
+from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
+from axlog.evaluate.joins import (
     Bag,
     Check,
     Finish,
@@ -31,10 +32,9 @@ from axlog.datalog.joins import (
     make_check,
     too_many_rows,
 )
-from axlog.datalog.work import Meter, Meters
-from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
-from axlog.views.counting.pushes import (
+from axlog.evaluate.work import Meter, Meters
+from axlog.query.compile import Column, Relation
+from axlog.views.counting.join_generator import (
     Push,
     generate_push,
     join_order,
@@ -44,7 +44,7 @@ from axlog.views.counting.pushes import (
 from axlog.views.counting.tables import NewIndex, Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.waiting import Waiting
+    from axlog.views.counting.waiting_rows import Waiting
 
 
 Noted: TypeAlias = dict[Relation, QueryError]

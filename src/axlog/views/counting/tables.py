@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
-from axlog.datalog.joins import Bag, Row, add, picker
+from axlog.evaluate.joins import Bag, Row, add, picker
 
 Positions: TypeAlias = tuple[int, ...]
 Bucket: TypeAlias = "tuple[Row, int] | Bag"

@@ -6,11 +6,11 @@ are the numbers of ways in which the part holds at a node.
 
 from __future__ import annotations
 
-from axlog.datalog.compile import Relation, compile_pattern
-from axlog.datalog.joins import Bag
 from axlog.document.delta import Delta
 from axlog.errors import QueryError
-from axlog.language.pattern import Pattern
+from axlog.evaluate.joins import Bag
+from axlog.query.compile import Relation, compile_pattern
+from axlog.query.pattern import Pattern
 from axlog.views.counting.engine import CountingEngine
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axlog.language.pattern import Name, Wildcard
+from axlog.query.pattern import Name, Wildcard
 from axlog.views.records.question import Question, Way
 from axlog.views.records.strings import StringPattern, Strings
 

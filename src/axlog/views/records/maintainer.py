@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator
 from axlog.document.delta import Delta, renames
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
-from axlog.language.pattern import Kind, Pattern
+from axlog.query.pattern import Kind, Pattern
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.maintainer import Maintainer
+from axlog.views.outputs import shown_of
 from axlog.views.records.downward import Downward
 from axlog.views.records.facts import Facts
 from axlog.views.records.forest import Forest
@@ -31,7 +32,6 @@ from axlog.views.records.question import Letters, Question, facts_of, question_o
 from axlog.views.records.selection import Selection
 from axlog.views.records.surroundings import MOST_STATES, Surroundings
 from axlog.views.records.weights import weights_of
-from axlog.views.showing import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 Key = tuple[object, ...]

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from axlog.datalog.compile import compile_pattern
-from axlog.datalog.joins import Bag
-from axlog.datalog.joins import Row as Binding
 from axlog.document.delta import Delta, renames
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, Tree
-from axlog.language.pattern import (
+from axlog.evaluate.joins import Bag
+from axlog.evaluate.joins import Row as Binding
+from axlog.query.compile import compile_pattern
+from axlog.query.pattern import (
     AnyNode,
     Axis,
     Branch,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from axlog.document.tree import COMMENT, ELEMENT, INSTRUCTION, TEXT, NodeKind, Tree
-from axlog.language.pattern import (
+from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
     AnyNode,

@@ -1,0 +1,1 @@
+"""The laboratory: generators, laws, benchmarks, conformance and stress runs. Not in the wheel."""

@@ -1,0 +1,126 @@
+"""A message's cost against the bare parse of the same bytes, with the same parser options (F2, F3).
+
+The order monitor, and views of the P3 kind (10 nodes, 2 //, a value join) whose streams may delete,
+with messages kept and not kept. With `keep="all"` a message is put aside and becomes nodes when
+something needs the document: that cost is measured on its own and belongs to the message too, it
+only comes later. Unwanted messages are those whose raw bytes rule them out (`validate="wanted"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+
+from lxml.etree import fromstring
+
+from axlog.document.parser import make_parser
+from axlog.live.widget import Widget
+from axlog.samples import orders
+from lab.benchmarks.measuring import Cost, Result, Side, interleave
+from lab.generators import active
+
+Message = tuple[str, bytes, float]
+WARM = 200  # messages before the measured ones: ways are found, code is compiled
+CHUNK = 25
+
+
+def messages(count: int = 4000, rounds: int = 5, seeds: int = 4) -> Result:
+    """Measure `count` messages of the order monitor, and of so many widgets of the P3 kind."""
+    result = Result("message", "parse and maintain (F2: 1.5 x the bare parse or less; F3: 0.3 x)")
+    result.sizes = {"messages": count, "rounds": rounds, "chunk": CHUNK, "P3 widgets": seeds}
+    sent = plain(orders.messages(count + WARM))
+    for keep in ("needed", "all"):
+        _measure(result, f"order monitor, keep={keep}", monitor(keep), sent, rounds)
+    for seed in range(seeds):
+        made = active.widget(seed=seed, deletes=True)
+        text, sent = made.document, plain(active.updates(made, count // 2 + WARM, seed=seed))
+        for keep in ("needed", "all"):
+            make = _kept(text, made.pattern, keep)
+            _measure(result, f"P3 view {seed}, keep={keep}", make, sent, rounds)
+    _measure_unwanted(result, count, rounds)
+    _measure_settling(result, min(count, 1000))
+    return result
+
+
+def plain(updates: Iterable[Mapping[str, object]]) -> list[Message]:
+    """Updates as what `feed` takes."""
+    return [(str(u["stream"]), str(u["insert"]).encode(), float(str(u["at"]))) for u in updates]
+
+
+def monitor(keep: str = "needed", validate: str = "all") -> Callable[[], Widget]:
+    return lambda: Widget(orders.DOCUMENT, {"late": orders.LATE}, keep=keep, validate=validate)
+
+
+def _kept(text: str, pattern: str, keep: str) -> Callable[[], Widget]:
+    return lambda: Widget(text, {"view": pattern}, keep=keep)
+
+
+def feeding(make: Callable[[], Widget], warm: Sequence[Message]) -> Callable[[], Side[Message]]:
+    """A side that feeds a new widget, warmed up."""
+
+    def side() -> Side[Message]:
+        feed = make().feed
+        for stream, message, at in warm:
+            feed(stream, message, at=at)
+
+        def work(chunk: Sequence[Message]) -> None:
+            for stream, message, at in chunk:
+                feed(stream, message, at=at)
+
+        return work
+
+    return side
+
+
+def parsing() -> Side[Message]:
+    """The other side: the bare parse."""
+    parser = make_parser()
+
+    def work(chunk: Sequence[Message]) -> None:
+        for _, message, _ in chunk:
+            fromstring(message, parser)
+
+    return work
+
+
+def _costs(make: Callable[[], Widget], sent: Sequence[Message], rounds: int) -> dict[str, Cost]:
+    sides = {"maintain": feeding(make, sent[:WARM]), "bare parse": parsing}
+    return interleave(sides, sent[WARM:], CHUNK, rounds)
+
+
+def _measure(
+    result: Result, what: str, make: Callable[[], Widget], sent: Sequence[Message], rounds: int
+) -> None:
+    result.compare(what, _costs(make, sent, rounds), "maintain", "bare parse", "1.5 or less")
+
+
+def _measure_unwanted(result: Result, count: int, rounds: int) -> None:
+    """Invoices arrive on the orders' stream: no view asks for them."""
+    sent = [
+        (stream, message.replace(b"order>", b"invoice>"), at)
+        for stream, message, at in plain(orders.messages(count + WARM))
+    ]
+    costs = _costs(monitor(validate="wanted"), sent, rounds)
+    result.compare("unwanted messages", costs, "maintain", "bare parse", "0.3 or less")
+
+
+def _measure_settling(result: Result, count: int) -> None:
+    widget = monitor("all")()
+    for stream, message, at in plain(orders.messages(count)):
+        widget.feed(stream, message, at=at)
+    start = perf_counter()
+    widget.document.settle()
+    result.figures["making a kept message's nodes, us"] = 1e6 * (perf_counter() - start) / count
+    result.remarks.append("keep=all puts that last cost off until the document is needed")
+
+
+def same_answers(count: int) -> bool:
+    """Whether all ways of keeping the order monitor come to the same rows."""
+    widgets = [
+        monitor(keep, validate)() for keep in ("needed", "all") for validate in ("all", "wanted")
+    ]
+    for stream, message, at in plain(orders.messages(count)):
+        for widget in widgets:
+            widget.feed(stream, message, at=at)
+    rows = [[(row, row.count) for row in widget.view("late").rows()] for widget in widgets]
+    return bool(rows[0]) and all(each == rows[0] for each in rows)

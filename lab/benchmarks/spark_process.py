@@ -1,0 +1,182 @@
+"""What the Spark benchmarks do in a process of their own: a Java that is cold, or has its options.
+
+    python -m lab.benchmarks.spark_process '{"kind": "streams", ...}'
+
+prints what it measured as the last line, as JSON. A session's Java keeps the options that it was
+started with as long as the process lives, so every set of options, and every cold start, needs one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from axlog.live.widget import Widget
+from axlog.samples import orders
+from lab.generators.appendix_views import VIEWS
+
+Session: TypeAlias = Any
+"""A SparkSession: only `axlog.spark` imports pyspark."""
+QUERIES = {"on-time": orders.ON_TIME, "within": orders.WITHIN}
+LONGEST = 3600
+_COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+
+
+def apart(task: dict[str, Any]) -> dict[str, Any]:
+    """Do a task in a process of its own; what it measured."""
+    command = [sys.executable, "-m", __name__, json.dumps({**task, "started": time.time()})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{task['kind']} failed:\n{done.stderr[-4000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
+    """Each side over the same messages, in turns: ms of each batch, and the state after it.
+
+    For the join these are Spark's own; for axlog what passes between the ends of two batches, which
+    is more.
+    """
+    sides = {"axlog": _axlog, "axlog over DataFrames": _axlog_frames, "join": _join}
+    sides["axlog, state with the executors"] = partial(_axlog, state="executors")
+    found: dict[str, Any] = {side: [] for side in task["sides"]}
+    for _ in range(task["rounds"]):
+        for side in task["sides"]:
+            checkpoint = tempfile.mkdtemp(prefix="axlog-bench-")
+            try:
+                found[side].append(sides[side](spark, task, checkpoint))
+            finally:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+    return found
+
+
+def _axlog(
+    spark: Session, task: dict[str, Any], checkpoint: str, state: str = "driver"
+) -> dict[str, Any]:
+    """With axlog's own source of JSON lines."""
+    from axlog.connect.kinds import Origin
+    from axlog.connect.sources.jsonl import JsonLinesOptions, JsonLinesSource
+
+    place = Path(task["place"])
+
+    def source() -> JsonLinesSource:
+        return JsonLinesSource(JsonLinesOptions(path="messages.jsonl"), Origin(directory=place))
+
+    return _kept(spark, task, checkpoint, [source], state)
+
+
+def _axlog_frames(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
+    """With what the join has: two DataFrames that Spark reads."""
+    frames = [
+        _frame(spark, task, stream).selectExpr("*", f"'{stream}' as stream")
+        for stream in ("orders", "shipments")
+    ]
+    return _kept(spark, task, checkpoint, frames)
+
+
+def _kept(
+    spark: Session, task: dict[str, Any], checkpoint: str, sources: list[Any], state: str = "driver"
+) -> dict[str, Any]:
+    from axlog.spark import maintain
+    from axlog.spark.batch_result import BatchReport
+
+    reports: list[BatchReport] = []
+    ends: list[float] = []
+    first: list[float] = []
+
+    def report(told: BatchReport) -> None:
+        reports.append(told)
+        if told.messages:
+            ends.append(time.perf_counter())
+        if told.changes and not first:
+            first.append(time.time() - task["started"])
+
+    widget = Widget(orders.DOCUMENT, {"v": QUERIES[task["view"]]}, facts=orders.KEYS)
+    kept = maintain(
+        spark, widget, sources, once=True, hold=0.0, checkpoint=checkpoint,
+        limit=task["batch"], report=report, state=state,
+    )  # fmt: skip
+    kept.wait()
+    with_input = [told for told in reports if told.messages]
+    return {
+        # From end to end: on the driver a batch goes on when Spark has done with it.
+        "ms": [1000 * (end - begin) for begin, end in pairwise(ends)],
+        "state": [told.state for told in with_input],
+        "messages": sum(told.messages for told in with_input),
+        "changes": sum(change.op == "insert" for told in reports for change in told.changes),
+        "first": first[0] if first else None,
+    }
+
+
+def _join(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
+    from lab.benchmarks.spark_baseline import milliseconds, on_time_join, state_rows
+
+    joined = on_time_join(
+        _frame(spark, task, "orders"),
+        _frame(spark, task, "shipments"),
+        orders.LATE_AFTER,
+        is_after=task["view"] == "within",
+    )
+    writer = joined.writeStream.format("noop").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", checkpoint).start()
+    query.awaitTermination()
+    progress = query.recentProgress
+    return {
+        "ms": milliseconds(progress),
+        "state": state_rows(progress),
+        "messages": sum(p["numInputRows"] for p in progress),
+        "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
+    }
+
+
+def _frame(spark: Session, task: dict[str, Any], stream: str) -> Any:
+    from lab.benchmarks.spark_baseline import INPUT
+
+    reader = spark.readStream.schema(INPUT).option("maxFilesPerTrigger", 1)
+    return reader.json(str(Path(task["place"]) / stream))
+
+
+def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
+    """A large document: seconds to shred it, and to evaluate the views of P5's appendix."""
+    from axlog.spark import evaluate, shred
+
+    table = str(Path(task["place"]) / "nodes")
+    started = time.perf_counter()
+    nodes = shred(spark, task["path"], record=task["record"])
+    nodes.write.mode("overwrite").parquet(table)
+    found: dict[str, Any] = {"shred": time.perf_counter() - started}
+    stored = spark.read.parquet(table)
+    found["nodes"] = stored.count()
+    for name in task["views"]:
+        started = time.perf_counter()
+        rows = evaluate(stored, VIEWS[name].xquery, language="xquery").count()
+        found[name] = [time.perf_counter() - started, rows]
+    return found
+
+
+def main(written: str) -> None:
+    """Do the task that the argument says."""
+    from axlog.spark import session
+
+    task = json.loads(written)
+    counts = {_COUNTED: "true" if task.get("counts") else "false"}
+    cores = task["cores"]
+    spark = session(f"local[{cores}]", "python -m lab bench", quick=task["quick"], settings=counts)
+    try:
+        found = {"streams": streams, "documents": documents}[task["kind"]](spark, task)
+    finally:
+        spark.stop()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

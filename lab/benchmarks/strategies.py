@@ -1,0 +1,156 @@
+"""The experiments of P3 5.4: what each part of the engine gains (F13, figures 9 and 10).
+
+Random widgets of the paper's kind, four strategies on the same updates, one after the other:
+
+- Reeval      every update goes into the document and the view is evaluated again;
+- Filter      updates that no scenario wants are dropped, the rest as Reeval;
+- NoCache     Axlog with its relations on disk, loaded for an update and freed after it (P3 5.3);
+- Cache       Axlog with its relations in memory.
+
+All four must say the same rows at the end. The paper's figures are bars on a machine of 2008: the
+order of the strategies and how the gap moves are compared, not the times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from time import perf_counter
+
+from axlog.document.loader import read_forest
+from axlog.errors import WorkloadError
+from axlog.future.relevance import lazily_wanted
+from axlog.live.widget import Widget
+from axlog.match.filters import Filter
+from axlog.query.pattern import Axis
+from axlog.query.query import parse_query
+from lab.benchmarks.measuring import Cost, Plot, Result
+from lab.benchmarks.messages import Message, plain
+from lab.generators import active
+
+STRATEGIES = ("Reeval", "Filter", "Axlog NoCache", "Axlog Cache")
+_VIEW = "view"
+
+
+class Strategy:
+    """One widget under one strategy; what it took to set up, and what each update takes."""
+
+    def __init__(self, made: active.Widget, name: str) -> None:
+        start = perf_counter()
+        reevaluates = name in ("Reeval", "Filter")
+        self.widget = Widget(
+            made.document,
+            keep="all" if reevaluates else "needed",
+            cache="disk" if name == "Axlog NoCache" else "memory",
+            memory=0,
+        )
+        self.widget.watch(
+            made.pattern, _VIEW, maintainer="reevaluate" if reevaluates else "counting"
+        )
+        self.filters = _filters(self.widget, made.pattern) if name == "Filter" else None
+        for stream in self.widget.streams():
+            self.widget.code(stream)  # compiling is part of setting up
+        self.initialisation = perf_counter() - start
+
+    def take(self, message: Message) -> None:
+        stream, text, at = message
+        if self.filters is not None:
+            wanted = self.filters[stream]
+            if not any(wanted.matches(tree) for tree in read_forest(text)):
+                self.widget.advance(at)  # time passes for what filters drop
+                return
+        self.widget.feed(stream, text, at=at)
+
+    def rows(self) -> dict[object, int]:
+        return {row.values_: row.count for row in self.widget.view(_VIEW).rows()}
+
+
+def _filters(widget: Widget, text: str) -> dict[str, Filter]:
+    """For each stream, all that some scenario asks it for."""
+    tree = widget.document.nodes()
+    made = {stream: Filter() for stream in tree.calls()}
+    wanted = lazily_wanted(tree, parse_query(text).pattern, together=True)
+    for number, (relation, stream) in enumerate(sorted(wanted, key=str)):
+        everywhere = relation.node is not None and relation.node.axis is not Axis.CHILD
+        made[stream].add_relation(str(number), relation, everywhere)
+    return made
+
+
+@dataclass(slots=True)
+class Timed:
+    """Average times of the strategies, over widgets."""
+
+    taken: dict[str, list[float]] = field(default_factory=dict)
+    initialised: dict[str, list[float]] = field(default_factory=dict)
+
+    def average(self, name: str) -> float:
+        return fmean(self.taken[name])
+
+
+def strategies(
+    widgets: int = 10,
+    size: int = 5000,
+    counts: Sequence[int] = (10, 50, 100, 150, 200, 250),
+    pertinences: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
+    calls: Sequence[int] = (10, 180),
+    updates: int = 100,
+) -> Result:
+    """Both experiments: the number of updates is varied at pertinence 70 %, then the pertinence."""
+    result = Result("axlog", "the experiments of P3 5.4: what each part of the engine gains (F13)")
+    result.sizes = {"widgets": widgets, "nodes": size, "message nodes": 20, "pattern nodes": 10}
+    for streams in calls:
+        by_count = {float(n): _measure(widgets, size, streams, n, 0.7) for n in counts}
+        note = "P3 figure 9: Reeval on top, then Filter, Axlog NoCache;\nAxlog Cache lowest"
+        _draw(result, f"{streams} streams, 70 % pertinent", "updates", by_count, note)
+        _compare(result, f"{streams} streams, {counts[-1]} updates", by_count[counts[-1]])
+        last = by_count[counts[-1]].initialised
+        for name in STRATEGIES:
+            result.figures[f"{streams} streams: initialisation of {name}, ms"] = 1e3 * fmean(
+                last[name]
+            )
+    by_share = {
+        100 * share: _measure(widgets, size, calls[0], updates, share) for share in pertinences
+    }
+    note = "P3 figure 10: all rise with pertinence,\nthe gap to Axlog Cache grows"
+    _draw(result, f"{calls[0]} streams, {updates} updates", "pertinent messages, %", by_share, note)
+    result.remarks.append("the rows of the four strategies were the same in every run")
+    return result
+
+
+def _measure(widgets: int, size: int, calls: int, count: int, pertinence: float) -> Timed:
+    timed = Timed({name: [] for name in STRATEGIES}, {name: [] for name in STRATEGIES})
+    for seed in range(widgets):
+        made = active.widget(document_size=size, calls=calls, seed=seed)
+        sent = plain(active.updates(made, count, pertinence, seed=seed))
+        answers = []
+        for name in STRATEGIES:
+            strategy = Strategy(made, name)
+            timed.initialised[name].append(strategy.initialisation)
+            timed.taken[name].append(1e6 * _time(strategy.take, sent) / len(sent))
+            answers.append(strategy.rows())
+        if any(rows != answers[0] for rows in answers):
+            raise WorkloadError("AX602", f"the strategies differ on widget {seed}")
+    return timed
+
+
+def _time(take: Callable[[Message], None], sent: Sequence[Message]) -> float:
+    start = perf_counter()
+    for message in sent:
+        take(message)
+    return perf_counter() - start
+
+
+def _draw(result: Result, what: str, x: str, timed: dict[float, Timed], note: str) -> None:
+    lines = {
+        name: [(at, each.average(name) / 1000) for at, each in timed.items()] for name in STRATEGIES
+    }
+    result.plots.append(Plot(what, x, "ms an update", lines, log_y=True, note=note))
+
+
+def _compare(result: Result, what: str, timed: Timed) -> None:
+    """Each strategy over the next: F13 wants every one above 1."""
+    costs = {name: Cost(timed.average(name), timed.average(name)) for name in STRATEGIES}
+    for slower, faster in pairwise(STRATEGIES):
+        result.compare(what, costs, slower, faster, "above 1")

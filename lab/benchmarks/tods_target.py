@@ -1,0 +1,74 @@
+"""F6: one target found by an indexed value, one insertion there, one view kept and told.
+
+Ours is the public interface whole (`Document.update` with a variable, the change returned). lxml
+finds the person by the same path, appends the name and asks for the view's nodes again; it does not
+know what is new. Processor time of each update, the least and the median, in one run. Finding and
+applying without any view stand beside it: what is left for the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import thread_time
+from typing import Any
+
+from lxml import etree
+
+from axlog.document.parser import make_parser
+from axlog.errors import WorkloadError
+from axlog.live.document import parse
+from lab.benchmarks.measuring import Result
+from lab.benchmarks.tods_pairs import document
+from lab.generators.appendix_views import VIEWS
+
+STATEMENT = "insert node <name>new</name> into /site/people/person[@id = $id]"
+
+
+def one_target(result: Result, size: float, times: int) -> None:
+    """What an update of one person takes: ours with the algebra, by counting, without a view."""
+    text = document(size)
+    persons = min(8, text.count("<person "))
+    ours: dict[str, list[float]] = {}
+    for kept in ("algebraic", "counting", None):
+        tree = parse(text)
+        if kept is not None:
+            tree.watch(VIEWS["Q1"].xquery, maintainer=kept)
+
+        def update(person: str, told: int = int(kept is not None), tree: Any = tree) -> None:
+            changes = tree.update(STATEMENT, variables={"id": person})
+            if len(changes) != told:
+                raise WorkloadError("AX602", f"{person} has brought {len(changes)} rows")
+
+        ours[kept or "find and apply alone"] = _taken(update, persons, times)
+    ours["lxml"] = _taken(_lxml(text), persons, times)
+    for name, taken in ours.items():
+        result.figures[f"one target, {size} MB, {name}: least, ms"] = 1e3 * min(taken)
+        result.figures[f"one target, {size} MB, {name}: median, ms"] = 1e3 * median(taken)
+    ratio = min(ours["lxml"]) / min(ours["algebraic"])
+    result.figures[f"one target, {size} MB, lxml over algebraic, by the least"] = ratio
+    ratio = median(ours["lxml"]) / median(ours["algebraic"])
+    result.figures[f"one target, {size} MB, lxml over algebraic, by the median"] = ratio
+
+
+def _lxml(text: str) -> Callable[[str], None]:
+    root: Any = etree.fromstring(text.encode(), make_parser())
+    find: Any = etree.XPath("/site/people/person[@id = $id]")
+    view = etree.XPath(VIEWS["Q1"].xpath)
+
+    def update(person: str) -> None:
+        (target,) = find(root, id=person)
+        etree.SubElement(target, "name").text = "new"
+        view(root)
+
+    return update
+
+
+def _taken(update: Callable[[str], None], persons: int, times: int) -> list[float]:
+    update("person0")  # what is done once
+    taken = []
+    for number in range(times):
+        start = thread_time()
+        update(f"person{number % persons}")
+        taken.append(thread_time() - start)
+    return taken

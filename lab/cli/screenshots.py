@@ -1,0 +1,135 @@
+"""The screenshots of the README and the docs: `python -m lab.cli.screenshots DIRECTORY`.
+
+The supply chain runs in this process for a few seconds of real time and five days of its own; its
+page is looked at in a real Chromium, wide and narrow, light and dark, and so are the tables that
+`axlog demo` shows in a terminal. Run by `make screenshots`; needs playwright, a Chromium and
+Pillow, which makes the files small.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from io import BytesIO, StringIO
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from axlog.cli import live_page
+from axlog.cli.demo_tables import tables
+from axlog.errors import SetupError
+from axlog.pipeline.loader import load
+from axlog.runtime.embedded import Runner
+from axlog.samples import supply_chain
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+WIDE, NARROW = (1280, 960), (390, 844)
+_COLOURS = 160
+_HOURS_A_STEP, _STEP = 1.0, 0.2
+
+
+def main(into: Path) -> None:
+    """Make all of them."""
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        simulator = supply_chain.Simulator(place, seed=4, rate=4, faults=0.12)
+        (place / "supply-chain.yaml").write_text(supply_chain.pipeline(), encoding="utf-8")
+        simulator.until(70 * supply_chain.HOUR)
+        runner = Runner(load(str(place / "supply-chain.yaml")))
+        observed = live_page.observed(runner)
+        stopping = Event()
+        work = [Thread(target=runner.run), Thread(target=_simulate, args=(simulator, stopping))]
+        for each in work:
+            each.start()
+        try:
+            with live_page.page(observed, 0) as address:
+                _take_all(into, address, _terminal(observed, stopping))
+        finally:
+            stopping.set()
+            runner.stop()
+            for each in work:
+                each.join()
+            runner.close()
+
+
+def _simulate(simulator: supply_chain.Simulator, stopping: Event) -> None:
+    hours = 70.0
+    while not stopping.wait(_STEP):
+        hours += _HOURS_A_STEP
+        simulator.until(hours * supply_chain.HOUR)
+
+
+def _terminal(observed: Any, stopping: Event) -> str:
+    """The tables of `axlog demo` as a page."""
+    stopping.wait(12)
+    console = Console(record=True, width=152, file=StringIO(), force_terminal=True)
+    console.print(tables(observed, "engine embedded", "http://127.0.0.1:8040"))
+    form = (
+        "<html><style>{stylesheet} body {{ background: #12161c; color: #d7dee8; margin: 12px;"
+        " font: 13px/15.13px 'DejaVu Sans Mono', monospace }}</style><body><pre style='font:"
+        " inherit; margin: 0'>{code}</pre></body></html>"
+    )
+    return console.export_html(code_format=form, inline_styles=True, theme=MONOKAI)
+
+
+def _take_all(into: Path, address: str, terminal: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise SetupError("AX901", "no Chromium is on the path", advice="apt-get install chromium")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for scheme in ("light", "dark"):
+            _take(browser, address, into / f"page-{scheme}.png", WIDE, scheme)
+            _take(browser, address, into / f"phone-{scheme}.png", NARROW, scheme)
+        _take(browser, address, into / "why.png", WIDE, "light", why=True)
+        page = browser.new_page(viewport={"width": 1220, "height": 300})
+        page.set_content(terminal)
+        _save(page.screenshot(full_page=True), into / "terminal.png")
+        browser.close()
+
+
+def _take(
+    browser: Browser,
+    address: str,
+    path: Path,
+    size: tuple[int, int],
+    scheme: Any,
+    why: bool = False,
+) -> None:
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("#rows .badge.never")
+    if why:
+        page.click("#views button:has-text('late')")
+        page.click("#truths [data-truth=true]")
+        page.click("#rows tr:has(.badge.true)")
+        page.wait_for_selector("#why td")
+    page.wait_for_timeout(2500)
+    _save(page.screenshot(), path)
+    context.close()
+
+
+def _save(taken: bytes, path: Path) -> None:
+    """Write a picture with few colours: a fifth of the size, and nobody sees it."""
+    from PIL import Image
+
+    few = Image.open(BytesIO(taken)).convert("RGB").quantize(_COLOURS)
+    few.save(path, optimize=True)
+    print(f"{path}: {path.stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,147 @@
+"""The answer to a query as a sequence of items, in the order that XPath and XQuery define.
+
+Rows are a set: those of XPath are sorted by their nodes; those of XQuery by the nodes of the `for`
+variables, which are asked for besides. `count(path)` is the number of its rows. Evaluated by
+counting where it accepts the pattern, else by the definitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lxml import etree
+
+from axlog.document.ids import Id
+from axlog.document.tree import Tree
+from axlog.query.normalize import names_of, variables_of
+from axlog.query.pattern import Branch, Kind, Not, Or, Output, Pattern, PatternNode
+from axlog.query.query import Query, parse_query
+from axlog.query.template import Piece, PieceKind
+from axlog.views.change import Row
+from axlog.views.counting.maintainer import Counting
+from lab import reference
+
+_COUNT = re.compile(r"\s*(?:fn:)?count\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Items, or a truth value, or a number; `around` is what stands around all items."""
+
+    items: tuple[Piece, ...] = ()
+    truth: bool | None = None
+    number: int | None = None
+    around: tuple[str, str] = ("", "")
+
+    def values(self) -> list[str]:
+        """The string values of the items."""
+        if self.truth is not None:
+            return [str(self.truth).lower()]
+        if self.number is not None:
+            return [str(self.number)]
+        return [_string_value(item) for item in self.items]
+
+
+def answer(
+    text: str,
+    tree: Tree,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+) -> Answer:
+    """What a query says of a document; its refusal if it is outside the languages."""
+    inside = counted(text)
+    if inside is not None:
+        found = answer(inside, tree, namespaces)
+        return Answer(number=len(found.items))
+    query = parse_query(text, namespaces, language, show=("id", "val", "cont"))
+    if query.template is not None:
+        return _constructed(query, tree)
+    if query.pattern.is_boolean:
+        return Answer(truth=bool(list(rows(tree, query.pattern))))
+    nodes = sorted(rows(tree, query.pattern), key=lambda row: _id(row["node.id"]))
+    return Answer(tuple(_node(row) for row in nodes))
+
+
+def rows(tree: Tree, pattern: Pattern) -> Iterable[Row]:
+    """The rows of a pattern, by the fastest engine that takes it."""
+    if Counting.refusal(pattern) is None:
+        return Counting(tree, pattern).rows()
+    found = reference.rows(tree, replace(pattern, branches=_once(pattern.branches))).values()
+    return [Row(pattern.columns, each.values) for each in found]
+
+
+def _once(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    """Branches that only ask whether something is there, so that it is looked for once.
+
+    The rows are the same; their counts are not, and nothing here looks at them.
+    """
+    found: list[Branch] = []
+    for branch in branches:
+        if not isinstance(branch, PatternNode):
+            found.append(_once_inside(branch))
+        elif names_of(branch) or variables_of(branch):
+            found.append(replace(branch, branches=_once(branch.branches)))
+        else:
+            found.append(Not((Not((branch,)),)))
+    return tuple(found)
+
+
+def _once_inside(branch: Branch) -> Branch:
+    if isinstance(branch, Or):
+        return Or(tuple(_once(alternative) for alternative in branch.alternatives))
+    return branch
+
+
+def counted(text: str) -> str | None:
+    """What is inside a text that is `count(...)` as a whole."""
+    opened = _COUNT.match(text)
+    if opened is None:
+        return None
+    depth, at = 1, opened.end()
+    while at < len(text) and depth:
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    is_whole = depth == 0 and not text[at:].strip()
+    return text[opened.end() : at - 1] if is_whole else None
+
+
+def _constructed(query: Query, tree: Tree) -> Answer:
+    template = query.template
+    assert template is not None
+    order = [Output(Kind.ID, name, f"order {name}") for name in template.bindings]
+    pattern = replace(query.pattern, outputs=(*query.pattern.outputs, *order))
+    found = list(rows(tree, pattern))
+    if not pattern.outputs:
+        found = found[:1]
+    columns = [output.column for output in order]
+    found.sort(key=lambda row: [_id(row[column]) for column in columns])
+    items = [piece for row in found for piece in template.pieces(row)]
+    return Answer(tuple(items), around=(template.before, template.after))
+
+
+def _node(row: Row) -> Piece:
+    label = (_id(row["node.id"]).labels or ("",))[-1]
+    if label == "#text":
+        return Piece(PieceKind.TEXT, row["node.val"])
+    if label.startswith("@"):
+        return Piece(PieceKind.ATTRIBUTE, row["node.val"], label[1:])
+    return Piece(PieceKind.XML, row["node.cont"])
+
+
+def _id(value: Any) -> Id:
+    assert isinstance(value, Id)
+    return value
+
+
+def _string_value(piece: Piece) -> str:
+    if piece.kind is not PieceKind.XML:
+        return piece.text
+    return "".join(parsed(piece.text).itertext())
+
+
+def parsed(xml: str) -> Any:
+    """A fragment as an lxml element around it."""
+    return etree.fromstring(f"<result>{xml}</result>")

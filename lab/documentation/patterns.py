@@ -1,0 +1,264 @@
+"""Tree patterns for the language page: the grammar's rules, in words, with examples of each.
+
+`SECTIONS` must name every rule of the grammar once, and the examples must use every one and every
+terminal: `uncovered` says what is missing, and the page is not made then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lark import Token, Tree
+
+from axlog.query.native import GRAMMAR
+from axlog.query.pattern import Axis, Kind
+from lab.documentation.examples import (
+    MESSAGES,
+    MONITOR,
+    Example,
+    block,
+    paragraph,
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rules that belong together."""
+
+    title: str
+    rules: tuple[str, ...]
+    words: str
+    examples: Sequence[Example]
+
+
+def _monitored(query: str) -> Example:
+    return Example(query, MONITOR, MESSAGES)
+
+
+SECTIONS = (
+    Section(
+        "The query",
+        ("start", "roots"),
+        "`match`, one or more paths from the document node, perhaps constraints, perhaps outputs. "
+        "Several paths must all be matched. Without `return` the query is Boolean: it holds or "
+        "not. A row is a distinct tuple of outputs; what is matched in several ways has as many "
+        "derivations.",
+        (
+            Example("match /shop/order/paid"),
+            Example("match /shop/order/oid/$x return $x"),
+            Example("match //order/oid/$x, //shipped/oid/$x return $x"),
+            Example("match /shop[//oid/$x] return $x"),
+        ),
+    ),
+    Section(
+        "Paths and steps",
+        ("path", "slash", "step"),
+        "`/` is a child, `//` a descendant. At the start of the query `/a` is the root element and "
+        "`//a` any element, the root included. Inside a predicate a path starts at the node it "
+        "stands on: `b`, `./b`, and `//c` or `.//c` for something below. A step may name its node "
+        "with `#t`, for constraints and outputs.",
+        (
+            Example("match /shop/order#o/oid#t return o.id, t.val"),
+            Example("match //oid#t return t.id, t.val"),
+            Example("match //shop[order/paid]/shipped/oid/$x return $x"),
+            Example("match /shop[.//paid]/order[./paid]/oid/$x return $x"),
+        ),
+    ),
+    Section(
+        "Tests",
+        ("test",),
+        "A name tests an element; with a declared prefix, or in full as `Q{uri}name`, one of a "
+        'namespace. `*` is any element, `"text"` a text node with exactly this string, `text()` '
+        "any text node, `comment()` any comment, `processing-instruction()` any processing "
+        "instruction, or with a string one of this target, and `node()` any of all these. `$x` is "
+        "any element or text, and binds its label: two steps with one variable join. `@name` is "
+        "an attribute.",
+        (
+            Example('match //order[client/"INRIA"]/oid/$x return $x'),
+            Example("match /shop/*#t return t.id, t.label"),
+            Example("match /shop/shipped/$x return $x"),
+            Example("match /shop/shipped//text()#t return t.val"),
+            Example("match /shop/shipped//node()#t return t.id, t.label"),
+            Example("match //comment()#t return t.val", "<a><!--checked--><b/></a>"),
+            Example('match //processing-instruction("sort")#t return t.val',
+                    "<a><?sort ascending?><b/></a>"),
+            Example("match /shop/order/@nr#t return t.val"),
+            Example("match /p:a/p:b#t return t.val", '<a xmlns="urn:one"><b>1</b></a>',
+                    namespaces={"p": "urn:one"}),
+            Example("match /Q{urn:one}a/Q{urn:one}b#t return t.val",
+                    '<a xmlns="urn:one"><b>1</b></a>'),
+            Example("match /p:*"),
+            Example("match /shop/order/.."),
+        ),
+    ),
+    Section(
+        "Predicates, `and`, `or`, `not`",
+        ("predicate", "expression", "conjunction", "item"),
+        "A predicate holds conditions on its node. `not(p)`: no match of p below this node for the "
+        "present bindings; variables that occur only inside one `not` are local to it. A variable "
+        "that is output or joined must be bound outside an `or` or in all its branches. "
+        "`collect(p)` is what an XQuery constructor's path becomes: all values, as one column.",
+        (
+            Example("match //order[paid][price > 10]/oid/$x return $x"),
+            Example("match //order[paid and price > 10]/oid/$x return $x"),
+            Example('match //order[client/"ENS" or (paid and price > 10)]/oid/$x return $x'),
+            Example("match //order[not(paid)]/oid/$x return $x"),
+            Example("match /shop[order/oid/$x][not(shipped/oid/$x)] return $x"),
+            Example("match //order#o[collect(client#c)] return o.id, c.val"),
+            Example("match //order[client/$x or paid] return $x"),
+        ),
+    ),
+    Section(
+        "Comparisons of values",
+        ("condition", "operand", "constant"),
+        "The string value of the path's last node against a constant or a variable; `.` is the "
+        "node itself. `<` and its like compare two numbers as numbers, two dates or times by "
+        "instant, two texts by code point, and hold between no others; `=` with a string compares "
+        "strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the string value. `as` "
+        "a type reads both sides as XPath does. In a string, its quote is written twice.",
+        (
+            Example("match //order[price >= 5][@nr = 2]/oid/$x return $x"),
+            Example("match //price#p[. < 10] return p.val"),
+            Example("match //order[client = 'INRIA']/oid/$x return $x"),
+            Example("match //order[oid = $x][price != -1]/client/$c return $x, $c"),
+            Example("match //order[price < '9' as xs:string]/oid/$x return $x"),
+            Example('match //d#t[. >= date "2026-01-05"] return t.val',
+                    "<a><d>2026-01-04</d><d>2026-01-05T08:00:00Z</d></a>"),
+        ),
+    ),
+    Section(
+        "`where`: times and variables",
+        ("where", "constraint", "side", "sum", "term"),
+        "A node's time is that of the update that brought it. Constraints are linear over times of "
+        "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
+        "with constants or with each other. These examples ask the document `" + MONITOR + "`, "
+        "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
+        (
+            _monitored("match /shop[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]\n"
+                       "where t2 - t1 >= 60 return $x"),
+            _monitored("match /shop[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]\n"
+                       "where t2 <= t1 + 0.85m, 2*t1 > 1s return $x, t2.time"),
+            _monitored('match //order/oid/$x#t where t >= date "1970-01-01T00:01:00Z" and '
+                       '$x != "18" return $x'),
+            Example('match /shop[order/oid/$x][order/oid/$y] where $x < $y and $y = "18" '
+                    "return $x, $y"),
+        ),
+    ),
+    Section(
+        "`return`: outputs",
+        ("returns", "output", "alias"),
+        "Variables, and of named nodes: "
+        + ", ".join(f"`.{kind.value}`" for kind in Kind if kind is not Kind.VARIABLE)
+        + ". `id` never changes; `val` is the string value, `cont` the XML of the subtree, `time` "
+        "seconds, or a date where the document has `times=\"dates\"`. `as` gives a column another "
+        "name.",
+        (
+            Example("match /shop/order[paid]/oid#t/$x\n"
+                    'return t.id, t.label, t.val, t.cont, t.time, $x as number, t.val as "the id"'),
+            Example("match /shop/order/oid/$x return $y"),
+        ),
+    ),
+)  # fmt: skip
+
+AXES: dict[Axis, str] = {
+    Axis.CHILD: "match /shop/child::shipped#t return t.id",
+    Axis.DESCENDANT: "match /shop/descendant::oid#t return t.id",
+    Axis.ATTRIBUTE: "match //order/attribute::nr#t return t.val",
+    Axis.SELF: "match /shop/*/self::order#t return t.id",
+    Axis.DESCENDANT_OR_SELF: "match /shop/shipped/descendant-or-self::*#t return t.id",
+    Axis.NEXT_SIBLING: "match //order/next-sibling::shipped#t return t.id",
+    Axis.FOLLOWING_SIBLING: "match //order/following-sibling::*#t return t.id",
+    Axis.PREVIOUS_SIBLING: "match //shipped/previous-sibling::*#t return t.id",
+    Axis.PRECEDING_SIBLING: "match //shipped/preceding-sibling::*#t return t.id",
+    Axis.PARENT: "match //paid/parent::*#t return t.id",
+    Axis.ANCESTOR: "match //paid/ancestor::*#t return t.id",
+    Axis.ANCESTOR_OR_SELF: "match //paid/ancestor-or-self::*#t return t.id",
+}
+REFUSED_AXES = ("match //order/following::oid", "match //order/preceding::oid")
+
+
+def page() -> Iterator[str]:
+    """The part of the page, line by line."""
+    missing = uncovered()
+    if missing:
+        raise ValueError(f"no words or no example for {', '.join(sorted(missing))}")
+    for section in SECTIONS:
+        yield from ("", f"### {section.title}", "")
+        yield from ("```text", *_rules(section.rules), "```", "", *paragraph(section.words), "")
+        yield from block(section.examples)
+    yield from ("", "### Axes", "")
+    yield "Written out, `axis::test`. Sibling and reverse axes are kept by [records](records.md)."
+    yield from ("", *block([Example(AXES[axis]) for axis in Axis]))
+    yield from ("", "Refused:", "", *block([Example(query) for query in REFUSED_AXES]))
+    yield from ("", "### Terminals", "", "| | for example |", "|---|---|")
+    for name, texts in sorted(_terminals().items()):
+        yield f"| `{name}` | {', '.join(f'`{text}`' for text in texts)} |"
+
+
+def uncovered() -> set[str]:
+    """Rules, terminals and axes of the grammar that the page would leave out."""
+    queries = [example.query for section in SECTIONS for example in section.examples]
+    used = {name for query in [*queries, *AXES.values()] for name in _used(query)}
+    terminals = {name for name in GRAMMAR.terminals if not name.startswith("_")}
+    named = [rule for section in SECTIONS for rule in section.rules]
+    twice = {rule for rule in named if named.count(rule) > 1}
+    return ({*GRAMMAR.rules, *terminals} - used) | (set(_grammar()) ^ set(named)) | twice
+
+
+def _used(query: str) -> Iterator[str]:
+    """The rules and terminals that a query is parsed by."""
+    for tree in GRAMMAR.parse(query).iter_subtrees():
+        yield str(tree.data)
+        yield from (each.type for each in _tokens(tree))
+
+
+def _tokens(tree: Tree[Token]) -> Iterable[Token]:
+    return (child for child in tree.children if isinstance(child, Token))
+
+
+def _terminals() -> dict[str, list[str]]:
+    """What terminals looked like in the examples, of those that have many looks."""
+    queries = [example.query for section in SECTIONS for example in section.examples]
+    found: dict[str, list[str]] = {}
+    for query in [*queries, *AXES.values()]:
+        for tree in GRAMMAR.parse(query).iter_subtrees():
+            for token in _tokens(tree):
+                texts = found.setdefault(token.type, [])
+                if _typed(GRAMMAR.terminals[token.type]) is None and token not in texts:
+                    texts.append(str(token))
+    return {name: sorted(texts)[:6] for name, texts in found.items() if texts}
+
+
+def _grammar() -> dict[str, list[str]]:
+    """The rules of the grammar's file, by name, as they are written."""
+    rules: dict[str, list[str]] = {}
+    lines = GRAMMAR.file.read_text(encoding="utf-8").splitlines()
+    current: list[str] = []
+    for line in lines:
+        started = re.match(r"[?!]?([a-z_]+)\s*:", line)
+        if started is not None:
+            current = rules.setdefault(started[1], [])
+        elif not line.startswith(" "):
+            current = []
+        current.append(line)
+    return rules
+
+
+def _rules(names: Sequence[str]) -> Iterator[str]:
+    """Rules for people: keywords as they are typed, without what only the parser needs."""
+    rules = _grammar()
+    typed = {name: _typed(pattern) for name, pattern in GRAMMAR.terminals.items()}
+    for name in names:
+        for line in rules[name]:
+            bare = re.sub(r"\s*->\s*\w+\s*$", "", line.lstrip("?!"))
+            bare = re.sub(r"^([a-z_]+):|^ ", r"\1 =" if bare[0] != " " else "  ", bare)
+            yield re.sub(r"\b[A-Z_]{2,}\b", lambda found: typed.get(found[0]) or found[0], bare)
+
+
+def _typed(pattern: str) -> str | None:
+    """What a terminal looks like, if it looks like one thing only."""
+    bare = re.sub(r"\(\?[!=].*\)$", "", pattern).replace(r"\s*", "")
+    plain = re.sub(r"\\(.)", r"\1", bare)
+    return f'"{plain}"' if re.escape(plain) == bare or plain.isalpha() else None

@@ -1,0 +1,1 @@
+"""Random documents, patterns and updates."""

@@ -1,0 +1,1 @@
+"""The laws of axlog, run on random cases."""

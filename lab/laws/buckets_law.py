@@ -1,0 +1,331 @@
+"""Law 7 for pipelines, without a session of Spark: what buckets say is what the reference says.
+
+The left half (`runtime/extraction.py`) and the right half (`spark/buckets.py`) are run as Spark
+runs them, with batches of random size: each partition's messages in packets of their own, packets
+of a batch in any order, buckets that forget their engines, or are all on the driver. The embedded
+runner is run on the same case. Compared with `pipeline_cases.reference`: rows, net changes, dead
+letters with their contents.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from axlog.connect.kinds import Options, Origin, SourceKind
+from axlog.connect.protocol import NO_TIME, Position, Reading, Refusal
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import microseconds
+from axlog.pipeline import kinds
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.bucket_order import PARTITIONS_APART
+from axlog.runtime.bucket_state import forget_live
+from axlog.runtime.definition import Definition
+from axlog.runtime.embedded import Runner
+from axlog.runtime.extraction import ASIDE, Extractor, Message, packed
+from axlog.runtime.packets import unpack
+from axlog.runtime.past import NOTHING
+from axlog.runtime.plan import SparkPlan, make_plan
+from axlog.spark.batch_result import gather_batch
+from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.views.change import Change
+from lab.laws.pipeline_cases import (
+    Answer,
+    PipelineCase,
+    Sequence_,
+    first_rows,
+    make_pipeline_case,
+    reference,
+    smaller_pipelines,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketsCase:
+    """A pipeline, and how Spark happens to run it."""
+
+    case: PipelineCase
+    seed: int
+    buckets: int
+    on_driver: bool
+
+
+def make_buckets_case(random: Random) -> BucketsCase:
+    """A random case."""
+    case = make_pipeline_case(random)
+    return BucketsCase(case, random.getrandbits(32), random.choice((1, 3)), random.random() < 0.5)
+
+
+def check_buckets(made: BucketsCase) -> None:
+    """The law on one case."""
+    wanted = reference(made.case)
+    if wanted is None:
+        return
+    compare("embedded", run_embedded(made.case), wanted)
+    compare("buckets", run_buckets(made), wanted)
+
+
+def smaller_buckets(made: BucketsCase) -> Iterator[BucketsCase]:
+    """The case with a little less."""
+    return (replace(made, case=case) for case in smaller_pipelines(made.case))
+
+
+def compare(who: str, found: Answer, wanted: Answer) -> None:
+    """Raise what differs."""
+    said = wanted.difference(found)
+    if said is not None:
+        raise AssertionError(f"{who}: {said}")
+
+
+# The embedded runner ------------------------------------------------------------------------------
+
+
+class PartitionedOptions(Options):
+    """Options of the source of a case."""
+
+    source: int
+
+
+class PartitionedSource:
+    """A source of a case: its partitions, of which so much has come."""
+
+    def __init__(self, partitions: Sequence[Sequence_]) -> None:
+        self.partitions = partitions
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """As many as are wanted, of the partitions in turn."""
+        at: dict[str, int] = dict(position or {})
+        updates: list[StreamUpdate] = []
+        partitions: list[int] = []
+        share = max(1, limit // max(1, len(self.partitions)))
+        for number, sequence in enumerate(self.partitions):
+            start = at.get(str(number), 0)
+            some = sequence[start : start + min(share, limit - len(updates))]
+            updates += some
+            partitions += [number] * len(some)
+            at[str(number)] = start + len(some)
+        waiting = {n: at[str(n)] < len(one) for n, one in enumerate(self.partitions)}
+        if len(self.partitions) == 1:
+            return Reading(updates, at, (), waiting[0])
+        return Reading(updates, at, (), any(waiting.values()), partitions, waiting)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _opened(
+    sources: Sequence[Sequence[Sequence_]], options: PartitionedOptions, origin: Origin
+) -> PartitionedSource:
+    return PartitionedSource(sources[options.source])
+
+
+class _Collected:
+    """A sink that keeps what comes."""
+
+    exactly_once = True
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        self.changes += changes
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def run_embedded(case: PipelineCase) -> Answer:
+    """What the embedded runner makes of a case, with a restart in between."""
+    changes: list[Change] = []
+    refused: list[Refusal] = []
+    with TemporaryDirectory() as place:
+        for number, sources in enumerate(_so_far(case)):
+            kind = SourceKind(
+                "partitioned",
+                PartitionedOptions,
+                partial(_opened, sources),
+                "A source of a case.",
+                names_streams=True,
+            )
+            written = [{"kind": "partitioned", "source": at} for at in range(len(case.sources))]
+            model = PipelineModel.model_validate(
+                {
+                    "engine": "embedded", "document": case.document, "sources": written,
+                    "views": {name: {"query": query, "sinks": [{"kind": "memory"}]}
+                              for name, query in case.named().items()},
+                    "settings": {"batch": case.batch, "checkpoint": "state"},
+                }
+            ).located(Path(place))  # fmt: skip
+            with kinds.lent(kind):
+                runner = Runner(model, once=True)
+                try:
+                    told = _Collected()
+                    runner.on_refused = refused.append
+                    if number == 0:
+                        told.changes += runner._all_rows()
+                    for sink in runner.sinks:
+                        sink.sink = told
+                    runner.run()
+                finally:
+                    runner.close()
+            changes += told.changes
+    return Answer.of(changes, refused)
+
+
+def _so_far(case: PipelineCase) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
+    """What the sources have before the restart, and after it."""
+    first, _ = case.parts()
+    yield first
+    yield case.sources
+
+
+# The buckets --------------------------------------------------------------------------------------
+
+
+def messages_of(case: PipelineCase) -> Iterator[list[list[list[Message]]]]:
+    """The messages of each part, by source and partition, as tasks have them."""
+    counts: dict[tuple[int, int], int] = {}
+    for part in case.parts():
+        found: list[list[list[Message]]] = []
+        for source, partitions in enumerate(part):
+            found.append([])
+            for partition, sequence in enumerate(partitions):
+                start = counts.get((source, partition), 0)
+                counts[source, partition] = start + len(sequence)
+                is_one = len(partitions) == 1
+                found[-1].append(
+                    [
+                        _message(source, None if is_one else partition, number, update)
+                        for number, update in enumerate(sequence, start)
+                    ]
+                )
+        yield found
+
+
+def _message(source: int, partition: int | None, number: int, update: StreamUpdate) -> Message:
+    content = update.content
+    return Message(
+        source,
+        update.stream,
+        update.action,
+        content.encode() if isinstance(content, str) else content,
+        None if update.at is None else microseconds(update.at),
+        number + PARTITIONS_APART * (partition or 0),
+        update.origin,
+        None,
+        None,
+        partition,
+    )
+
+
+def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list[list[Message]]]:
+    """Batches of packets, with something of each partition that has more, in its order; then the
+    marks that nothing more is there."""
+    left = [list(sequence) for source in part for sequence in source]
+    while any(left):
+        batch: list[list[Message]] = []
+        for sequence in left:
+            before = NO_TIME
+            for number in range(random.choice((1, 1, 2))):
+                some = random.randrange(1, 6)
+                if sequence:
+                    bound = Message(sequence[0].source, "", "before", b"", before, 0, "")
+                    batch.append([*([bound] if number else []), *sequence[:some]])
+                    times = [one.time for one in sequence[:some] if one.time is not None]
+                    before = max([before, *times])
+                    del sequence[:some]
+        random.shuffle(batch)
+        yield batch
+    yield [[Message(source, "*", "rest", b"", None, 0, "")] for source in range(len(part))]
+
+
+def run_buckets(made: BucketsCase) -> Answer:
+    """What the halves of the Spark pipeline make of a case."""
+    case, random = made.case, Random(made.seed)
+    views = {name: (query, None) for name, query in case.named().items()}
+    definition = Definition(case.document, views)
+    plan = make_plan(definition, buckets=made.buckets)
+    extractor = Extractor(definition, plan)
+    extractor.past = NOTHING
+    changes = first_rows(definition.widget())
+    refused: list[Refusal] = []
+    number = 0
+    stores: dict[str, _Store] = {}
+    with TemporaryDirectory() as place:
+        for part in messages_of(case):
+            side = _Side(definition, plan, place, made.on_driver, stores)
+            for batch in batches_of(random, part):
+                rows = [
+                    (f"{unit}/{bucket}/0", body)
+                    for messages in batch
+                    for unit, bucket, body in packed(extractor.extract(messages), plan)
+                ]
+                told = gather_batch(number, side.say(number, rows))
+                aside = [unpack(body) for key, body in rows if key.startswith(f"{ASIDE}/")]
+                extractor.past = extractor.past.after(aside)
+                changes += told.changes
+                refused += told.refused
+                number += 1
+                if random.random() < 0.3:
+                    forget_live()
+            side.close()
+    forget_live()
+    return Answer.of(changes, refused)
+
+
+class _Store(dict[str, bytes]):
+    """A bucket's map, as Spark's state store has it."""
+
+    def put(self, key: str, value: bytes) -> None:
+        self[key] = value
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+
+class _Side:
+    """The right half: on the driver, or in stores as the executors have them."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        plan: SparkPlan,
+        place: str,
+        on_driver: bool,
+        stores: dict[str, _Store],
+    ) -> None:
+        hold = None
+        self._driver: DriverBuckets | None = None
+        if on_driver:
+            made = Buckets(definition, plan, hold, "run", live=OrderedDict())
+            self._driver = DriverBuckets(made, place)
+        self._buckets = Buckets(definition, plan, hold, "run")
+        self._stores = stores
+
+    def say(self, number: int, rows: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        if self._driver is not None:
+            self._driver.begin(number, rows)
+            said = self._driver.say(rows)
+            self._driver.end()
+            return said
+        inbox: dict[str, list[bytes]] = {}
+        for key, body in rows:
+            inbox.setdefault(key, []).append(body)
+        said = []
+        for key, bodies in inbox.items():
+            if key.startswith(f"{ASIDE}/"):
+                said += [(ASIDE, body) for body in bodies]
+            else:
+                store = self._stores.setdefault(key, _Store())
+                said.append((key, self._buckets.take(key, store, bodies)[0].body))
+        return said
+
+    def close(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        forget_live()

@@ -1,0 +1,338 @@
+"""The whole public API gives the same rows and changes, however a document is had.
+
+    document, Widget, durable store
+    x  every maintainer, forced, or as axlog chooses on small and on large documents
+    x  both caches, views read at once or deferred
+
+take the same statements and messages, and after every step they have the same rows with counts,
+emit the same changes, refuse the same updates for the same reason, and have the same document. Rows
+are those of the definitions as well: on small documents a widget whose views are re-evaluated by
+the reference runs beside the others, on large ones one whose views are kept by counting, and all
+rows are evaluated anew at the end.
+
+What is not compared: counts in changes of `records`, which has none; changes of deferred views one
+by one, of which the sum is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from axlog.document.loader import load
+from axlog.errors import AxlogError, QueryError
+from axlog.live.document import Document
+from axlog.live.durable import DurableWidget
+from axlog.live.store import start
+from axlog.live.widget import Widget
+from axlog.query.pattern import Pattern
+from axlog.query.query import Query, parse_query
+from axlog.store.keyvalue import KeyValueStore
+from axlog.views.algebraic.maintainer import Algebraic
+from axlog.views.change import Change, Row
+from axlog.views.choose import MAINTAINERS, Thresholds
+from axlog.views.counting.disk_tables import Shelf
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.maintainer import Counting
+from axlog.views.net_changes import net
+from axlog.views.records.maintainer import Records
+from axlog.views.view import View
+from lab.laws.differential_cases import DifferentialCase, Face, Step
+from lab.laws.exact_law import RESTLESS, Broken, replayed
+from lab.laws.fuzz_cases import DEFAULT
+from lab.stress.faulty_disk import FaultyFiles
+
+_MEMORY = 1000
+"""Bytes of rows that a cache on disk holds in memory."""
+Told = dict[str, list[Change]]
+Outcome = Told | str
+"""The changes of each view, or the code of the error that an update is refused with."""
+
+
+def check_differential(case: DifferentialCase) -> None:
+    """All faces of a case agree after every step."""
+    queries = _accepted(case)
+    if not queries:
+        return
+    is_small = case.padding == 0
+    try:
+        base = _Run(case, Face(maintainer="reevaluate" if is_small else "counting"), queries)
+    except QueryError as error:
+        if error.code == "AX216":  # too many ways to try
+            return
+        raise
+    others = [_Run(case, face, queries) for face in case.faces]
+    for other in others:
+        other.compare_rows(base)
+    for number, step in enumerate(case.steps):
+        wanted = base.take(step)
+        if base.is_broken:  # too many ways to try
+            return
+        for other in others:
+            other.compare(other.take(step), wanted, base, number)
+    for other in others:
+        other.compare_at_the_end(base)
+    if not is_small:
+        base.compare_with_evaluation()
+
+
+def _accepted(case: DifferentialCase) -> dict[str, Query]:
+    """The queries that are not refused, by the names of their views."""
+    found: dict[str, Query] = {}
+    for number, text in enumerate(case.queries):
+        try:
+            found[f"view{number + 1}"] = parse_query(text)
+        except QueryError:
+            continue
+    return found
+
+
+@dataclass(slots=True)
+class _Run:
+    """A case under way by one face."""
+
+    case: DifferentialCase
+    face: Face
+    queries: dict[str, Query]
+    heard: Told = field(default_factory=dict)
+    _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # when last read, if deferred
+    _files: FaultyFiles | None = None
+    _widget: Widget | None = None
+    document: Document = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._open()
+        for name, query in self.queries.items():
+            self._watch(query.text, name, self._maintainer(query.pattern))
+        self._listen()
+
+    # Setting up -----------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        text, cache = self.case.text, self.face.cache
+        if self.face.kind == "document":
+            shelf = Shelf(KeyValueStore(), _MEMORY) if cache == "disk" else None
+            self.document = Document(load(text), shelf=shelf)
+        elif self.face.kind == "widget":
+            self._widget = Widget(text, never="off", cache=cache, memory=_MEMORY)
+            self.document = self._widget.document
+        else:
+            # A store has its rows in memory, whatever the face says.
+            self._files = FaultyFiles(Random(0)) if self._files is None else self._files.killed()
+            options = {"never": "off"}
+            self._widget = start(self._files, text, {}, "always", False, options=options)
+            self.document = self._widget.document
+        if self.face.is_restless:
+            self.document.thresholds = Thresholds(1, RESTLESS)
+
+    def _maintainer(self, pattern: Pattern) -> str | None:
+        wanted = self.face.maintainer
+        if wanted == DEFAULT or MAINTAINERS[wanted].refusal(pattern) is not None:
+            return None
+        return wanted
+
+    def _watch(self, text: str, name: str, maintainer: str | None) -> None:
+        if self._widget is None:
+            self.document.watch(text, name, maintainer=maintainer)
+        else:
+            self._widget.watch(text, name, maintainer=maintainer)
+
+    def _listen(self) -> None:
+        for name in self.queries:
+            view = self.view(name)
+            self.heard[name] = []
+            view.listen(self.heard[name].append)
+            if self.face.is_deferred:
+                view.defer()
+                self._shown[name] = _values(view)
+
+    def view(self, name: str) -> View:
+        return self.document.views[name]
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a view was put aside: re-evaluation gives up where it would take too long."""
+        return any(self.view(name).broken is not None for name in self.queries)
+
+    # A step ---------------------------------------------------------------------------------------
+
+    def take(self, step: Step) -> Outcome:
+        """Carry a step out: what it changes, or why it is refused."""
+        for told in self.heard.values():
+            told.clear()
+        if step.get("reopen"):
+            if isinstance(self._widget, DurableWidget):
+                if "snapshot" in step["reopen"]:
+                    self._widget.snapshot()
+                self._open()
+                self._listen()
+            return {}
+        if "batch" not in step:
+            return self._one(step)
+        if self._widget is None:
+            with self.document.told_at_the_end():
+                outcomes = [self._one(each) for each in step["batch"]]
+        else:
+            with self._widget.batch():
+                outcomes = [self._one(each) for each in step["batch"]]
+        refused = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        every: Told = {name: [] for name in self.queries}
+        for outcome in outcomes:
+            for name, changes in outcome.items() if isinstance(outcome, dict) else ():
+                every[name] += changes
+        return ",".join(refused) or {name: net(changes) for name, changes in every.items()}
+
+    def _one(self, step: Step) -> Outcome:
+        at = None
+        if "ahead" in step:
+            at = (self.document.tree.clock + step["ahead"]) / 1_000_000
+        try:
+            changes = self._carried_out(step, at)
+        except AxlogError as error:
+            return error.code
+        told: Told = {name: [] for name in self.queries}
+        for change in changes:
+            told[str(change.view)].append(change)
+        return told
+
+    def _carried_out(self, step: Step, at: float | None) -> list[Change]:
+        if "update" in step:
+            update = self.document.update if self._widget is None else self._widget.update
+            return update(step["update"], at)
+        assert self._widget is not None, "documents have no streams"
+        stream = step["stream"]
+        if "insert" in step:
+            return self._widget.feed(stream, step["insert"], at)
+        if "delete" in step:
+            return self._widget.delete(stream, step["delete"], at)
+        return self._widget.end(stream, at)
+
+    # Comparing ------------------------------------------------------------------------------------
+
+    def compare(self, found: Outcome, wanted: Outcome, base: _Run, number: int) -> None:
+        """What a step did here is what it did there."""
+        if isinstance(found, str) or isinstance(wanted, str):
+            self._same("what an update is refused for", found, wanted)
+        elif self.face.is_deferred:
+            self._compare_deferred(base, number)
+            return
+        else:
+            for name in wanted:
+                is_counted = self.view(name).chosen.name != Records.name
+                sides = [_told(each.get(name, []), is_counted) for each in (found, wanted)]
+                self._same(f"the changes of {name}", *sides)
+                heard = _told(self.heard[name], is_counted)
+                self._same(f"what listeners to {name} heard", heard, sides[1])
+        if not self.face.is_deferred:
+            self.compare_rows(base)
+
+    def _compare_deferred(self, base: _Run, number: int) -> None:
+        """Deferred views are read after every other step."""
+        if number % 2:
+            return
+        self.compare_rows(base)
+        for name in self.queries:
+            now = _values(self.view(name))
+            after = replayed(self._shown[name], self.heard[name])
+            self._same(f"what is told of {name} when it is read", after, now)
+            self._shown[name] = now
+
+    def compare_rows(self, base: _Run) -> None:
+        """The same rows, as often."""
+        for name in self.queries:
+            rows = [_rows(run.view(name)) for run in (self, base)]
+            self._same(f"the rows of {name}", *rows)
+            if not self.face.is_deferred:
+                numbers = [run.view(name).sequence for run in (self, base)]
+                self._same(f"the number of the last change of {name}", *numbers)
+
+    def compare_at_the_end(self, base: _Run) -> None:
+        """The same document, and the rows that it has by evaluation."""
+        self._same("the document", self.document.xml(), base.document.xml())
+        if self.face.is_deferred:
+            self.compare_rows(base)
+
+    def compare_with_evaluation(self) -> None:
+        """The rows that views kept are those that they have when they are made anew."""
+        tree = self.document.nodes()
+        for name, query in self.queries.items():
+            found = _rows(self.view(name))
+            if Counting.refusal(query.pattern) is None:
+                fresh = Counting(tree, query.pattern, CountingEngine(tree))
+                self._same(f"the rows of {name}, counted anew", found, _counted(fresh.rows()))
+            if Algebraic.refusal(query.pattern) is None:
+                anew = _counted(Algebraic(tree, query.pattern).rows())
+                self._same(f"the rows of {name}, evaluated anew", found, anew)
+
+    def _same(self, what: str, found: Any, wanted: Any) -> None:
+        if found == wanted:
+            return
+        if isinstance(found, Counter) and isinstance(wanted, Counter):
+            found, wanted = found - wanted, wanted - found
+            raise Broken(f"{self.face}: {what}: {_few(found)} too many, {_few(wanted)} missing")
+        raise Broken(f"{self.face}: {what}: found {found!r}, wanted {wanted!r}"[:1000])
+
+
+def _few(rows: Counter[Any]) -> list[Any]:
+    return list(rows)[:5]
+
+
+def _rows(view: View) -> Counter[Any]:
+    return _counted(view.rows())
+
+
+def _counted(rows: Any) -> Counter[Any]:
+    return Counter((row.values_, row.count) for row in rows)
+
+
+def _values(view: View) -> Counter[Any]:
+    return Counter(row.values_ for row in view.rows())
+
+
+def _told(changes: list[Change], is_counted: bool) -> Counter[Any]:
+    def shown(row: Row | None) -> object:
+        if row is None:
+            return None
+        return (row.values_, row.count) if is_counted else row.values_
+
+    return Counter((c.op, shown(c.row), shown(c.before), c.time) for c in changes)
+
+
+# Cutting down -------------------------------------------------------------------------------------
+
+
+def smaller_differential(case: DifferentialCase) -> Iterator[DifferentialCase]:
+    """Cases with a little less, the greatest cuts first."""
+    cuts: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = (
+        ("faces", _shorter),
+        ("queries", _shorter),
+        ("steps", _shorter),
+    )
+    if case.padding:
+        yield replace(case, padding=0)
+        yield replace(case, padding=case.padding // 2)
+    for name, cut in cuts:
+        for fewer in cut(getattr(case, name)):
+            if fewer:
+                yield replace(case, **{name: fewer})
+    for number, step in enumerate(case.steps):
+        for inside in filter(None, _shorter(tuple(step.get("batch", ())))):
+            steps = (*case.steps[:number], {"batch": list(inside)}, *case.steps[number + 1 :])
+            yield replace(case, steps=steps)
+    for number, face in enumerate(case.faces):
+        for simpler in (
+            replace(face, cache="memory"),
+            replace(face, is_deferred=False),
+            replace(face, kind="widget"),
+        ):
+            if simpler != face:
+                faces = (*case.faces[:number], simpler, *case.faces[number + 1 :])
+                yield replace(case, faces=faces)
+
+
+def _shorter(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for number in reversed(range(len(items))):
+        yield (*items[:number], *items[number + 1 :])

@@ -1,0 +1,184 @@
+"""What never comes, of any view: random small cases, and `never` by its definition.
+
+    never after an update  =  the rows that were possible before it, of which afterwards no
+                              instance holds or is possible
+
+by a walk over the whole document before and after (`future/truth.py`, which law 4 compares with
+brute force over futures). Cases are those of law 4: joins of any number of parts, `or`, `not`,
+times, ids, values and contents, calls with declared facts, keys and types. Then messages come, with
+and without calls, streams end, delete and are deleted, the clock moves. Statements start anew:
+nothing is told of what they make impossible.
+
+Widgets that are told by the joins' tables leave out a row whose deadline was the clock at which it
+came under way (`never_law.py`): such views are compared there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from axlog.errors import UndecidedError
+from axlog.future.generalized_rows import Values
+from axlog.future.truth import Outlook
+from axlog.query.native import parse_pattern
+from axlog.query.truth import Truth
+from lab.laws.edits import Edit
+from lab.laws.fuzz_cases import Case
+from lab.laws.small_cases import calling
+from lab.laws.truth_law import StreamedCase
+
+Shown = tuple[object, ...]
+
+
+def check_fallen(random: Random, never: str = "all") -> Counter[str]:
+    """One random case; what was compared, by name."""
+    if random.random() < 0.3:
+        run: _Run = _Joined(random)
+    else:
+        run = _Run(random, never)
+    for _ in range(random.randint(2, 8) if not isinstance(run, _Joined) else 9):
+        edits = run.next()
+        if edits is None:
+            break
+        run.step(edits)
+    run._compare_explained("at the end")
+    return run.seen
+
+
+class _Run(StreamedCase):
+    """One case: a widget with the view, and one without that is walked over."""
+
+    def __init__(self, random: Random, never: str, case: Case | None = None) -> None:
+        super().__init__(random, case, never=never)
+        self.before = self._possible()
+        self._compare_explained("at the start")
+
+    def _possible(self) -> dict[Values, Shown] | None:
+        try:
+            outlook = Outlook(self.plain.document.nodes(), self.pattern)
+            return {k: tuple(row.values()) for k, row in outlook.bindings().items()}
+        except UndecidedError:
+            return None
+
+    def _compare_explained(self, when: str) -> None:
+        """`explain` says that `never` is reported exactly where the possible rows are decided.
+
+        At the end it may be decided what was not before: then nothing was reported since.
+        """
+        if not self.tested.document.tree.calls() or self.is_broken:
+            return
+        said = self.view.how_never()  # as `explain` does
+        try:
+            self.view.possible()
+            is_decided = True
+        except UndecidedError:
+            is_decided = False
+        asks_for_all = "never=" in said  # it is, where the widget is asked for it
+        is_reported = said.startswith("reported")
+        may_be_late = when == "at the end" and is_decided
+        if is_reported != is_decided and not asks_for_all and not may_be_late:
+            raise AssertionError(f"{said!r}, decided: {is_decided} {when}: {self.told()}")
+        self.seen["explained"] += 1
+
+    def next(self) -> tuple[Edit, ...] | None:
+        """What happens next; empty: the clock moves."""
+        pick = self.random.random()
+        if pick < 0.15:
+            return ()
+        return (self.statement() if pick < 0.2 else self.message()) or None
+
+    def step(self, edits: tuple[Edit, ...]) -> None:
+        told = self._take(edits)
+        if self.is_broken:
+            self.before = None
+            return
+        if edits and "stream" not in edits[0]:  # a statement
+            self.before = self._possible()
+            return
+        wanted = self._never()
+        self.said.append(str(edits or "advance"))
+        if wanted is None or self._is_told_by_joins:
+            self.seen["not compared"] += 1
+            return
+        if told != wanted:
+            raise AssertionError(f"found {told}, wanted {wanted}: {self.told()}")
+        self.seen["steps"] += 1
+        self.seen["never"] += len(wanted)
+
+    @property
+    def _is_told_by_joins(self) -> bool:
+        return "tables" in self.view.how_never()
+
+    def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
+        if not edits:
+            later = (self.plain.document.tree.clock + self.random.choice((1, 2, 5))) / 1_000_000
+            self.plain.advance(later)
+            changes = self.tested.advance(later)
+        else:
+            changes = self.both(edits)
+        return sorted((c.row.values_ for c in changes if c.op == "never"), key=str)
+
+    def _never(self) -> list[Shown] | None:
+        """By the definition; None where it is not decided."""
+        before, self.before = self.before, self._possible()
+        if before is None or self.before is None:
+            return None
+        outlook = Outlook(self.plain.document.nodes(), self.pattern)
+        try:
+            fallen = [
+                shown for row, shown in before.items() if outlook.truth_of(row) is Truth.NEVER
+            ]
+        except UndecidedError:
+            return None
+        return sorted(fallen, key=str)
+
+
+# Joins of three -----------------------------------------------------------------------------------
+
+_PARTS = (
+    "[p/a/k/$x#t1][q/d/k/$x#t2][e/z/k/$x#t3]",
+    "[p/a[w]/k/$x#t1][q/d/k/$x#t2][e/z#t3]",
+    '[p/a#t1[w or k/"1"]][q/d/k/$x#t2][e/z/k/$x#t3]',
+    "[p/a#t1[w]][q/d/k/$x#t2][e/z#t3]",
+    "[.//k/$x#t1][q/d/k/$x#t2][e//k#t3]",
+)
+_TIMES = (
+    "", "t2 - t1 <= 2", "t3 - t1 <= 3 and t2 - t1 >= 0", "t3 - t2 <= 1", "t3 + t1 <= 7",
+    "t3 - t2 <= 2 and t2 - t1 <= 2", "t3 = t1", "t1 - t3 <= 1 and t3 - t1 <= 1",
+    "t1 + t2 + t3 <= 9", "2*t3 - t1 - t2 <= 3", "t3 - 2*t2 + t1 >= -1", "2*t3 + t1 <= -1",
+    "3*t3 - 2*t1 = 1", '$x = "1"', '$x = "1" and 2*t3 - t1 <= 4',
+)  # fmt: skip
+_COLUMNS = ("$x", "t1.time", "t3.time", "t2.id")
+_KEYS = ("key p/a by k trusted", "key e/z by k trusted")
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+
+
+class _Joined(_Run):
+    """Three streams, each of which feeds a part of a join with times, and keys in some cases."""
+
+    def __init__(self, random: Random) -> None:
+        where, parts = random.choice(_TIMES), random.choice(_PARTS)
+        shown = [c for c in _COLUMNS if random.random() < 0.3 and ("$x" in parts or c != "$x")]
+        query = f"match /r{parts.replace('[.//', '[//')}" + (f" where {where}" if where else "")
+        query += f" return {', '.join(shown)}" if shown else ""
+        f, g, h = (_CALL.format(stream) for stream in "fgh")
+        document = f"<r><p>{f}</p><q>{g}</q><e>{h}</e></r>"
+        document = calling(document) if len(query) % 2 else document
+        facts = tuple(key for key in _KEYS if random.random() < 0.2)
+        case = Case(document, (parse_pattern(query),), facts=facts)
+        super().__init__(random, "kept", case)
+
+    def message(self) -> tuple[Edit, ...]:
+        random, tree = self.random, self.plain.document.nodes()
+        streams = [stream for stream in "fgh" if stream in tree.calls()]
+        if not streams:
+            return ()
+        stream = random.choice(streams)
+        at = (tree.clock + random.choice((0, 0, 1, 1, 2))) / 1_000_000
+        if random.random() < 0.12:
+            return ({"stream": stream, "end": True, "at": at},)
+        label = {"f": "a", "g": "d", "h": "z"}[stream]
+        wanted = "<w/>" if random.random() < 0.6 else ""
+        content = f"<{label}>{wanted}<k>{random.choice('12')}</k></{label}>"
+        return ({"stream": stream, "insert": content, "at": at},)

@@ -1,0 +1,155 @@
+"""Collection in documents changes nothing that can be seen: widgets with and without (law 5).
+
+A case is a small document of managers and of two joined parts, one or two views, and steps:
+messages (wanted or not, with new calls in them), ends of streams, the clock. One widget collects
+after every step, one after every second, one never; after each step they must have made the same
+changes, `never` among them, and have the same rows, truth and possible rows. After nodes went under
+a key, truth may be refused instead (AX307).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from axlog.errors import AxlogError, UpdateError
+from axlog.live.widget import Widget
+from axlog.views.view import View
+from lab.laws.never_law import Step, make_never_case, take
+from lab.laws.small_cases import calling
+
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+QUERIES = (
+    "match /r/m[n/$n][p/d] return $n",
+    "match /r/m[n/$n]//d/$x return $n, $x",
+    "match /r/m[n/$n][p/d/$x] return $n, $x",
+    "match //m[p/d]",
+    "match /r/m[p/d][p/e]",
+    "match /r[m/p/d/$x][q/a/$x] return $x",
+    "match /r[m[n/$n]/p/d/$x][q/a/$x] return $n",
+    "match /r[m/p/d/$x#t1][q/a/$x#t2] where t2 - t1 <= 2 return $x",
+    "match /r[m/p/d][q/a]",
+    "match /r/q/a/$x return $x",
+    "match /r[m/p/d/$x#t1][q/a/k/$x#t2] where t2 - t1 >= 0 and t2 - t1 <= 2 return $x",
+    "match //p[e/$x][d/$x] return $x",
+    "match /r/m/p/d#t where t <= 3",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCase:
+    """One case; `str` of it is enough to run it again."""
+
+    document: str
+    queries: tuple[str, ...]
+    steps: tuple[Step, ...]
+    facts: tuple[str, ...] = ()
+
+
+def make_keyed_case(random: Random) -> FinishedCase:
+    """A join of two streams under declared keys, with messages that keep to them."""
+    case = make_never_case(random)
+    return FinishedCase(case.document, (case.query,), case.steps, case.facts)
+
+
+def make_finished_case(random: Random) -> FinishedCase:
+    """A random case."""
+    streams = ["f", "g"]
+    managers = ""
+    for number in range(random.randint(1, 3)):
+        stream = f"s{number}"
+        call = _CALL.format(stream) if random.random() < 0.8 else ""
+        streams += [stream] if call else []
+        managers += f"<m><n>{number}</n><p>{_content(random, 'm')}{call}</p></m>"
+    queue = "".join(_content(random, "f") for _ in range(random.randint(0, 2)))
+    top = _CALL.format("g") if random.random() < 0.4 else ""
+    streams = streams if top else [s for s in streams if s != "g"]
+    document = f"<r>{managers}<q>{queue}{_CALL.format('f')}</q>{top}</r>"
+    queries = tuple(random.sample(QUERIES, random.choice((1, 1, 2))))
+    return FinishedCase(calling(document), queries, tuple(_steps(random, streams)))
+
+
+def _steps(random: Random, streams: list[str]) -> list[Step]:
+    found: list[Step] = []
+    is_open, time = list(streams), 0
+    for number in range(random.randint(2, 9)):
+        time += random.choice((0, 0, 1, 2))
+        what = random.random()
+        if not is_open or what < 0.1:
+            found.append(("advance", "", time))
+            continue
+        stream = random.choice(is_open)
+        if what < 0.28:
+            is_open.remove(stream)
+            found.append(("end", stream, time))
+        else:
+            message = _content(random, stream) or "<z/>"
+            if random.random() < 0.15:
+                message = f"<p>{message}{_CALL.format(f'x{number}')}</p>"
+                is_open.append(f"x{number}")
+            found.append((stream, message, time))
+    return found
+
+
+def _content(random: Random, stream: str) -> str:
+    value = random.choice("12")
+    if stream == "f":
+        return random.choice((f"<a>{value}</a>", f"<a><k>{value}</k></a>", "<z/>"))
+    if stream == "g":
+        name = random.choice("01")
+        return f"<m><n>{name}</n><p>{_content(random, 'm')}</p></m>"
+    found = random.choice(("d", "d", "d", "e", "e", "z", ""))
+    return f"<{found}>{value}</{found}>" if found else ""
+
+
+def check_finished(case: FinishedCase, make: Callable[..., Widget] = Widget) -> Counter[str]:
+    """Compare widgets that collect with one that does not; what was compared, by name."""
+    seen: Counter[str] = Counter()
+    views = {f"v{n}": query for n, query in enumerate(case.queries)}
+    plain = make(case.document, views, collect="off", facts=case.facts)
+    widgets = [
+        make(case.document, views, collect=collect, facts=case.facts)
+        for collect in ("auto", "state")
+    ]
+    for number, step in enumerate(case.steps):
+        wanted = take(plain, step)
+        for every, widget in enumerate(widgets, 1):
+            _same(f"the changes at {step}", take(widget, step), wanted)
+            if number % every == 0:
+                report = widget.collect()
+                seen["streams"] += len(report.streams)
+                seen["nodes"] += report.nodes
+            for name in views:
+                _compare(
+                    f"after {step}", widget.view(name), plain.view(name), bool(case.facts), seen
+                )
+        seen["steps"] += 1
+        seen["changes"] += len(wanted)
+    return seen
+
+
+def _compare(when: str, view: View, wanted: View, has_keys: bool, seen: Counter[str]) -> None:
+    rows = [[row.values_ for row in each.rows()] for each in (view, wanted)]
+    _same(f"the rows {when}", rows[0], rows[1])
+    try:
+        truth, possible = wanted.truth, wanted.possible()
+    except AxlogError:
+        return
+    try:
+        _same(f"the truth {when}", view.truth, truth)
+        said = [sorted(str(one.plain()) for one in each) for each in (view.possible(), possible)]
+    except UpdateError as error:
+        _same(f"the refusal {when}", (error.code, has_keys), ("AX307", True))
+        seen["refused"] += 1
+        return
+    _same(f"what is possible {when}", said[0], said[1])
+    for row in wanted.rows() if not has_keys else ():
+        _same(f"the status of {row} {when}", view.status(dict(row)), wanted.status(dict(row)))
+    seen["truths"] += 1
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")

@@ -1,0 +1,83 @@
+"""Fuzzing: the laws of DESIGN section 8 on random small cases, by thousands or by millions.
+
+A case follows from its law and its seed alone, so a run can be cut into ranges of seeds and
+repeated anywhere (`fuzz_runs.py`). What fails is cut down while it still fails, where the law knows
+how, and told as text: a fixture file where the case is one, else the case as it prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from lab.laws.fixtures import fixture_of, write_fixture
+from lab.laws.fuzz_cases import Case
+from lab.laws.table import LAWS, Law
+
+T = TypeVar("T")
+
+__all__ = ["LAWS", "Failure", "run_case", "run_range", "shrink"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A case that breaks a law, cut down, with what is wrong."""
+
+    law: str
+    seed: int
+    what: str
+    case: Any
+
+    def __str__(self) -> str:
+        return f"law {self.law}, seed {self.seed}: {self.what}"
+
+    def text(self) -> str:
+        """A fixture file where the case can be one; else what is wrong, and the case."""
+        if isinstance(self.case, Case):
+            try:
+                return write_fixture(fixture_of(self.case, str(self)))
+            except Exception as error:  # the very thing that is wrong may stand in the way
+                return f"{self}\n\n{self.case!r}\n\nno fixture: {error}\n"
+        return f"{self}\n\n{self.case!r}\n"
+
+
+def run_case(seed: int, law: str = "1") -> Failure | None:
+    """Run the case of one seed; None if the law holds."""
+    checked = LAWS[law]
+    case = checked.make(Random(f"{law}:{seed}"))
+    what = _trouble(checked, case)
+    if what is None:
+        return None
+    smallest = case
+    if checked.cuts is not None:
+        smallest = shrink(case, lambda cut: _trouble(checked, cut) is not None, checked.cuts)
+    return Failure(law, seed, _trouble(checked, smallest) or what, smallest)
+
+
+def run_range(seeds: Iterable[int], law: str = "1") -> Iterator[Failure | None]:
+    """The cases of many seeds, one result each."""
+    return (run_case(seed, law) for seed in seeds)
+
+
+def _trouble(law: Law, case: Any) -> str | None:
+    try:
+        law.check(case)
+    except AssertionError as broken:
+        return str(broken)
+    except Exception as error:  # whatever else it is, no case may raise it
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def shrink(case: T, fails: Callable[[T], bool], cuts: Callable[[T], Iterator[T]]) -> T:
+    """The case with everything left out that it fails without."""
+    shrunk = True
+    while shrunk:
+        shrunk = False
+        for smaller in cuts(case):
+            if fails(smaller):
+                case, shrunk = smaller, True
+                break
+    return case

@@ -1,0 +1,223 @@
+"""Matches that end without a row: random joins of two streams, and `never` by its definition.
+
+    never after an update  =  the rows that were possible before it, of which afterwards no
+                              instance holds or is possible
+
+by a walk over the whole document before and after (`future/truth.py`, which law 4 compares with
+brute force over futures). Left out, as in `views/counting/prospects.py`: a row whose deadline was
+the clock at which it came under way.
+
+A case is a small document with three calls, a view over two of them, declared keys, and steps:
+messages that the view wants or does not, the clock, ends of streams. Messages keep to the keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from axlog.future.truth import Outlook, Possible
+from axlog.live.widget import Widget
+from axlog.query.truth import Truth
+from axlog.views.change import Change
+from axlog.views.view import shown_possible
+from lab.laws.small_cases import calling
+
+PATTERNS = (
+    ("[p/a[w]/k/$x#t1][q/d/k/$x#t2]", ("$x", "t1.time", "t2.time")),
+    ("[p/a[y/$y]/k/$x#t1][q/d/k/$x#t2]", ("$x", "$y", "t1.time", "t2.time")),
+    ("[p/a#t1[w]][q/d#t2]", ("t1.time", "t2.time")),
+    ("[p/a[w]/k/$x#t1][q/d[k/$x]/v/$y#t2]", ("$x", "$y", "t2.time")),
+)
+CONSTRAINTS = (
+    "", "t2 - t1 <= 2", "t2 - t1 >= 2", "t2 - t1 >= 0 and t2 - t1 <= 2", "t1 - t2 <= 1",
+    "t1 - t2 <= 1 and t2 - t1 <= 1", "t2 = t1", "t2 + t1 <= 7", "t2 - t1 > 3", "t1 - t2 < 0",
+    "2*t2 + t1 <= -1", "2*t2 - t1 <= 4", "t2 + 2*t1 <= 9", "3*t1 - 2*t2 = 1", "2*t2 = t1 + 3",
+    "2*t2 - 2*t1 = 1", "3*t2 - t1 >= 2 and 2*t2 - t1 < 6",
+)  # fmt: skip
+KEYS = ("key p/a by k trusted", "key q/d by k trusted")
+_VALUES = ("1", "2", "3")
+Step = tuple[str, str, int]
+"""What happens (a stream's message, `end` of a stream, `advance`), with what, and when."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverCase:
+    """One case; `str` of it is enough to run it again."""
+
+    document: str
+    query: str
+    facts: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+def make_never_case(random: Random) -> NeverCase:
+    """A random case."""
+    pattern, columns = random.choice(PATTERNS)
+    where = random.choice(CONSTRAINTS)
+    shown = [column for column in columns if random.random() < 0.4]
+    query = f"match /r{pattern}"
+    query += f" where {where}" if where else ""
+    query += f" return {', '.join(shown)}" if shown else ""
+    facts = tuple(key for key in KEYS if random.random() < 0.5)
+    used: dict[str, set[str]] = {"f": set(), "g": set()}
+    if not any(KEYS[0] == fact for fact in facts):
+        del used["f"]
+    if not any(KEYS[1] == fact for fact in facts):
+        del used["g"]
+    inside = "".join(_message(random, "f", used) for _ in range(random.choice((0, 0, 1, 2))))
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+    f, g, h = (call.format(stream) for stream in "fgh")
+    document = f"<r><p>{inside}{f}</p><q>{g}</q><e>{h}</e></r>"
+    document = calling(document) if len(query) % 2 else document
+    return NeverCase(document, query, facts, tuple(_steps(random, used)))
+
+
+def _steps(random: Random, used: dict[str, set[str]]) -> list[Step]:
+    found: list[Step] = []
+    time, ended = 0, set()
+    for _ in range(random.randint(3, 10)):
+        time += random.choice((0, 0, 1, 1, 2, 3))
+        what = random.choice(("f", "f", "f", "g", "g", "g", "h", "advance", "end"))
+        if what == "advance":
+            found.append(("advance", "", time))
+        elif what == "end":
+            stream = random.choice("fgh")
+            if stream not in ended:
+                ended.add(stream)
+                found.append(("end", stream, time))
+        elif what not in ended:
+            message = _message(random, what, used)
+            if message:
+                found.append((what, message, time))
+    return found
+
+
+def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
+    """A message that keeps to the keys; empty if all values are used up."""
+    if stream == "h":
+        return "<z/>"
+    values = [value for value in _VALUES if value not in used.get(stream, ())]
+    if not values:
+        return ""
+    value = random.choice(values)
+    if stream in used:
+        used[stream].add(value)
+    key = f"<k>{value}</k>"
+    if stream == "g":
+        return f"<d>{key}<v>{random.choice('56')}</v></d>"
+    wanted = "<w/>" if random.random() < 0.7 else ""
+    return f"<a>{wanted}{key}<y>{random.choice('78')}</y></a>"
+
+
+# The definition -----------------------------------------------------------------------------------
+
+
+class Definition:
+    """`never` by its definition, step by step, over a widget's document."""
+
+    def __init__(self, widget: Widget) -> None:
+        self._widget = widget
+        self._view = widget.view("v")
+        self._since: dict[tuple[tuple[Any, ...], object, object], int] = {}
+        self._note(self._outlook().possible())
+
+    def _outlook(self) -> Outlook:
+        return Outlook(self._widget.document.nodes(), self._view.query.pattern)
+
+    def _note(self, possible: list[Possible]) -> None:
+        """Since when each row has been possible, by what it needs and its deadline."""
+        clock = self._widget.document.tree.clock
+        ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
+        self._since = {way: self._since.get(way, clock) for way in ways}
+
+    def after(self) -> list[tuple[Any, ...]]:
+        """The rows that can no longer come since the last time."""
+        outlook = self._outlook()
+        columns = self._view.columns
+        under_way = {row for (row, _, until), since in self._since.items() if until != since}
+        found = [
+            row
+            for row in under_way
+            if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
+        ]
+        self._note(outlook.possible())
+        return found
+
+    @property
+    def truth(self) -> Truth:
+        return self._outlook().truth
+
+    def possible(self) -> list[Possible]:
+        return [
+            shown_possible(one, self._view.pattern, "seconds") for one in self._outlook().possible()
+        ]
+
+
+def take(widget: Widget, step: Step) -> list[Change]:
+    """Carry out one step."""
+    what, content, time = step
+    if what == "advance":
+        return widget.advance(time / 1_000_000)
+    if what == "end":
+        return widget.end(content, at=time / 1_000_000)
+    return widget.feed(what, content, at=time / 1_000_000)
+
+
+def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counter[str]:
+    """Compare what widgets report with the definition; what was compared, by name."""
+    seen: Counter[str] = Counter()
+    defining = make(case.document, facts=case.facts, views={"v": case.query}, collect="off")
+    definition = Definition(defining)
+    options: list[dict[str, Any]] = [
+        {}, {"keep": "needed"}, {"collect": "off"}, {"cache": "disk"},
+        {"cache": "disk", "keep": "needed"}, {"never": "all"},
+    ]  # fmt: skip
+    widgets = [make(case.document, {"v": case.query}, facts=case.facts, **o) for o in options]
+    prospects = widgets[0]._collector.prospects(widgets[0].view("v"))
+    is_certain = prospects is not None
+    for step in case.steps:
+        take(defining, step)
+        wanted = sorted(definition.after(), key=str)
+        each = [take(widget, step) for widget in widgets]
+        *each, exact = each
+        others = each[:1] * (len(each) - 1)
+        _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
+        if widgets[-1]._collector.prospects(widgets[-1].view("v")) is not None:
+            told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
+            _same(f'what never="all" tells after {step}', told, wanted)
+            seen["exact"] += 1
+        never = sorted((c.row.values_ for c in each[0] if c.op == "never"), key=str)
+        if is_certain:
+            _same(f"what never comes after {step}", never, wanted)
+            for number in (1, 4):  # nothing is kept: what is said is known by the joins' tables
+                view = widgets[number].view("v")
+                _same(f"the truth after {step}, {number}", view.truth, definition.truth)
+                _same(
+                    f"what is possible after {step}, {number}",
+                    _plain(view.possible()),
+                    _plain(definition.possible()),
+                )
+        else:
+            nothing = tuple(None for _ in widgets[0].view("v").columns)
+            _same(f"what is missing after {step}", set(wanted) - set(never) - {nothing}, set())
+            _same(f"the truth after {step}", widgets[0].view("v").truth, definition.truth)
+        seen["steps"] += 1
+        seen["never"] += len(never)
+        seen["rows"] += sum(c.op == "insert" for c in each[0])
+    dropped = widgets[0]._collector.waitings
+    seen["dropped"] += sum(waiting.dropped for waiting in dropped)
+    seen["certain" if is_certain else "late"] += 1
+    return seen
+
+
+def _plain(possible: list[Possible]) -> list[str]:
+    return sorted(str(one.plain()) for one in possible)
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")

@@ -1,0 +1,345 @@
+"""Random pipelines: a document with streams, views, and the sequences that sources bring.
+
+A case has sources, each of one or several partitions, and what every partition brings in its order:
+insertions, deletions, ends, some of them late, without a time, malformed, for a stream that is not
+there or after its end. It is run in two parts: what has come by then is taken, the run is ended,
+and a second one goes on with the rest.
+
+`reference` is written from the definitions (docs/meaning.md, Time): the sequences of a part are
+merged by time, stream, source and partition, and given to a widget one by one; what it refuses is a
+dead letter.
+
+Not made: messages that bring calls (on Spark they need views whose messages travel whole); a
+message that is refused for another reason than its time and has a time after all before it, which
+the engines may order differently; a message without a time at the beginning of a sequence, whose
+place among others of the clock's time differs; a message after its stream's end in the part of the
+end: Spark may have taken its content away before the end was known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from axlog.connect.protocol import Refusal
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
+from axlog.live.widget import Widget
+from axlog.views.change import Change, Row
+from axlog.views.net_changes import net
+from lab.laws import tuning_law
+from lab.laws.tuning_law import make_joined_case
+
+Sequence_ = tuple[StreamUpdate, ...]
+_FIRST = -(1 << 62)
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
+_SHOP = "<shop><a>{}</a><b>{}</b><static><item><k>k1</k></item></static></shop>"
+_SHOP_VIEWS = (
+    "match /shop[a/item/k/$x][b/item/k/$x] return $x",
+    "match /shop/a/item[k]/v/$y return $y",
+    "match /shop[a/item/k/$x][not(b/item/k/$x)] return $x",
+    "match /shop[a/item/k/$x#s][b/item/k/$x#t] where t - s <= 3us return $x, t.time",
+    "match /shop[a/item/k/$x#s] where s >= 7us return $x",
+    "match /shop[a/item/k/$x][b/item/v/$y] return $x, $y",
+    "match /shop[a/item/k/$x][b/item/v] return $x",
+    "match /shop[a/item/k/$x][b/item/k/$x]",
+    "match /shop/a/item#i[k] return i.cont",
+    "match /shop/b/item/v#v return v.id, v.val",
+    "match /shop[static/item/k/$x][b/item/k/$x] return $x",
+)
+_DELETING = re.compile(r'stream="(\w+)"[^>]* deletes="yes"')
+_ODD = ("<item>", "no element", "<item><k>k1</k></item>\x01")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineCase:
+    """A random pipeline."""
+
+    document: str
+    views: tuple[str, ...]
+    sources: tuple[tuple[Sequence_, ...], ...]  # by source and partition
+    first: tuple[tuple[int, ...], ...]  # of each partition, how much has come before the restart
+    batch: int = 7
+
+    def parts(self) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
+        """What comes before the restart, and after it."""
+        both = [
+            [(sequence[:count], sequence[count:]) for sequence, count in zip(*each, strict=True)]
+            for each in zip(self.sources, self.first, strict=True)
+        ]
+        for part in (0, 1):
+            yield tuple(tuple(one[part] for one in source) for source in both)
+
+    def named(self) -> dict[str, str]:
+        """The views by name."""
+        return {f"view{number}": query for number, query in enumerate(self.views, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run of a pipeline came to, without what may differ: batches, counts, times of
+    changes."""
+
+    rows: Counter[tuple[Any, ...]]
+    changes: Counter[tuple[Any, ...]]
+    refused: Counter[tuple[str, str]]
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], refused: Iterable[Refusal]) -> Answer:
+        """By the changes in their order, of all views."""
+        views = {change.view for change in changes}
+        netted = [c for view in views for c in net(_alike(x) for x in changes if x.view == view)]
+        rows: Counter[tuple[Any, ...]] = Counter()
+        for change in changes:
+            if change.op == "never":
+                continue
+            if change.op != "insert":
+                old = change.row if change.before is None else change.before
+                rows[change.view, *_values(old)] -= 1
+            if change.op != "delete":
+                rows[change.view, *_values(change.row)] += 1
+        return cls(
+            +rows,
+            Counter((c.view, c.op, *_values(c.row)) for c in netted),
+            Counter((one.stream, _text(one.content)) for one in refused),
+        )
+
+    def difference(self, other: Answer) -> str | None:
+        """Where another answer differs, in words; None where it does not."""
+        for what in ("rows", "changes", "refused"):
+            mine, others = getattr(self, what), getattr(other, what)
+            if mine != others:
+                return (
+                    f"{what}: lacks {dict(mine - others)!r}, has too much {dict(others - mine)!r}"
+                )
+        return None
+
+
+def _alike(change: Change) -> Change:
+    """A change whose rows are told apart by what they show alone: several nodes may show it."""
+    before = None if change.before is None else _shown(change.before)
+    return replace(change, row=_shown(change.row), before=before)
+
+
+def _shown(row: Row) -> Row:
+    return Row(row.columns, _values(row))
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    """What a row shows, as something that can be counted."""
+    return tuple(tuple(v) if isinstance(v, list) else v for v in row.plain().values())
+
+
+def _text(content: str | bytes) -> str:
+    return content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+
+
+# The reference ------------------------------------------------------------------------------------
+
+
+def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
+    """The updates of all sequences in the order in which they are applied: always the first of a
+    sequence, the one whose turn it is by time, stream, source and partition."""
+    waiting: list[tuple[int, int, list[tuple[int, StreamUpdate]]]] = []
+    for source, partitions in enumerate(part):
+        for partition, sequence in enumerate(partitions):
+            latest, left = _FIRST, []
+            for update in sequence:
+                if update.at is not None:
+                    latest = max(latest, microseconds(update.at))
+                left.append((latest, update))
+            waiting.append((source, partition, left))
+    found: list[StreamUpdate] = []
+    while any(left for *_, left in waiting):
+        heads = [one for one in waiting if one[2]]
+        _, _, left = min(heads, key=lambda one: (one[2][0][0], one[2][0][1].stream, *one[:2]))
+        found.append(left.pop(0)[1])
+    return found
+
+
+def first_rows(widget: Widget) -> list[Change]:
+    """The rows that a document has at once."""
+    return [
+        Change("insert", row, view=name)
+        for name, view in widget.views.items()
+        for row in view.rows()
+    ]
+
+
+def reference(case: PipelineCase) -> Answer | None:
+    """What the pipeline is to come to; None where the engines may differ (`_is_ambiguous`)."""
+    widget = Widget(case.document, case.named(), never="joins")
+    changes = first_rows(widget)
+    refused: list[Refusal] = []
+    others: set[str] = set()  # what was refused for another reason than its time
+    for part in case.parts():
+        for update in merged(part):
+            try:
+                changes += widget.take(update)
+            except AxlogError as error:
+                if error.code != "AX404":
+                    others.add(update.origin)
+                refused.append(
+                    Refusal(update.stream, update.content, update.origin, error.describe())
+                )
+    if _is_ambiguous(case, others):
+        return None
+    return Answer.of(changes, refused)
+
+
+def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
+    """Whether a message comes after one of its sequence that is later, and that was refused for
+    another reason than its time: Spark has it late, the embedded engine may not."""
+    for sequence in (one for source in case.sources for one in source):
+        latest = _FIRST
+        for update in sequence:
+            time = None if update.at is None else microseconds(update.at)
+            if time is not None and time < latest:
+                return True
+            if time is not None and update.origin in refused:
+                latest = max(latest, time)
+    return False
+
+
+# Cases --------------------------------------------------------------------------------------------
+
+
+def make_pipeline_case(random: Random) -> PipelineCase:
+    """A random pipeline."""
+    document, views, made = random.choice((_shop, _shop, _joined, _any))(random)
+    sent = [
+        update
+        for update in _spoiled(random, document, made)
+        if "ax:call" not in str(update.content) and update.action != "end"
+    ]
+    sources: list[tuple[Sequence_, ...]] = []
+    first: list[tuple[int, ...]] = []
+    deal: list[list[list[StreamUpdate]]] = [
+        [[] for _ in range(random.choice((1, 1, 4)))] for _ in range(random.choice((1, 1, 2, 3)))
+    ]
+    cut = random.randrange(len(sent) + 1)
+    ends = list(_ends(random, sent[:cut]))
+    sent[cut:cut] = ends
+    cut += len(ends)
+    ended = {update.stream for update in ends}
+    sent[cut:] = [replace(one, at=None) if one.stream in ended else one for one in sent[cut:]]
+    counts = [[0] * len(source) for source in deal]
+    latest = 1e-6
+    for number, update in enumerate(sent):
+        source = random.randrange(len(deal))
+        partition = random.randrange(len(deal[source]))
+        sequence, is_first = deal[source][partition], counts[source][partition]
+        if update.at is None and (not sequence or (number >= cut and len(sequence) == is_first)):
+            if update.stream in ended:
+                continue
+            update = replace(update, at=latest)
+        latest = max(latest, float(str(update.at or 0.0)))
+        sequence.append(update)
+        counts[source][partition] += number < cut
+    sources = [tuple(map(tuple, source)) for source in deal]
+    first = [tuple(each) for each in counts]
+    return PipelineCase(
+        document, tuple(views), tuple(sources), tuple(first), random.choice((3, 7, 50))
+    )
+
+
+Made = tuple[str, list[str], list[StreamUpdate]]
+
+
+def _shop(random: Random) -> Made:
+    """Two streams that join."""
+    calls = []
+    for stream in "ab":
+        declared = random.choice(("", "", "", ' late="clock"', ' deletes="yes"', ' most="9"'))
+        calls.append(_CALL.format(stream, declared))
+    views = random.sample(_SHOP_VIEWS, random.choice((1, 2, 3)))
+    sent: list[StreamUpdate] = []
+    time = 0
+    for _ in range(random.randrange(4, 30)):
+        time += random.choice((0, 0, 1, 1, 2))
+        stream = random.choice("ab")
+        key = f"k{random.randrange(4)}"
+        pick = random.random()
+        at: float | None = time / 1e6
+        if pick < 0.08:
+            sent.append(StreamUpdate(stream, "delete", f'match /item[k/"{key}"]', at))
+        else:
+            inside = f"<k>{key}</k>" if random.random() < 0.85 else "<other/>"
+            inside += f"<v>v{random.randrange(3)}</v>" if random.random() < 0.4 else ""
+            inside += random.choice(("", "", "", "<!--c-->", "<?p i?>", "<!--<k>k1</k>-->"))
+            sent.append(StreamUpdate(stream, "insert", f"<item>{inside}</item>", at))
+    return _SHOP.format(*calls), views, sent
+
+
+def _joined(random: Random) -> Made:
+    """The cases of law 5 whose rows need several streams."""
+    return _of_case(make_joined_case(random))
+
+
+def _any(random: Random) -> Made:
+    """Those with any document and pattern."""
+    return _of_case(tuning_law._make_any_case(random))
+
+
+def _of_case(case: Any) -> Made:
+    sent = [StreamUpdate.of(step[0]) for step in case.steps if "stream" in step[0]]
+    return case.document, [str(pattern) for pattern in case.patterns], sent
+
+
+def _ends(random: Random, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
+    """The ends of some streams, after all that they have brought."""
+    latest = max((float(str(update.at)) for update in sent if update.at is not None), default=0.0)
+    for stream in sorted({update.stream for update in sent} - {"unknown"}):
+        if random.random() < 0.25:
+            yield StreamUpdate(stream, "end", "", latest + 1e-6, f"end {stream}")
+
+
+def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
+    """Some late, without a time or malformed; each with an origin of its own."""
+    deleting = set(_DELETING.findall(document))
+    latest = 0.0
+    for number, update in enumerate(sent):
+        origin = f"m{number}"
+        pick = random.random()
+        at = None if update.at is None else float(str(update.at))
+        latest = max(latest, at or 0.0)
+        if pick < 0.06:
+            at = max(1e-6, latest - random.choice((1, 2, 5)) / 1e6)
+        elif pick < 0.1 or (update.action == "delete" and update.stream not in deleting):
+            at = None
+        yield replace(update, at=at, origin=origin)
+        if random.random() < 0.04:
+            odd = random.choice(_ODD)
+            yield StreamUpdate(update.stream, "insert", odd, None, f"{origin} odd")
+        if random.random() < 0.02:
+            yield StreamUpdate("unknown", "insert", "<item/>", None, f"{origin} unknown")
+
+
+def smaller_pipelines(case: PipelineCase) -> Iterator[PipelineCase]:
+    """The case with a little less."""
+    for number in range(len(case.views)):
+        if len(case.views) > 1:
+            yield replace(case, views=(*case.views[:number], *case.views[number + 1 :]))
+    for source, partitions in enumerate(case.sources):
+        for partition, sequence in enumerate(partitions):
+            for number in range(len(sequence)):
+                yield _without(case, source, partition, number)
+
+
+def _without(case: PipelineCase, source: int, partition: int, number: int) -> PipelineCase:
+    def fewer(given: tuple[Any, ...], at: int, one: Any) -> tuple[Any, ...]:
+        return (*given[:at], one, *given[at + 1 :])
+
+    partitions, counts = case.sources[source], case.first[source]
+    sequence, count = partitions[partition], counts[partition]
+    left = (*sequence[:number], *sequence[number + 1 :])
+    return replace(
+        case,
+        sources=fewer(case.sources, source, fewer(partitions, partition, left)),
+        first=fewer(case.first, source, fewer(counts, partition, count - (number < count))),
+    )

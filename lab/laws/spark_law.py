@@ -1,0 +1,329 @@
+"""Law 7 on Spark itself: random pipelines, from every kind of source, with both places of state.
+
+A case is a random pipeline (`pipeline_cases.py`), a kind of source and a place of state. It runs as
+streaming queries of one session, the first with what comes before the restart, the second from the
+same checkpoint with the rest. Compared with the reference: rows, net changes, dead letters with
+their contents. Sources of one sequence are given each partition as a source of its own; a topic and
+a DataFrame have them as their partitions.
+
+The session is started by the first case and serves all others; so does the broker, which is
+librdkafka's mock cluster in this process.
+
+The long form: `python -m lab.laws.spark_law SEED CASES SECONDS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from axlog.connect.kinds import Origin
+from axlog.connect.protocol import Refusal, Source
+from axlog.connect.sources.memory import MemorySource
+from axlog.document.parser import parse
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import AxlogError
+from axlog.pipeline import kinds
+from axlog.runtime.definition import Definition
+from axlog.spark.maintain import maintain
+from axlog.spark.session import session
+from axlog.views.change import Change
+from lab.laws.buckets_law import compare
+from lab.laws.pipeline_cases import (
+    Answer,
+    PipelineCase,
+    Sequence_,
+    first_rows,
+    make_pipeline_case,
+    reference,
+    smaller_pipelines,
+)
+
+KINDS = ("memory", "jsonl", "directory", "kafka", "frame")
+STATES = ("driver", "executors")
+_FILES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+_COLUMNS = "stream string, xml string, time double, action string, number bigint"
+Part = Sequence[Sequence[Sequence_]]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCase:
+    """A pipeline, what its sources are, and where its state lives."""
+
+    case: PipelineCase
+    kind: str
+    state: str
+
+
+def make_spark_case(random: Random) -> SparkCase:
+    """A random case."""
+    kind = random.choice(KINDS)
+    return spark_case(make_pipeline_case(random), kind, random.choice(STATES))
+
+
+def spark_case(case: PipelineCase, kind: str, state: str) -> SparkCase:
+    """A pipeline whose messages can come from such a source."""
+    if kind not in ("kafka", "frame"):
+        case = replace(
+            case,
+            sources=tuple((one,) for source in case.sources for one in source),
+            first=tuple((one,) for source in case.first for one in source),
+        )
+    return SparkCase(_for_files(case) if kind == "directory" else case, kind, state)
+
+
+def smaller_sparks(made: SparkCase) -> Iterator[SparkCase]:
+    """The case with a little less."""
+    for case in smaller_pipelines(made.case):
+        yield replace(made, case=case)
+
+
+def check_spark(made: SparkCase, spark: Any = None) -> None:
+    """The law on one case."""
+    wanted = reference(made.case)
+    if wanted is not None:
+        found = run_on_spark(spark or _session(), made)
+        compare(f"{made.kind}, state with the {made.state}", found, wanted)
+
+
+@cache
+def _session() -> Any:
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    return session("local[2]", "axlog law", quick=True, settings=settings)
+
+
+class _Collected:
+    """A sink that keeps what comes."""
+
+    exactly_once = True
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.refused: list[Refusal] = []
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        self.changes += changes
+
+    def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
+        self.refused += refused
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def run_on_spark(spark: Any, made: SparkCase) -> Answer:
+    """What streaming queries make of a case, with a restart in between."""
+    case = made.case
+    definition = Definition(case.document, {n: (q, None) for n, q in case.named().items()})
+    told = _Collected()
+    told.changes += first_rows(definition.widget())
+    count = sum(len(one) for source in case.sources for one in source)
+    with TemporaryDirectory() as place:
+        sources = _SOURCES[made.kind](spark, Path(place) / "in", case)
+        for part in case.parts():
+            for source in sources:
+                source.bring(part)
+            opened = [source.open() for source in sources]
+            query = maintain(
+                spark, definition, opened, [told], once=True, checkpoint=f"{place}/checkpoint",
+                limit=max(case.batch, count // 4), state=made.state, dead_letters=told.refuse,
+                hold=None if made.kind == "frame" else 0.05, buckets=2,
+            )  # fmt: skip
+            query.wait()
+    return Answer.of(told.changes, told.refused)
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+class _Given:
+    """One source of a case; `bring` lets a part of it come."""
+
+    def __init__(self, spark: Any, place: Path, number: int) -> None:
+        self.spark, self.place, self.number = spark, place / str(number), number
+        self.place.mkdir(parents=True)
+        self.brought = 0
+
+    def bring(self, part: Part) -> None:
+        self.brought += 1
+        self.add(part[self.number])
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        """Let more come."""
+        raise NotImplementedError
+
+    def open(self) -> Any:
+        """What `maintain` is given."""
+        raise NotImplementedError
+
+
+class _Memory(_Given):
+    updates: tuple[StreamUpdate, ...] = ()
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        self.updates += partitions[0]
+
+    def open(self) -> Callable[[], Source]:
+        return partial(MemorySource, self.updates)
+
+
+class _Lines(_Given):
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        with (self.place / "in.jsonl").open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(update.plain())}\n" for update in partitions[0])
+
+    def open(self) -> Callable[[], Source]:
+        return partial(_made, "jsonl", str(self.place), path="in.jsonl")
+
+
+class _Directory(_Given):
+    count = 0
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        for update in partitions[0]:
+            self.count += 1
+            path = self.place / update.stream / f"{self.count:05}.xml"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(str(update.content), encoding="utf-8")
+
+    def open(self) -> Callable[[], Source]:
+        return partial(_made, "directory", str(self.place), path=".", time="@at")
+
+
+class _Topic(_Given):
+    def __init__(self, spark: Any, place: Path, number: int) -> None:
+        super().__init__(spark, place, number)
+        self._brokers, self._cluster = _broker()
+        self._topic = uuid4().hex
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self._brokers})
+        producer.list_topics(self._topic, timeout=30)  # makes it
+        for number, sequence in enumerate(partitions):
+            for update in sequence:
+                producer.produce(self._topic, json.dumps(update.plain()), partition=number)
+        if producer.flush(30):
+            raise RuntimeError("the mock cluster did not take all messages")
+
+    def open(self) -> Callable[[], Source]:
+        return partial(
+            _made, "kafka", str(self.place), brokers=self._brokers, topic=self._topic,
+            format="jsonl", wait=10,
+        )  # fmt: skip
+
+
+class _Frame(_Given):
+    """A DataFrame of files, each of them a partition."""
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        for name in _FILES:
+            self.spark.conf.set(name, "1000000")
+        for number, sequence in enumerate(partitions):
+            lines = [
+                json.dumps(
+                    {
+                        "stream": update.stream, "xml": update.content, "time": update.at,
+                        "action": update.action, "number": 10_000 * number + row,
+                    }
+                )
+                for row, update in enumerate(sequence, 1000 * self.brought)
+            ]  # fmt: skip
+            if lines:
+                aside = self.place / f".{self.brought}-{number}.json"
+                aside.write_text("\n".join(lines), encoding="utf-8")
+                aside.rename(self.place / aside.name[1:])
+
+    def open(self) -> Any:
+        return self.spark.readStream.schema(_COLUMNS).json(str(self.place))
+
+
+def _each(kind: type[_Given], spark: Any, place: Path, case: PipelineCase) -> list[_Given]:
+    return [kind(spark, place, number) for number in range(len(case.sources))]
+
+
+_SOURCES: dict[str, Callable[[Any, Path, PipelineCase], list[_Given]]] = {
+    "memory": partial(_each, _Memory),
+    "jsonl": partial(_each, _Lines),
+    "directory": partial(_each, _Directory),
+    "kafka": partial(_each, _Topic),
+    "frame": partial(_each, _Frame),
+}
+
+
+def _made(kind: str, place: str, **options: Any) -> Source:
+    """A source of a pipeline file, wherever it is read."""
+    found = kinds.source_kind(kind)
+    made: Source = found.make(found.options.model_validate(options), Origin(directory=Path(place)))
+    return made
+
+
+@cache
+def _broker() -> tuple[str, Any]:
+    """The address of a mock cluster, and the client that it lives in."""
+    from confluent_kafka import Producer
+
+    cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
+    (broker,) = cluster.list_topics(timeout=60).brokers.values()
+    return f"{broker.host}:{broker.port}", cluster
+
+
+def _for_files(case: PipelineCase) -> PipelineCase:
+    """The case as files can bring it: insertions of one tree, with their times in them."""
+    sources, first = [], []
+    for (sequence,), (count,) in zip(case.sources, case.first, strict=True):
+        kept = [(number, timed) for number, one in enumerate(sequence) if (timed := _timed(one))]
+        sources.append((tuple(update for _, update in kept),))
+        first.append((sum(number < count for number, _ in kept),))
+    return replace(case, sources=tuple(sources), first=tuple(first))
+
+
+def _timed(update: StreamUpdate) -> StreamUpdate | None:
+    if update.action != "insert" or update.at is None or update.stream == "unknown":
+        return None
+    try:
+        root = parse(str(update.content)).root
+    except AxlogError:
+        return None
+    if root.get("at") is not None:
+        return None
+    at = f"{float(str(update.at)):.6f}"
+    name = str(root.tag)
+    content = str(update.content).replace(f"<{name}", f'<{name} at="{at}"', 1)
+    return replace(update, content=content, at=at)
+
+
+# The long form ------------------------------------------------------------------------------------
+
+
+def main(seed: int = 0, cases: int = 1000, seconds: float = 900.0) -> int:
+    """Check the cases of so many seeds, as far as they fit into the time; how many fail."""
+    began, failed, done = monotonic(), 0, Counter[tuple[str, str]]()
+    for number in range(seed, seed + cases):
+        if monotonic() - began > seconds:
+            break
+        made = make_spark_case(Random(f"spark:{number}"))
+        done[made.kind, made.state] += 1
+        try:
+            check_spark(made)
+        except Exception as error:
+            failed += 1
+            print(f"seed {number}: {type(error).__name__}: {error}", flush=True)
+    said = ", ".join(f"{kind}/{state} {count}" for (kind, state), count in sorted(done.items()))
+    print(f"{sum(done.values())} cases, {failed} failures, {monotonic() - began:.0f} s: {said}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(*map(int, sys.argv[1:]))))

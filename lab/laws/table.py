@@ -1,0 +1,134 @@
+"""The laws that can be fuzzed, in one table: how a case is made, and what must hold of it.
+
+The numbers are those of DESIGN section 8; laws that have a word are parts of them that are checked
+on cases of their own. `share` says how many of ten thousand cases are this law's when all laws run
+together (`python -m lab fuzz --law all`): cheap laws get more, so that a million cases can be run.
+
+Not here: law 7 on Spark, which a session of Spark has to be started for (`spark_law.py`,
+`test_spark_kills`), and Saxon's and BaseX's answers for law 3, which the conformance tests compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from lab.laws.algebra_law import check_algebra, make_algebra_case, smaller_algebra
+from lab.laws.constraints_cases import make_constraints_case, smaller_constraints
+from lab.laws.constraints_law import check_constraints
+from lab.laws.containment_law import check_pair, make_pair
+from lab.laws.damage_law import check_damage_case, make_damage_case
+from lab.laws.differential_cases import make_differential_case
+from lab.laws.differential_law import check_differential, smaller_differential
+from lab.laws.exact_law import check_batches, check_exact, check_idle
+from lab.laws.fallen_law import check_fallen
+from lab.laws.feeds_law import check_feed, make_feed_case, smaller_feeds
+from lab.laws.filters_law import check_filter, make_filter_case
+from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
+from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
+from lab.laws.ids_law import check_ids, make_ids_case
+from lab.laws.lists_law import check_lists, make_lists_case
+from lab.laws.never_law import check_never, make_never_case
+from lab.laws.outlook_cases import smaller_cases
+from lab.laws.outlook_law import check_outlook, make_small_case
+from lab.laws.parsers_law import check_mangled, make_mangled, smaller_mangled
+from lab.laws.records_law import check_records, make_records_case
+from lab.laws.replay_law import check_replay, make_replay_case, smaller_replays
+from lab.laws.rows_law import check_rows, make_rows_case, smaller_rows
+from lab.laws.truth_law import check_truth
+from lab.laws.tuning_law import check_tuning, make_tuning_case
+from lab.laws.values_law import check_values, make_values_case, smaller_values
+from lab.laws.xpath_law import check_xpath, make_xpath_case, smaller_documents
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One law: what it says, its cases, its check, and how a failing case is cut down."""
+
+    says: str
+    make: Callable[[Random], Any]
+    check: Callable[[Any], object]
+    share: int
+    cuts: Callable[[Any], Iterator[Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A case that is drawn while it is checked: all there is to it is a seed."""
+
+    seed: int
+
+    @staticmethod
+    def make(random: Random) -> Drawn:
+        return Drawn(random.getrandbits(48))
+
+
+def _make_buckets(random: Random) -> Any:
+    from lab.laws.buckets_law import make_buckets_case  # needs the extra `spark`
+
+    return make_buckets_case(random)
+
+
+def _check_buckets(case: Any) -> None:
+    from lab.laws.buckets_law import check_buckets
+
+    check_buckets(case)
+
+
+def _smaller_buckets(case: Any) -> Iterator[Any]:
+    from lab.laws.buckets_law import smaller_buckets
+
+    return smaller_buckets(case)
+
+
+def _make_collected(random: Random) -> Any:
+    return make_keyed_case(random) if random.random() < 0.3 else make_finished_case(random)
+
+
+LAWS: dict[str, Law] = {
+    "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
+    "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 2025,
+             smaller_documents),
+    "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
+             smaller_cases),
+    "5": Law("tuning changes nothing", make_tuning_case, check_tuning, 80, less_of),
+    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1740),
+    "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
+             smaller_replays),
+    "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
+    "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
+                   smaller_algebra),
+    "differential": Law("the whole API gives the same rows and changes", make_differential_case,
+                        check_differential, 30, smaller_differential),
+    "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
+                   200, less_of),
+    "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
+                   smaller_mangled),
+    "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1760,
+                smaller_rows),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
+    "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
+    "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
+                 smaller_feeds),
+    "containment": Law("containment on all small documents", make_pair, check_pair, 60),
+    "truth": Law("truth as data arrives", Drawn.make, lambda case: check_truth(Random(case.seed)),
+                 25),
+    "never": Law("never of joins is what its definition says", make_never_case, check_never, 10),
+    "fallen": Law("never of any view is what its definition says", Drawn.make,
+                  lambda case: check_fallen(Random(case.seed)), 25),
+    "constraints": Law("truth under constraints over times and values", make_constraints_case,
+                       check_constraints, 40, smaller_constraints),
+    "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
+    "values": Law("values are ordered by their kind", make_values_case, check_values, 100,
+                  smaller_values),
+    "pipelines": Law("pipelines on both engines do what the definition says", _make_buckets,
+                     _check_buckets, 20, _smaller_buckets),
+    "damage": Law("damaged stores are whole or refused", make_damage_case, check_damage_case, 100),
+}  # fmt: skip
+"""Every law by its name; the shares add up to ten thousand."""
+
+PARTS = {"4": ("4", "truth", "never", "fallen", "constraints", "collect")}
+"""Laws that are checked in several ways: as of now, as data arrives, and with garbage collected."""

@@ -1,0 +1,169 @@
+"""Truth as data arrives is truth: what a view says after every step, and a walk over the document.
+
+    view.truth  =  Outlook(document, pattern).truth        after every update, end and move of time
+
+Cases are those of law 4 (`outlook_cases.py`: facts, keys, types and `not` among them), and more
+comes: messages with and without calls, ends, the clock, deletions, statements. The walk is made
+over a second document, so that the first is not disturbed by it. Where the walk does not decide,
+the view may know better from before, and what it says is not compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+from axlog.errors import AxlogError, UndecidedError
+from axlog.future.keys import is_broken
+from axlog.future.truth import Outlook
+from axlog.live.widget import Widget
+from axlog.query.query import Query
+from axlog.query.truth import Truth
+from axlog.views.change import Change
+from lab.laws import small_cases
+from lab.laws.edits import Edit, carry_out, edit_of
+from lab.laws.fuzz_cases import Case
+from lab.laws.outlook_cases import make_outlook_case
+from lab.laws.outlook_declared import make_keyed_case, make_typed_case
+
+_SMALL = ("<a><b>1</b></a>", "<a><b>2</b><c/></a>", "<a><c/></a>", "<d><b>1</b></d>", "<c/>")
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+
+
+def check_truth(random: Random) -> Counter[str]:
+    """One random case; what was compared, by name."""
+    run = _Run(random)
+    run.compare("at the start")
+    for _ in range(random.randint(2, 8)):
+        step = run.step()
+        if step is None or run.is_broken:
+            break
+        run.compare(step)
+    run.seen["searches"] += run.view.standing.searches
+    return run.seen
+
+
+def check_truth_of(case: Case, steps: Iterable[tuple[Edit, ...]], random: Random) -> Counter[str]:
+    """One case with what comes; chance says only where it is kept."""
+    run = _Run(random, case)
+    run.compare("at the start")
+    for edits in steps:
+        run.both(edits)
+        run.compare(str(edits))
+    return run.seen
+
+
+def _make(random: Random) -> Case:
+    pick = random.random()
+    make = make_keyed_case if pick < 0.15 else make_typed_case if pick < 0.2 else make_outlook_case
+    return make(random)
+
+
+class StreamedCase:
+    """A case to which more comes: a widget with the view, and one without that is walked over."""
+
+    def __init__(self, random: Random, case: Case | None = None, **options: str) -> None:
+        case = case or _make(random)
+        self.case, self.random = case, random
+        options = {"cache": random.choice(("memory", "memory", "disk")), **options}
+        self.tested = Widget(case.document, facts=case.facts, types=case.types, **options)  # type: ignore[arg-type]  # texts
+        self.plain = Widget(case.document, facts=case.facts, types=case.types)
+        (pattern,) = case.patterns
+        self.pattern = pattern
+        self.view = self.tested.watch(Query(pattern, str(pattern)), "v")
+        self.seen: Counter[str] = Counter()
+        self.said: list[str] = []
+        for step in case.steps:
+            self.both(step)
+
+    def both(self, edits: tuple[Edit, ...]) -> list[Change]:
+        """Carry something out on both sides; the view's changes."""
+        try:
+            carry_out(self.plain, edits)
+        except AxlogError:
+            return []  # refused: by both
+        return carry_out(self.tested, edits)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a trusted key is not kept to: nothing is said of such documents."""
+        tree = self.plain.document.nodes()
+        return any(is_broken(tree, key) for key in tree.facts)
+
+    def statement(self) -> tuple[Edit, ...]:
+        """What a person could write."""
+        tree = self.plain.document.nodes()
+        made = small_cases.operations(self.random, tree, 1)
+        return tuple(edit_of(tree, operation) for operation in made)
+
+    def message(self) -> tuple[Edit, ...]:
+        """What a stream brings next; nothing where none is open."""
+        random, tree = self.random, self.plain.document.nodes()
+        if not tree.calls():
+            return ()
+        stream = random.choice(sorted(tree.calls()))
+        edit: dict[str, object] = {"stream": stream}
+        pick = random.random()
+        if pick < 0.15:
+            edit["end"] = True
+        elif pick < 0.2:
+            edit["delete"] = f"match /{random.choice(small_cases.LABELS)}"
+        else:
+            edit["insert"] = self._content()
+        edit["at"] = (tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000
+        return (edit,)
+
+    def _content(self) -> str:
+        random = self.random
+        if self.case.facts or self.case.types:
+            text = random.choice(_SMALL)
+        else:
+            text = small_cases.fragment(random, random.randint(1, 3))
+        if random.random() < 0.1:  # sometimes one that has ended, and is opened again
+            return text.replace("</", _CALL.format(f"s{random.randrange(4)}") + "</", 1)
+        return text
+
+    def told(self) -> str:
+        """The case with all that happened, for people."""
+        how = f"cache {'disk' if self.tested.document.engine.shelf else 'memory'}"
+        said = [str(self.case), str(self.pattern), how, *self.said, self.plain.xml()]
+        return "\n".join(said)
+
+
+class _Run(StreamedCase):
+    """One case of the law."""
+
+    def step(self) -> str | None:
+        """Something happens; what it was."""
+        random, tree = self.random, self.plain.document.nodes()
+        pick = random.random()
+        if pick < 0.1:
+            later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
+            for widget in (self.plain, self.tested):
+                widget.advance(later)
+            return f"advance {later}"
+        edits = self.statement() if pick < 0.18 else self.message()
+        if not edits:
+            return None
+        self.both(edits)
+        return str(edits)
+
+    def compare(self, step: str) -> None:
+        self.said.append(step)
+        try:
+            wanted = Outlook(self.plain.document.nodes(), self.pattern).truth
+        except UndecidedError:
+            wanted = None
+        try:
+            found = self.view.truth
+        except UndecidedError as error:
+            if wanted not in (None, Truth.TRUE):
+                raise AssertionError(f"undecided, wanted {wanted}: {self.told()}") from error
+            found = None
+        if wanted is None:
+            self.seen["undecided"] += 1
+            return
+        if found is not wanted:
+            raise AssertionError(f"found {found}, wanted {wanted}: {self.told()}")
+        self.seen[wanted.name] += 1

@@ -1,0 +1,48 @@
+"""The reference evaluator: the definitions, naive and obviously right, that all else is checked by.
+
+`rows` runs P3's definition of valuations; `truth`, `satisfiable_rows` and `relevant` enumerate
+futures of the open calls within a bound (P2 3, 5, 6). Nothing here is fast, and nothing but tests,
+`why` and re-evaluation in doubt should use it.
+"""
+
+from axlog.evaluate.definition import (
+    Answer,
+    Key,
+    Valuation,
+    Value,
+    gather,
+    row_of,
+    rows,
+    sorted_rows,
+    valuations,
+)
+from lab.reference.bounds import alphabet_of, bound_of
+from lab.reference.fragments import Alphabet, Fragment, fragments
+from lab.reference.futures import Bound, Future, Message, futures, reachable, saturated
+from lab.reference.verdicts import relevant, satisfiable_rows, truth
+
+__all__ = [
+    "Alphabet",
+    "Answer",
+    "Bound",
+    "Fragment",
+    "Future",
+    "Key",
+    "Message",
+    "Valuation",
+    "Value",
+    "alphabet_of",
+    "bound_of",
+    "fragments",
+    "futures",
+    "gather",
+    "reachable",
+    "relevant",
+    "row_of",
+    "rows",
+    "satisfiable_rows",
+    "saturated",
+    "sorted_rows",
+    "truth",
+    "valuations",
+]

@@ -1,0 +1,321 @@
+"""Futures by enumeration: what the open calls of a document may still bring, within a bound.
+
+A future is a sequence of insertions at open calls (P2 section 2), in the order (time, stream), here
+as one message per stream and time. Declared facts narrow it: a one-shot call brings one message,
+`most` bounds the trees a call brings in all, `deletes="only"` brings nothing. Times are at or after
+the clock.
+
+Deletions, where the bound asks for them, come first, at the clock. That reaches every document:
+what a stream brings and another deletes need not have been brought. A delete's pattern sees a
+sibling as a document of its own, so it takes all siblings that are equal in content and times, or
+none of them.
+
+A stream that declares `calls` may bring trees with calls in them, and what these bring comes later:
+elements of a tree may then have later times than the ones above them. Every such tree is a message
+with calls, and a message of each of these later.
+
+Not handled: declared facts of calls inside messages, types and keys (give them as `allows`), the
+order of messages that have one time (only `allows` could tell).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, count, groupby, pairwise, product
+from typing import TypeAlias
+
+from axlog.document.calls import Call
+from axlog.document.ids import Id
+from axlog.document.operations import delete_at_call, insert_at_call
+from axlog.document.pending import apply
+from axlog.document.tree import NodeKind, Tree
+from axlog.errors import UndecidedError
+from lab.reference.fragments import Alphabet, Fragment, as_element, call, fragments
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one stream brings at one time."""
+
+    time: int
+    stream: str
+    forest: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Siblings of a stream's call that it deletes."""
+
+    stream: str
+    nodes: frozenset[Id]
+
+
+@dataclass(frozen=True, slots=True)
+class Future:
+    """What the calls bring from now on; `str` writes it as P2 does: `add(?f, a[b])`."""
+
+    messages: tuple[Message, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+
+    def __str__(self) -> str:
+        said = [f"del(?{each.stream}, {sorted(map(str, each.nodes))})" for each in self.deletions]
+        for each in self.messages:
+            forest = "; ".join(map(str, each.forest))
+            said.append(f"add(?{each.stream}, {forest}) at {each.time}")
+        return ", ".join(said) or "nothing"
+
+    def without(self, stream: str) -> Future:
+        """P2's ω_no-f: the same without what one stream does."""
+        return Future(
+            tuple(each for each in self.messages if each.stream != stream),
+            tuple(each for each in self.deletions if each.stream != stream),
+        )
+
+    def applied_to(self, tree: Tree) -> Tree:
+        """The document that this future makes of a tree; the tree stays as it is."""
+        *_, last = self.steps(tree)
+        return last
+
+    def steps(self, tree: Tree) -> Iterator[Tree]:
+        """The document as it is now and after each step: always the same one, growing."""
+        grown = copy.deepcopy(tree)
+        yield grown
+        for deletion in self.deletions:
+            if deletion.stream in grown.calls():  # else it went with an outer deletion
+                apply(grown, delete_at_call(grown, deletion.stream, _takes(grown, deletion)))
+                yield grown
+        for message in self.messages:
+            if message.stream in grown.calls():
+                forest = [as_element(fragment) for fragment in message.forest]
+                apply(grown, insert_at_call(grown, message.stream, forest), message.time)
+                yield grown
+
+
+def _takes(tree: Tree, deletion: Deletion) -> Callable[[int], bool]:
+    return lambda node: tree.id(node) in deletion.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How far futures are searched. What is said of all futures is said of those within it.
+
+    `times` are the times that messages may have, in microseconds; those before the clock are left
+    out, and without any all come at the clock. `ordered` tells apart futures that differ in the
+    order or number of siblings (see `fragments`). `pools` names the fragments that a stream brings,
+    in place of all over the alphabet. `allows` says whether a document may exist (types, keys).
+    """
+
+    alphabet: Alphabet
+    trees_per_call: int
+    nodes_per_tree: int
+    times: tuple[int, ...] = ()
+    ordered: bool = False
+    deletions: bool = False
+    pools: Mapping[str, tuple[Fragment, ...]] | None = None
+    allows: Callable[[Tree], bool] | None = None
+    most_futures: int = 200_000
+
+    def pool(self, stream: str) -> tuple[Fragment, ...]:
+        """The fragments that a stream may bring."""
+        if self.pools is not None and stream in self.pools:
+            return self.pools[stream]
+        return fragments(self.alphabet, self.nodes_per_tree, self.ordered)
+
+    def parts(self, tree: Tree, stream: str, time: int) -> list[Fragment]:
+        """The trees that a stream may begin to bring at a time."""
+        if not tree.may_bring_calls(stream):
+            return list(self.pool(stream))
+        times = self.times_from(tree.clock)
+        found = [split_in_time(fragment, time, times) for fragment in self.pool(stream)]
+        return list(chain.from_iterable(found))
+
+    def times_from(self, clock: int) -> tuple[int, ...]:
+        return tuple(sorted({time for time in self.times if time >= clock})) or (clock,)
+
+
+def futures(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Iterator[Future]:
+    """Every future within the bound, the empty one first; of these streams only, if given."""
+    streams = sorted(tree.calls() if among is None else among)
+    choices = [_bringings(tree, stream, bound) for stream in streams]
+    tried = 0
+    for deletions in _deletions(tree, streams, bound):
+        for brought in product(*choices):
+            tried += 1
+            if tried > bound.most_futures:
+                raise UndecidedError(
+                    "AX502",
+                    f"there are more than {bound.most_futures:,} futures to try",
+                    advice="give a smaller alphabet, fewer trees or smaller ones",
+                )
+            messages = sorted(chain(*brought), key=lambda each: (each.time, each.stream))
+            yield Future(tuple(messages), deletions)
+
+
+def reachable(tree: Tree, bound: Bound) -> Iterator[Tree]:
+    """Every document that some future within the bound makes, and that may exist."""
+    for future in futures(tree, bound):
+        grown = allowed(future, tree, bound)
+        if grown is not None:
+            yield grown
+
+
+def allowed(future: Future, tree: Tree, bound: Bound) -> Tree | None:
+    """The document that a future makes, or None if on the way there is one that may not exist."""
+    if bound.allows is None:
+        return future.applied_to(tree)
+    for grown in future.steps(tree):
+        if not bound.allows(grown):
+            return None
+    return grown
+
+
+def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Future:
+    """The future in which every call brings every fragment at every time.
+
+    It has the rows of all futures for a question that more data never answers less. It cannot be
+    where a call is limited (`most`; one message at one time): see `bounds.is_monotone`.
+    """
+    streams = tree.calls() if among is None else among
+    messages: list[Message] = []
+    for time in bound.times_from(tree.clock):
+        for stream in sorted(streams):
+            if _call(tree, stream).deletes != "only":
+                messages += _message(time, stream, bound.parts(tree, stream, time))
+    return Future(tuple(sorted(messages, key=lambda each: each.time)))
+
+
+# What one call may bring --------------------------------------------------------------------------
+
+Bringing: TypeAlias = tuple[Message, ...]
+
+
+def _call(tree: Tree, stream: str) -> Call:
+    return tree.call(tree.calls()[stream])
+
+
+def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
+    """Everything that one call may bring, nothing first."""
+    call = _call(tree, stream)
+    times = bound.times_from(tree.clock)
+    room = bound.trees_per_call
+    if call.most is not None:
+        room = min(room, call.most - tree.brought.get(stream, 0))
+    if call.deletes == "only" or room <= 0:
+        return [()]
+    if call.mode == "one-shot":
+        found: list[Bringing] = [()]
+        for time in times:
+            parts = bound.parts(tree, stream, time)
+            forests = _forests(parts, room, bound.ordered)
+            found += [_message(time, stream, forest) for forest in forests if forest]
+        return found
+    timed = [(time, part) for time in times for part in bound.parts(tree, stream, time)]
+    return [_by_time(stream, chosen) for chosen in _timed_forests(timed, room, bound.ordered)]
+
+
+def _message(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
+    """One message, and what its calls bring later."""
+    made = [_with_calls(part) for part in parts]
+    now = Message(time, stream, tuple(fragment for fragment, _ in made))
+    return (now, *(late for _, messages in made for late in messages))
+
+
+def _forests(parts: Sequence[Fragment], room: int, ordered: bool) -> Iterator[tuple[Fragment, ...]]:
+    for size in range(room + 1):
+        yield from product(parts, repeat=size) if ordered else combinations(parts, size)
+
+
+def _timed_forests(
+    timed: list[tuple[int, Fragment]], room: int, ordered: bool
+) -> Iterator[tuple[tuple[int, Fragment], ...]]:
+    for size in range(room + 1):
+        if not ordered:
+            yield from combinations(timed, size)
+            continue
+        for chosen in product(timed, repeat=size):
+            if all(before[0] <= after[0] for before, after in pairwise(chosen)):
+                yield chosen
+
+
+def _by_time(stream: str, chosen: tuple[tuple[int, Fragment], ...]) -> Bringing:
+    by_time = groupby(chosen, key=lambda pair: pair[0])
+    found = [_message(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
+    return tuple(chain.from_iterable(found))
+
+
+# Trees that calls inside messages complete --------------------------------------------------------
+
+_numbers = count(1)
+
+
+def split_in_time(fragment: Fragment, time: int, times: Sequence[int]) -> list[Fragment]:
+    """A tree that begins to arrive at a time, with every choice of elements that come later.
+
+    Texts and attributes come with the element that holds them: a message has no text at its top.
+    """
+    choices = [_child_in_time(child, time, times) for child in fragment.below]
+    return [replace(fragment, below=below) for below in product(*choices)]
+
+
+def _child_in_time(child: Fragment, time: int, times: Sequence[int]) -> list[Fragment]:
+    if child.kind is not NodeKind.ELEMENT:
+        return [child]
+    found = split_in_time(child, time, times)
+    for after in times:
+        if after > time:
+            found += [replace(each, at=after) for each in split_in_time(child, after, times)]
+    return found
+
+
+def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
+    """A tree with new calls in the place of what comes later, and the messages of these."""
+    below: list[Fragment] = []
+    later: list[Message] = []
+    for child in fragment.below:
+        made, messages = _with_calls(child)
+        if child.at is not None:
+            stream = f"inside{next(_numbers)}"
+            messages = [Message(child.at, stream, (replace(made, at=None),)), *messages]
+            made = call(stream, len(messages) - 1)
+        below.append(made)
+        later += messages
+    return replace(fragment, below=tuple(below)), later
+
+
+# What calls may delete ----------------------------------------------------------------------------
+
+
+def _deletions(tree: Tree, streams: list[str], bound: Bound) -> Iterator[tuple[Deletion, ...]]:
+    """Every choice of siblings to delete; calls that share a parent can delete the same."""
+    if not bound.deletions:
+        yield ()
+        return
+    deleting: dict[int, str] = {}
+    for stream in streams:
+        if _call(tree, stream).deletes != "no":
+            deleting.setdefault(tree.parent(tree.calls()[stream]), stream)
+    choices = [_deletable(tree, parent, stream) for parent, stream in sorted(deleting.items())]
+    for chosen in product(*choices):
+        yield tuple(deletion for deletion in chosen if deletion.nodes)
+
+
+def _deletable(tree: Tree, parent: int, stream: str) -> list[Deletion]:
+    alike: dict[object, set[Id]] = {}
+    for node in tree.children(parent):
+        if tree.kind(node) in (NodeKind.ELEMENT, NodeKind.TEXT):
+            alike.setdefault(_content(tree, node), set()).add(tree.id(node))
+    classes = list(alike.values())
+    subsets = chain.from_iterable(combinations(classes, n) for n in range(len(classes) + 1))
+    return [Deletion(stream, frozenset(chain(*subset))) for subset in subsets]
+
+
+def _content(tree: Tree, node: int) -> object:
+    """Equal for nodes that no pattern tells apart when each is a document of its own."""
+    return (
+        tree.kind(node),
+        tree.label(node),
+        tree.time(node),
+        tuple(_content(tree, below) for below in tree.chain(node)),
+    )

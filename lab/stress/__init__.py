@@ -1,0 +1,1 @@
+"""Kills, faulty disks, load and hostile clients."""

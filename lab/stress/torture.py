@@ -1,0 +1,401 @@
+"""Torture: durable widgets killed at any moment, on disks that fail, compared with a quiet run.
+
+A run feeds a fixed list of operations to a durable widget and publishes its view. The operation
+number n has the time n, so the clock of a store says where to go on. Whatever happens on the way,
+at the end the document, the rows and what the publisher got must be those of the quiet run, and at
+every start everything that had been acknowledged must be there.
+
+`on_faulty_disk` runs in this process, on a directory that forgets, tears and fails
+(`faulty_disk.py`). `by_killing` starts real processes and kills them with SIGKILL, now and then
+inside one of `MOMENTS`: the process says when it enters one and when it is past, so what it said
+last tells where it died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from time import sleep
+from typing import Any
+
+from axlog.errors import AxlogError, StoreError
+from axlog.live.durable import DurableWidget
+from axlog.live.store import open_store, start
+from axlog.samples import orders
+from axlog.views.change import Change
+from lab.stress.faulty_disk import Crashed, FaultyFiles
+
+VIEW = "answers"
+MOMENTS = ("snapshot", "compaction", "tuning", "publishing")
+"""What a process can be killed in the middle of, besides taking an update."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run does: the document, its view, how it is kept, and the operations."""
+
+    document: str
+    query: str
+    options: dict[str, Any]
+    operations: tuple[dict[str, object], ...]
+
+
+def make_plan(seed: int, count: int) -> Plan:
+    """A plan: the order monitor with everything kept or only what is needed, or a document that is
+    edited and fed."""
+    draw = Random(f"torture:{seed}")
+    kind = draw.choice(("kept", "needed", "edited"))
+    if kind == "edited":
+        return Plan(_EDITED, _EDITED_QUERY, {}, tuple(_edit(draw, n) for n in range(count)))
+    operations = [
+        {"stream": update["stream"], "insert": update["insert"]}
+        for update in orders.messages(count, seed=seed, rate=0.001)
+    ]
+    query = orders.LATE.replace(str(orders.LATE_AFTER), str(draw.choice((1, 5, 20))))
+    options: dict[str, Any] = {"keep": "needed"} if kind == "needed" else {}
+    return Plan(orders.DOCUMENT, query, options, tuple(_refused_now_and_then(draw, operations)))
+
+
+_EDITED = '<r><log><ax:call xmlns:ax="urn:axlog" stream="f" deletes="yes"/></log><seen/></r>'
+_EDITED_QUERY = "match /r[log/e/k/$x][seen/k/$x#n] return $x, n.id"
+
+
+def _edit(draw: Random, number: int) -> dict[str, object]:
+    value = draw.randrange(6)
+    kind = draw.random()
+    if kind < 0.4:
+        return {"stream": "f", "insert": f"<e><k>{value}</k><n>{number}</n></e>"}
+    if kind < 0.5:
+        return {"stream": "f", "delete": f'match /e/k/"{value}"'}
+    if kind < 0.55:
+        return {"stream": "f", "insert": "<e><broken></e>"}
+    if kind < 0.75:
+        return {"update": f"insert node <k>{value}</k> into /r/seen"}
+    if kind < 0.85:
+        return {"update": f"delete nodes /r/seen/k[. = '{value}']"}
+    return {"batch": [_edit(draw, number) for _ in range(draw.randrange(1, 4))]}
+
+
+def _refused_now_and_then(
+    draw: Random, operations: Sequence[dict[str, object]]
+) -> list[dict[str, object]]:
+    refused: dict[str, object] = {"stream": "nobody", "insert": "<a/>"}
+    return [refused if draw.random() < 0.05 else operation for operation in operations]
+
+
+def carry_out(widget: DurableWidget, operation: dict[str, object], number: int) -> None:
+    """Do an operation at its time; refused ones are part of every plan."""
+    try:
+        if "batch" in operation:
+            with widget.batch():
+                for one in operation["batch"]:  # type: ignore[attr-defined]
+                    carry_out(widget, one, number)
+        elif "update" in operation:
+            widget.update(str(operation["update"]), at=number)
+        elif "delete" in operation:
+            widget.delete(str(operation["stream"]), str(operation["delete"]), at=number)
+        else:
+            widget.feed(str(operation["stream"]), str(operation["insert"]), at=number)
+    except StoreError:
+        raise
+    except AxlogError:
+        return
+
+
+def position(widget: DurableWidget) -> int:
+    """How many operations the store has: each moves the clock to its number, refused ones aside."""
+    return int(widget.clock)
+
+
+# On a disk that fails -----------------------------------------------------------------------------
+
+
+class _Outside:
+    """A publisher's outside: it survives, and takes a batch once."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.changes: list[str] = []
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        if batch > self.last:
+            self.changes += [json.dumps(change.plain(), sort_keys=True) for change in changes]
+            self.last = batch
+
+
+def on_faulty_disk(seed: int, count: int = 40) -> int:
+    """One run with crashes and failing writes; how many starts it took. Raises if it differs."""
+    plan, draw = make_plan(seed, count), Random(f"faults:{seed}")
+    quiet = _quiet(plan)
+    files, outside, acknowledged, starts = FaultyFiles(draw), _Outside(), 0, 0
+    while True:
+        starts += 1
+        fault = draw.choice(("crash", "crash", "tear", "full", "fail"))
+        if starts < 12:
+            files.stop_at(files.operations + draw.randrange(1, 120), fault)
+        try:
+            widget = start(files, plan.document, {VIEW: plan.query}, "always", False,
+                           options=plan.options)  # fmt: skip
+            if position(widget) < acknowledged:
+                raise AssertionError(f"seed {seed}: acknowledged {acknowledged}, {widget.clock}")
+            acknowledged = _work(widget, plan, outside, draw, position(widget))
+            _compare(widget, outside, quiet, seed)
+            return starts
+        except Crashed:
+            files = files.crash() if draw.random() < 0.6 else files.killed()
+        except _Stopped as stopped:
+            acknowledged = stopped.acknowledged
+            files = files.killed()
+        except (StoreError, OSError):
+            files = files.killed()
+
+
+class _Stopped(Exception):
+    """The store takes no more: it has to be opened again."""
+
+    def __init__(self, acknowledged: int) -> None:
+        self.acknowledged = acknowledged
+
+
+def _work(widget: DurableWidget, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
+    """Go on from an operation to the end, publishing and snapshotting on the way."""
+    box = widget.outbox(VIEW, VIEW)
+    for number in range(done, len(plan.operations)):
+        try:
+            carry_out(widget, plan.operations[number], number + 1)
+            for batch, changes in box.pending():
+                if draw.random() < 0.2:
+                    break
+                outside.write(batch, changes)
+                widget.note_published(VIEW, batch)
+                box.took(batch)
+            if draw.random() < 0.06:
+                widget.snapshot()
+        except (StoreError, OSError):
+            raise _Stopped(position(widget) if widget.is_whole else done) from None
+        except Crashed:
+            raise
+        done = max(done, position(widget))
+    for batch, changes in box.pending():
+        outside.write(batch, changes)
+        box.took(batch)
+    return done
+
+
+def _quiet(plan: Plan) -> tuple[object, list[str]]:
+    outside = _Outside()
+    files = FaultyFiles(Random(0))
+    widget = start(files, plan.document, {VIEW: plan.query}, "off", False, options=plan.options)
+    box = widget.outbox(VIEW, VIEW)
+    for number, operation in enumerate(plan.operations):
+        carry_out(widget, operation, number + 1)
+        for batch, changes in box.pending():
+            outside.write(batch, changes)
+            box.took(batch)
+    return _seen(widget), outside.changes
+
+
+def _seen(widget: DurableWidget) -> object:
+    rows = [(row.plain(), row.count) for row in widget.view(VIEW).rows()]
+    xml = None if widget.document.forgotten else widget.xml()
+    return xml, rows, widget.view(VIEW).sequence
+
+
+def _compare(
+    widget: DurableWidget, outside: _Outside, quiet: tuple[object, list[str]], seed: int
+) -> None:
+    if _seen(widget) != quiet[0]:
+        raise AssertionError(f"seed {seed}: {_seen(widget)} is not {quiet[0]}")
+    if outside.changes != quiet[1]:
+        raise AssertionError(f"seed {seed}: published {outside.changes}, not {quiet[1]}")
+
+
+# By killing processes -----------------------------------------------------------------------------
+
+
+class SqliteSink:
+    """A table of changes, one transaction a batch, with the number of the last batch."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute("pragma journal_mode=wal")
+        self._connection.execute("create table if not exists changes (n integer, said text)")
+        self._connection.execute("create table if not exists last (batch integer)")
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        run = self._connection.execute
+        run("begin immediate")
+        (last,) = run("select coalesce(max(batch), 0) from last").fetchone()
+        if batch > last:
+            for change in changes:
+                said = json.dumps(change.plain(), sort_keys=True)
+                run("insert into changes values (?, ?)", (batch, said))
+            run("insert into last values (?)", (batch,))
+        run("commit")
+
+    def all(self) -> list[str]:
+        found = self._connection.execute("select said from changes order by rowid").fetchall()
+        return [said for (said,) in found]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _Telling:
+    """A sink that says when it is at work."""
+
+    def __init__(self, sink: SqliteSink) -> None:
+        self._sink = sink
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        with _told("publishing"):
+            self._sink.write(batch, changes)
+
+
+@contextmanager
+def _told(moment: str) -> Iterator[None]:
+    os.write(1, f"at {moment}\n".encode())
+    yield
+    os.write(1, f"past {moment}\n".encode())
+
+
+def child(directory: Path, seed: int, count: int, sync: str) -> None:
+    """A process that feeds its store until it is killed, or the plan is done."""
+    plan = make_plan(seed, count)
+    widget = open_store(
+        directory / "store", plan.document, {VIEW: plan.query}, sync=sync, compact_after=60,
+        **plan.options,
+    )  # fmt: skip
+    draw = Random(f"child:{seed}:{widget.record}")
+    sink = SqliteSink(directory / "published.sqlite")
+    box = widget.publish(VIEW, _Telling(sink), VIEW)
+    for number in range(position(widget), len(plan.operations)):
+        carry_out(widget, plan.operations[number], number + 1)
+        os.write(1, f"{position(widget)}\n".encode())
+        _something_else(widget, draw)
+    if not box.flush(30):
+        raise StoreError("AX873", f"the sink did not take everything: {box.last_error}")
+    widget.close()
+    os.write(1, b"done\n")
+
+
+def _something_else(widget: DurableWidget, draw: Random) -> None:
+    """Now and then what is no update, and changes nothing."""
+    pick = draw.random()
+    if pick < 0.06:
+        with _told("snapshot"):
+            widget.snapshot()
+    elif pick < 0.08:
+        with _told("compaction"):
+            widget.compact(wait=True)
+    elif pick < 0.14:
+        with _told("tuning"):
+            widget.tune()
+
+
+def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6) -> Counter[str]:
+    """One run of processes that are killed: inside what, how many. Raises if the end differs."""
+    draw = Random(f"kills:{seed}")
+    plan = make_plan(seed, count)
+    quiet = _quiet(plan)
+    killed: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
+        directory = Path(made)
+        command = [sys.executable, "-m", "lab.stress.torture",
+                   str(directory), str(seed), str(count), sync]  # fmt: skip
+        acknowledged = 0
+        while True:
+            round_ = _Round(command, acknowledged, seed)
+            target = draw.choice((*MOMENTS, "update")) if killed.total() < kills else None
+            is_done = round_.follow(target, draw, draw.randrange(1, max(2, count // 3)))
+            acknowledged = round_.acknowledged
+            if is_done:
+                break
+            killed[round_.inside] += 1
+        widget = open_store(directory / "store", compact_after=None)
+        sink = SqliteSink(directory / "published.sqlite")
+        try:
+            outside = _Outside()
+            outside.changes = sink.all()
+            _compare(widget, outside, quiet, seed)
+        finally:
+            sink.close()
+            widget.close()
+    return killed
+
+
+class _Round:
+    """One process: what it said, until it was killed or done."""
+
+    def __init__(self, command: Sequence[str], acknowledged: int, seed: int) -> None:
+        self.acknowledged, self._seed = acknowledged, seed
+        self._entered: Counter[str] = Counter()
+        self._is_done = False
+        # A session of its own, so that the process that compacts can be killed with it.
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+    @property
+    def inside(self) -> str:
+        """What it was in the middle of."""
+        open_ones = [moment for moment in MOMENTS if self._entered[moment] > 0]
+        return open_ones[0] if open_ones else "update"
+
+    def follow(self, target: str | None, draw: Random, most: int) -> bool:
+        """Read on until it is in the middle of the target, or has taken so many; then kill it.
+
+        Without a target let it run. Whether it came to its end.
+        """
+        output = self._process.stdout
+        assert output is not None
+        taken = 0
+        for line in output:
+            self._hear(line)
+            taken += line[:1].isdigit()
+            is_there = line == f"at {target}\n".encode()
+            if self._is_done or is_there or (target is not None and taken == most):
+                break
+        if not self._is_done and target is not None:
+            sleep(draw.random() * 0.004)
+            self._kill(together=draw.random() < 0.5)
+        for line in output:  # what it said before it died
+            self._hear(line)
+        output.close()
+        code = self._process.wait()
+        if not self._is_done and (target is None or code != -signal.SIGKILL):
+            raise AssertionError(f"seed {self._seed}: the process ended by itself with {code}")
+        return self._is_done
+
+    def _kill(self, together: bool) -> None:
+        """Kill the process; or all of them, also the one that makes a snapshot for it."""
+        if together:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
+
+    def _hear(self, line: bytes) -> None:
+        word, _, moment = line.decode().strip().partition(" ")
+        if word == "done":
+            self._is_done = True
+        elif word in ("at", "past"):
+            self._entered[moment] += 1 if word == "at" else -1
+        elif int(word) < self.acknowledged:
+            raise AssertionError(
+                f"seed {self._seed}: {self.acknowledged} acknowledged, {word} there"
+            )
+        else:
+            self.acknowledged = int(word)
+
+
+if __name__ == "__main__":
+    child(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

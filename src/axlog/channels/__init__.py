@@ -1,1 +1,0 @@
-"""Named flows of updates: what travels between widgets, and between axlog and the world."""

@@ -1,0 +1,113 @@
+"""The live page beside a run: served on this machine while the block runs, where the server is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axlog.cli import admission
+from axlog.errors import ChannelError, SetupError
+
+if TYPE_CHECKING:  # starlette and uvicorn come with the extra `server`
+    from axlog.pipeline.model import PipelineModel
+    from axlog.runtime.embedded import Runner
+    from axlog.runtime.health import Report
+    from axlog.server.reports import Reported
+    from axlog.server.summaries import Observed
+
+PORT = 8040
+POSSIBLE = 50
+"""Possible rows that each bucket of a distributed run tells the page."""
+
+
+def observed(runner: Runner) -> Observed:
+    """A pipeline that runs in this process, for a page."""
+    from axlog.server.pipelines import observe_runner
+
+    return observe_runner(runner)
+
+
+def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str, Any], None]]:
+    """A pipeline that runs elsewhere, for a page, and what takes the report of a widget's batch."""
+    from axlog.runtime.replay import Replay
+    from axlog.server.reports import Outlook, Reported, Told
+
+    shown = Reported(model, engine, Replay(model).plain)
+
+    def take(widget: str, told: Any) -> None:
+        outlooks = {
+            view: Outlook(one.count, one.rows, one.reason) for view, one in told.outlooks.items()
+        }
+        shown.take(
+            Told(
+                widget,
+                told.changes,
+                told.refused,
+                told.streams,
+                told.state,
+                told.microseconds,
+                outlooks,
+                told.batch,
+            )
+        )
+
+    return shown, take
+
+
+@contextmanager
+def page(
+    observed: Observed,
+    port: int | None,
+    report: Report | None = None,
+    roles: Path | None = None,
+) -> Iterator[str]:
+    """Serve a page; without a port the usual one, or any that is free. Gives a link to it.
+
+    With a report, its metrics and health are there too. Without roles the link signs in by itself.
+    """
+    from axlog.connect.channels.registry import Channels
+    from axlog.server.application import Settings, make_application
+    from axlog.server.monitoring import operating_operations
+    from axlog.server.page import page_operations
+    from axlog.server.server import running
+
+    admitted = admission.admitted(roles)
+    operations = list(page_operations(observed, admitted.access))
+    if report is not None:
+        operations += operating_operations(report, admitted.access)
+
+    def started(at: int) -> Any:
+        settings = Settings(port=at, access=admitted.access)
+        return running(make_application(Channels(), settings, operations), settings)
+
+    try:
+        opened = started(PORT if port is None else port)
+        address = opened.__enter__()
+    except ChannelError:
+        if port is not None:
+            raise
+        opened = started(0)
+        address = opened.__enter__()
+    try:
+        yield admitted.link(address)
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def is_there() -> bool:
+    """Whether what serves the page is installed."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
+
+
+def need_server() -> None:
+    """Refuse to go on without it."""
+    if not is_there():
+        raise SetupError(
+            "AX901",
+            "the live page needs the server",
+            advice="pip install 'axlog[server]', or --no-page",
+        )

@@ -1,0 +1,75 @@
+"""`--check`: after every update, the view against its definition (DESIGN 8, law 1).
+
+The rows and counts of the view must be those of re-evaluation, and the changes that were told must
+lead from the rows before to the rows after. The document is evaluated anew each time: this is for
+trust, not for speed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+from axlog.live.document import Document
+from axlog.views.change import Change, Row
+from axlog.views.reevaluate import Reevaluate
+from axlog.views.view import View
+
+Rows = Counter[tuple[str, int]]
+
+
+class Check:
+    """Compares a view with re-evaluation, step by step."""
+
+    def __init__(self, document: Document, view: View) -> None:
+        self._document = document
+        self._view = view
+        self._told = self._shown(view.rows())
+        self.steps = 0
+
+    def holds(self, changes: Iterable[Change]) -> bool:
+        """Whether the view is right after an update that made these changes to it."""
+        self.steps += 1
+        for change in changes:
+            if change.op in ("delete", "update"):
+                self._told[_text(change.row if change.before is None else change.before)] -= 1
+            if change.op in ("insert", "update"):
+                self._told[_text(change.row)] += 1
+        found, wanted = self._found(), self._wanted()
+        return found == wanted and +self._told == self._shown(self._view.rows())
+
+    def difference(self, place: str) -> str:
+        """Both sides, where they differ."""
+        found, wanted = self._found(), self._wanted()
+        lines = [f"check failed at {place}: the view differs from re-evaluation"]
+        lines += _side("the view has", found - wanted)
+        lines += _side("re-evaluation has", wanted - found)
+        if found == wanted:
+            shown = self._shown(self._view.rows())
+            lines += _side("the changes lead to", self._told - shown)
+            lines += _side("the view has", shown - self._told)
+        return "\n".join(lines)
+
+    def _found(self) -> Rows:
+        return Counter((_text(row), row.count) for row in self._view.rows())
+
+    def _wanted(self) -> Rows:
+        fresh = Reevaluate(self._document.nodes(), self._view.query.pattern)
+        return Counter((_text(row), row.count) for row in fresh.rows())
+
+    @staticmethod
+    def _shown(rows: Iterable[Row]) -> Counter[str]:
+        return Counter(_text(row) for row in rows)
+
+
+def _text(row: Row) -> str:
+    return json.dumps(row.plain(), ensure_ascii=False)
+
+
+def _side(who: str, rows: Counter[tuple[str, int]] | Counter[str]) -> list[str]:
+    lines = []
+    for row in sorted(rows, key=str):
+        text, count = row if isinstance(row, tuple) else (row, None)
+        lines.append(f"  {who} {text}" + (f" with count {count}" if count is not None else ""))
+    return lines

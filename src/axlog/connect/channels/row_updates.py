@@ -1,0 +1,85 @@
+"""The changes of a view as updates of a stream: how a view feeds a call (P2 remark 4).
+
+A row becomes a tree "in the obvious way": one element a column, in an element with the row's key.
+
+    <row key="8c1f..."><x>17</x></row>
+
+The key is a digest of the row's values, so that a row that is lost is deleted exactly, whatever its
+values are: `match /row[@key = "8c1f..."]`. A modified row is deleted and inserted. `never` changes
+bring nothing: the row was never there. Contents (`cont`) become trees again.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+
+from lxml import etree
+
+from axlog.document.loader import read_forest
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import InputError
+from axlog.views.change import Change, Row
+
+ROW = "row"
+
+
+def key_of(row: Row) -> str:
+    """A row's key: the same for equal rows, on any machine."""
+    written = json.dumps(row.plain(), ensure_ascii=False, sort_keys=True)
+    return blake2b(written.encode(), digest_size=16).hexdigest()
+
+
+def row_xml(row: Row, *, is_keyed: bool = True) -> str:
+    """A row as a tree; without a key where nothing is ever deleted."""
+    top = etree.Element(ROW, {"key": key_of(row)} if is_keyed else {})
+    for column, value in row.plain().items():
+        cell = etree.SubElement(top, _name(column))
+        if column.endswith(".cont") and isinstance(value, str):
+            _put_content(cell, value)
+        else:
+            cell.text = value if isinstance(value, str) else json.dumps(value)
+    return etree.tostring(top, encoding="unicode")
+
+
+def _put_content(cell: etree._Element, content: str) -> None:
+    try:
+        for tree in read_forest(content):
+            cell.append(tree)
+    except InputError:  # the content of a text is no tree
+        cell.text = content
+
+
+def _name(column: str) -> str:
+    """A column's name as an element's; what no name can hold becomes `_`."""
+    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in column)
+    return kept if kept[:1].isalpha() or kept[:1] == "_" else f"_{kept}"
+
+
+def updates_of(change: Change, stream: str, *, is_keyed: bool = True) -> list[StreamUpdate]:
+    """What a change of a view brings to a stream that the view feeds.
+
+    A key is a value like any other: where rows go round in a cycle, they have none.
+    """
+    at = seconds(change.microseconds) if change.microseconds else None
+    found = []
+    lost = change.before if change.op == "update" else change.row if change.op == "delete" else None
+    if lost is not None:
+        pattern = f'match /{ROW}[@key = "{key_of(lost)}"]'
+        found.append(StreamUpdate(stream, "delete", pattern, at))
+    if change.op in ("insert", "update"):
+        found.append(StreamUpdate(stream, "insert", row_xml(change.row, is_keyed=is_keyed), at))
+    return found
+
+
+def seconds(time: int) -> int | str:
+    """Microseconds as seconds, exactly; JSON's numbers would round them somewhere.
+
+    >>> seconds(12_000_000), seconds(12_500_001)
+    (12, '12.500001')
+    """
+    whole, rest = divmod(time, 1_000_000)
+    if not rest:
+        return whole
+    sign, whole, rest = ("-", *divmod(-time, 1_000_000)) if time < 0 else ("", whole, rest)
+    return f"{sign}{whole}.{rest:06d}"

@@ -1,0 +1,40 @@
+"""Rows and changes as Arrow tables, for the sinks that write Parquet and Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from axlog.connect.kinds import Column
+from axlog.extras import import_extra
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def arrow() -> Any:
+    """The package pyarrow, or an error that says how to get it."""
+    return import_extra("pyarrow")
+
+
+def schema_of(columns: Iterable[Column], **metadata: str) -> pyarrow.Schema:
+    """The schema of a table with these columns."""
+    package = arrow()
+    types = {
+        "text": package.string(),
+        "integer": package.int64(),
+        "seconds": package.float64(),
+        "date": package.timestamp("us", "UTC"),
+        "truth": package.bool_(),
+    }
+    fields = [package.field(column.name, types[column.type]) for column in columns]
+    return package.schema(fields, metadata=metadata or None)
+
+
+def table_of(rows: Sequence[Sequence[Any]], schema: pyarrow.Schema) -> pyarrow.Table:
+    """Rows as an Arrow table."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [
+        arrow().array(values, field.type) for values, field in zip(columns, schema, strict=True)
+    ]
+    return arrow().Table.from_arrays(arrays, schema=schema)

@@ -1,0 +1,81 @@
+"""Changes posted to an address, a batch a request, with an idempotency key for who receives them.
+
+The body is `{"run": ..., "batch": n, "changes": [...]}`. A request that is not answered with 2xx is
+tried again with longer and longer pauses, then the sink says that it cannot write and the runner
+comes back later with the same batch. So a batch arrives at least once; its `Idempotency-Key` is the
+same every time. The address is the file owner's to choose: private ones are allowed here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from axlog.connect.kinds import Options, Origin, Seconds, Secret, SinkKind
+from axlog.connect.sinks.jsonl import logged
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
+from axlog.views.change import Change
+
+
+class HttpOptions(Options):
+    """Options of `http`."""
+
+    url: Secret = Field(description="The address that batches are posted to.")
+    token: Secret | None = Field(default=None, description="Sent as `Authorization: Bearer`.")
+    timeout: Seconds = Field(default=10.0, gt=0, description="How long an answer may take.")
+    retries: int = Field(default=3, ge=0, description="Tries after the first, in one go.")
+
+
+class HttpSink:
+    """Batches of changes for a web service."""
+
+    exactly_once = False  # the receiver drops what it has, by the key
+
+    def __init__(self, options: HttpOptions, origin: Origin) -> None:
+        httpx = import_extra("httpx")
+        headers = {}
+        if options.token is not None:
+            headers["Authorization"] = f"Bearer {options.token.reveal()}"
+        self._package: Any = httpx
+        self._client = httpx.Client(headers=headers, timeout=options.timeout)
+        self._url = options.url.reveal()
+        self._retries = options.retries
+        self.run = origin.run
+        self.views = "+".join(view.name for view in origin.views)
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Post a batch, unless it is empty."""
+        if not changes:
+            return
+        body = {
+            "run": self.run,
+            "batch": batch,
+            "changes": [logged(batch, change) for change in changes],
+        }
+        key = f"{self.run}-{batch}-{self.views}"
+        for tried in range(self._retries + 1):
+            refused = self._post(body, key)
+            if refused is None:
+                return
+            if tried < self._retries:
+                time.sleep(min(0.1 * 2**tried, 5.0))
+        raise ConnectorError("AX859", f"the address does not take batch {batch}: {refused}")
+
+    def _post(self, body: dict[str, Any], key: str) -> str | None:
+        """Why a batch was not taken, or None if it was."""
+        try:
+            answer = self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
+        except self._package.HTTPError as error:
+            return type(error).__name__
+        return None if answer.is_success else f"status {answer.status_code}"
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
+
+
+HTTP = SinkKind("http", HttpOptions, HttpSink, "Batches of changes posted to an address.")

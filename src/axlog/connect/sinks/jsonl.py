@@ -1,0 +1,107 @@
+"""The change log as a file of JSON lines: every change with its view, batch, time and number.
+
+Beside the file stands PATH.state with the last batch and the file's length after it, replaced whole
+once the lines are on disk. What lies behind that length when the sink is opened is the rest of a
+batch that was cut: it is cut off, and the batch comes again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from axlog.connect.kinds import LocalPath, Options, Origin, SinkKind
+from axlog.connect.sinks.envelopes import ENVELOPES
+from axlog.connect.sinks.files import read_state, replace_file, unwritable
+from axlog.document.times import plain
+from axlog.views.change import Change
+
+
+class JsonLinesOptions(Options):
+    """Options of the sink `jsonl`."""
+
+    path: LocalPath = Field(description="The file; {view} in it makes one for each view.")
+    envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] | None = Field(
+        default=None, description="The form of other systems; axlog's own log without it."
+    )
+
+
+class JsonLinesSink:
+    """A growing file of changes."""
+
+    exactly_once = True
+
+    def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
+        self.path = origin.path(options.path)
+        self.state = self.path.with_name(self.path.name + ".state")
+        self.run = origin.run
+        self.envelope = options.envelope
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            last = read_state(self.state)
+            if not last:  # before the first line: what a cut leaves behind can be told from then on
+                size = self.path.stat().st_size if self.path.exists() else 0
+                last = {"run": "", "batch": -1, "size": size}
+                replace_file(self.state, json.dumps(last).encode())
+            self._batch = last["batch"] if last["run"] == self.run else -1
+            self._file = self.path.open("ab")
+            self._file.truncate(last["size"])
+            self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Append a batch, unless it is there."""
+        if batch <= self._batch:
+            return
+        lines = [json.dumps(one, ensure_ascii=False) for one in self._written(batch, changes)]
+        try:
+            if lines:
+                self._file.write(("\n".join(lines) + "\n").encode())
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            state = {"run": self.run, "batch": batch, "size": self._file.tell()}
+            replace_file(self.state, json.dumps(state).encode())
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        self._batch = batch
+
+    def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
+        if self.envelope is None:
+            return (logged(batch, change) for change in changes)
+        return ENVELOPES[self.envelope](self.run, batch, changes)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def logged(batch: int, change: Change) -> dict[str, Any]:
+    """A change as the log has it."""
+    return {
+        "batch": batch,
+        "view": change.view,
+        **change.plain(),
+        "time": plain(change.time),
+        "sequence": change.sequence,
+    }
+
+
+def _make(options: JsonLinesOptions, origin: Origin) -> JsonLinesSink:
+    return JsonLinesSink(options, origin)
+
+
+JSONL = SinkKind("jsonl", JsonLinesOptions, _make, "Every change, one JSON object a line.")
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The changes that a log has, as far as its batches are complete."""
+    state = read_state(path.with_name(path.name + ".state"))
+    with path.open("rb") as file:
+        content = file.read(state["size"]) if state else b""
+    return [json.loads(line) for line in content.splitlines()]

@@ -1,0 +1,164 @@
+"""Changes by e-mail: one message for each as it comes, or a digest now and then.
+
+A digest gathers changes for `every` seconds from the first; what waits is in the `state` file, so a
+restart loses nothing. A message's id is made of its changes' ids, the same when it is sent again:
+at least once, and mail programs show it once. What rows bring goes into the text, never into
+headers other than the subject, and there without line ends.
+"""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from collections.abc import Sequence
+from email.message import EmailMessage
+from threading import RLock, Timer
+from typing import Any, Literal
+
+from pydantic import Field
+
+from axlog.connect.kinds import LocalPath, Options, Origin, Seconds, Secret, SinkKind
+from axlog.connect.sinks.envelopes import change_id
+from axlog.connect.sinks.feeds import filled
+from axlog.connect.sinks.file_state import State
+from axlog.errors import ConnectorError
+from axlog.views.change import Change
+
+_MOST = 500  # changes that one digest lists
+
+
+class MailOptions(Options):
+    """Options of `mail`."""
+
+    server: str = Field(description="The mail server.")
+    port: int = Field(default=587, ge=1, le=65535, description="Its port.")
+    security: Literal["starttls", "tls", "none"] = Field(
+        default="starttls", description="How the connection is protected."
+    )
+    user: Secret | None = Field(default=None, description="Who logs in.")
+    password: Secret | None = Field(default=None, description="Their password.")
+    sender: str = Field(description="Who the mail is from.")
+    to: list[str] = Field(min_length=1, description="Who it is for.")
+    subject: str = Field(default="{view}: {op} {row}", description="With {column} filled in.")
+    every: Seconds | None = Field(
+        default=None, gt=0, description="A digest so often; a mail for each change without it."
+    )
+    state: LocalPath | None = Field(
+        default=None, description="File that keeps what waits and was sent."
+    )
+    timeout: Seconds = Field(default=30.0, gt=0, description="For each step with the server.")
+
+
+class MailSink:
+    """Changes for people's mailboxes."""
+
+    exactly_once = False
+
+    def __init__(self, options: MailOptions, origin: Origin) -> None:
+        self.options = options
+        self.run = origin.run
+        self._lock = RLock()
+        path = None if options.state is None else origin.path(options.state)
+        self._state = State(path, origin.run)
+        self._timer: Timer | None = None
+        self.error: ConnectorError | None = None
+        if self._state.kept:
+            self._plan()
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Send a batch's changes, or let them wait for the digest."""
+        with self._lock:
+            if self._state.has(batch):
+                return
+            said = [self._said(batch, at, change) for at, change in enumerate(changes)]
+            if self.options.every is not None:
+                self._state.keep(batch, [*(self._state.kept or ()), *said])
+                self._plan()
+                return
+            if said:
+                self._send([self._message(one["subject"], [one]) for one in said])
+            self._state.keep(batch, [])
+
+    def _said(self, batch: int, at: int, change: Change) -> dict[str, Any]:
+        row = change.row.plain()
+        text = ", ".join(f"{column}: {value}" for column, value in row.items()) or "it holds"
+        fields = {**row, "op": change.op, "view": change.view, "row": text}
+        return {
+            "id": change_id(self.run, batch, at),
+            "subject": filled(self.options.subject, fields),
+            "line": f"{change.view}: {change.op} {text}",
+        }
+
+    def _plan(self) -> None:
+        """Send what waits when it has waited long enough."""
+        if self._timer is None and self._state.kept and self.options.every is not None:
+            self._timer = Timer(self.options.every, self._digest_later)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _digest_later(self) -> None:
+        with self._lock:
+            self._timer = None
+            try:
+                self.send_digest()
+            except ConnectorError as error:  # it stays, and goes with the next one
+                self.error = error
+            self._plan()
+
+    def send_digest(self) -> None:
+        """Send what waits now."""
+        with self._lock:
+            waiting = self._state.kept or []
+            if waiting:
+                subject = f"{len(waiting)} changes" if len(waiting) > 1 else waiting[0]["subject"]
+                self._send([self._message(subject, waiting)])
+                self._state.keep(self._state.batch, [])
+                self.error = None
+
+    def _message(self, subject: str, changes: list[dict[str, Any]]) -> EmailMessage:
+        message = EmailMessage()
+        message["Subject"] = " ".join(subject.split())[:200]
+        message["From"] = self.options.sender
+        message["To"] = ", ".join(self.options.to)
+        message["Message-ID"] = f"<{changes[0]['id']}.{len(changes)}@axlog>"
+        message["Auto-Submitted"] = "auto-generated"
+        lines = [" ".join(change["line"].splitlines()) for change in changes[:_MOST]]
+        if len(changes) > _MOST:
+            lines.append(f"and {len(changes) - _MOST} more")
+        message.set_content("\n".join(lines) + "\n")
+        return message
+
+    def _send(self, messages: list[EmailMessage]) -> None:
+        options = self.options
+        try:
+            with self._connected() as server:
+                if options.security == "starttls":
+                    server.starttls(context=ssl.create_default_context())
+                if options.user is not None and options.password is not None:
+                    server.login(options.user.reveal(), options.password.reveal())
+                for message in messages:
+                    server.send_message(message)
+        except (smtplib.SMTPException, OSError) as error:
+            reason = str(error)[:200]
+            raise ConnectorError("AX859", f"the mail server refuses: {reason}") from None
+
+    def _connected(self) -> smtplib.SMTP:
+        given = (self.options.server, self.options.port)
+        if self.options.security == "tls":
+            context = ssl.create_default_context()
+            return smtplib.SMTP_SSL(*given, timeout=self.options.timeout, context=context)
+        return smtplib.SMTP(*given, timeout=self.options.timeout)
+
+    def close(self) -> None:
+        """Send what waits; what cannot be sent stays in the state."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            try:
+                self.send_digest()
+            except ConnectorError as error:
+                self.error = error
+
+
+MAIL = SinkKind("mail", MailOptions, MailSink, "Changes by e-mail, one by one or as a digest.")

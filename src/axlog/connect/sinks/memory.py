@@ -1,0 +1,36 @@
+"""Changes in a list: for tests and programs that read them themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axlog.connect.kinds import Options, Origin, SinkKind
+from axlog.views.change import Change
+
+
+class MemoryOptions(Options):
+    """Options of the sink `memory`: none."""
+
+
+class MemorySink:
+    """Every batch that was taken, by its number."""
+
+    exactly_once = True
+
+    def __init__(self, options: MemoryOptions | None = None, origin: Origin | None = None) -> None:
+        self.batches: dict[int, list[Change]] = {}
+
+    @property
+    def changes(self) -> list[Change]:
+        """All changes so far, in order."""
+        return [change for batch in sorted(self.batches) for change in self.batches[batch]]
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Take a batch; one that is there already stays as it is."""
+        self.batches.setdefault(batch, list(changes))
+
+    def close(self) -> None:
+        """What was taken stays."""
+
+
+MEMORY = SinkKind("memory", MemoryOptions, MemorySink, "Changes in a list of this process.")

@@ -1,0 +1,86 @@
+"""The change log as a directory of Parquet files, one for every batch that has changes.
+
+A file is named by its batch and takes its name when it is complete, so a batch that comes again
+finds it there. Columns: batch, view, sequence, op, time (a text: seconds, or an ISO date), row and
+before (JSON). Another run writes into a directory of its own below the path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from axlog.connect.kinds import Column, LocalPath, Options, Origin, SinkKind
+from axlog.connect.sinks.arrow import schema_of, table_of
+from axlog.connect.sinks.files import settle_file, unwritable
+from axlog.document.times import plain
+from axlog.extras import import_extra
+from axlog.views.change import Change
+
+COLUMNS = (
+    Column("batch", "integer"),
+    Column("view", "text"),
+    Column("sequence", "integer"),
+    Column("op", "text"),
+    Column("time", "text"),
+    Column("row", "text"),
+    Column("before", "text"),
+)
+
+
+class ParquetLogOptions(Options):
+    """Options of `parquet-log`."""
+
+    path: LocalPath = Field(description="The directory; a run makes one in it.")
+
+
+class ParquetLogSink:
+    """Changes in a directory of files."""
+
+    exactly_once = True
+
+    def __init__(self, options: ParquetLogOptions, origin: Origin) -> None:
+        self._parquet = import_extra("pyarrow.parquet")
+        self.path = origin.path(options.path) / (f"run-{origin.run}" if origin.run else "run")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Write the file of a batch, unless it is there."""
+        path = self.path / f"batch-{batch:012}.parquet"
+        if not changes or path.exists():
+            return
+        rows = [
+            (batch, change.view, change.sequence, change.op, str(plain(change.time)),
+             _json(change.row.plain()),
+             None if change.before is None else _json(change.before.plain()))
+            for change in changes
+        ]  # fmt: skip
+        partial = path.with_name(f".{path.name}.part")
+        try:
+            self._parquet.write_table(table_of(rows, schema_of(COLUMNS)), partial)
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            settle_file(partial, path)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def close(self) -> None:
+        """Every file is whole."""
+
+
+def _json(row: object) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+PARQUET_LOG = SinkKind(
+    "parquet-log",
+    ParquetLogOptions,
+    ParquetLogSink,
+    "Every change, in Parquet files by batch.",
+)

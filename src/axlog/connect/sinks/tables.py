@@ -1,0 +1,99 @@
+"""Tables kept equal to a view: changes as additions to and subtractions from a bag of rows.
+
+Two rows of a view can show the same values (they differ by a node's id that is not shown), so a
+table is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean
+view is a table with the one column `holds`. A time is a number of seconds (double precision, exact
+to the microsecond until 2242) or, with `times: dates`, a timestamp in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+from axlog.connect.kinds import Column, Origin, ViewShape
+from axlog.errors import PipelineError
+from axlog.views.change import Change, Row
+
+Values = tuple[Any, ...]
+HOLDS = Column("holds", "truth")
+
+
+def view_of(origin: Origin) -> ViewShape:
+    """The one view that a table is made for."""
+    if len(origin.views) != 1:
+        raise PipelineError("AX852", "a table is made for one view")
+    return origin.views[0]
+
+
+def columns_of(view: ViewShape) -> tuple[Column, ...]:
+    """The columns of a view's table."""
+    return view.columns or (HOLDS,)
+
+
+def check_columns(view: ViewShape, taken: Sequence[str] = ()) -> None:
+    """Refuse a view with a column that its table has no room for.
+
+    Databases do not tell names apart by their case: neither do we.
+    """
+    seen = set(taken)
+    for column in columns_of(view):
+        name = column.name.lower()
+        if name in taken:
+            raise reserved(f"the column {column.name!r} of the view {view.name!r}", taken)
+        if name in seen:
+            raise PipelineError(
+                "AX827",
+                f"the view {view.name!r} has two columns {column.name!r}",
+                advice="give one of them another name in the query",
+            )
+        seen.add(name)
+
+
+def reserved(what: str, taken: Sequence[str]) -> PipelineError:
+    """The error for a name that axlog's own columns and tables have."""
+    return PipelineError(
+        "AX827",
+        f"{what} has a name that axlog uses itself",
+        expected=f"any name but {', '.join(taken)}",
+        advice="give it another name in the pipeline file",
+    )
+
+
+def values_of(row: Row) -> Values:
+    """A row as its table has it: texts, times as seconds or timestamps, lists as JSON."""
+    plain = row.plain().values()
+    return tuple(_cell(shown, value) for shown, value in zip(row.values(), plain, strict=True)) or (
+        True,
+    )
+
+
+def _cell(shown: Any, plain: Any) -> Any:
+    if isinstance(shown, int | float | Fraction):
+        return float(shown)
+    if shown is None or isinstance(shown, datetime) or isinstance(plain, str):
+        return shown if isinstance(shown, datetime) else plain
+    return json.dumps(plain, ensure_ascii=False)
+
+
+def difference(changes: Iterable[Change]) -> Counter[Values]:
+    """How many copies of each row changes add or take away; rows that come to nothing are out."""
+    moved: Counter[Values] = Counter()
+    for change in changes:
+        if change.op in ("insert", "update"):
+            moved[values_of(change.row)] += 1
+        if change.op in ("delete", "update"):
+            gone = change.row if change.before is None else change.before
+            moved[values_of(gone)] -= 1
+    return Counter({values: number for values, number in moved.items() if number})
+
+
+def key_of(values: Sequence[Any]) -> str:
+    """A short name for a row, the same everywhere."""
+    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"), default=str)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

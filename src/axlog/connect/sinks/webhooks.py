@@ -1,0 +1,96 @@
+"""Changes posted to an address somebody else may have written, signed, in an envelope of choice.
+
+The sink `http` posts to the file owner's own address; this one goes through the guarded client
+(private ranges refused unless allowed, sizes and times limited) and signs the body with a shared
+secret (`X-Hub-Signature: sha256=...`), so that receivers know who speaks. A batch that is not
+answered with success comes again, with the same `Idempotency-Key`: at least once, told apart by id.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from axlog.connect.http import Client, shown_address
+from axlog.connect.kinds import Origin, Secret, SinkKind
+from axlog.connect.sinks.envelopes import ENVELOPES
+from axlog.connect.sources.fetch import AddressOptions
+from axlog.errors import ConnectorError
+from axlog.views.change import Change
+
+_TYPES = {"cloudevents": "application/cloudevents-batch+json"}
+
+
+class WebhookOptions(AddressOptions):
+    """Options of `webhook`."""
+
+    url: Secret = Field(description="The address that batches are posted to.")
+    secret: Secret | None = Field(default=None, description="What bodies are signed with.")
+    envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] = Field(
+        default="native", description="The form of the changes."
+    )
+
+
+class CloudEventsOptions(WebhookOptions):
+    """Options of `cloudevents`."""
+
+    envelope: Literal["cloudevents"] = Field(default="cloudevents", description="CloudEvents 1.0.")
+
+
+class WebhookSink:
+    """Changes for a web service that checks who speaks."""
+
+    exactly_once = False  # the receiver drops what it has, by the key
+
+    def __init__(self, options: WebhookOptions, origin: Origin) -> None:
+        self._url = options.url.reveal()
+        self.run = origin.run
+        self.views = "+".join(view.name for view in origin.views)
+        self._secret = None if options.secret is None else options.secret.reveal().encode()
+        self._envelope = ENVELOPES[options.envelope]
+        self._type = _TYPES.get(options.envelope, "application/json")
+        self._client = Client(options.allowance())
+        self._last = -1
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Post a batch, unless it is empty or was taken."""
+        if batch <= self._last:
+            return
+        written = list(self._envelope(self.run, batch, changes))
+        if written:
+            self._post(batch, json.dumps(written, ensure_ascii=False).encode())
+        self._last = batch
+
+    def _post(self, batch: int, body: bytes) -> None:
+        headers = {
+            "Content-Type": self._type,
+            "Idempotency-Key": f"{self.run}-{batch}-{self.views}",
+        }
+        if self._secret is not None:
+            headers["X-Hub-Signature"] = (
+                "sha256=" + hmac.new(self._secret, body, "sha256").hexdigest()
+            )
+        try:
+            answer = self._client.send("POST", self._url, headers=headers, content=body)
+        except ConnectorError as error:  # its path alone may let anybody post
+            told = error.message.replace(shown_address(self._url), "the webhook")
+            raise ConnectorError(error.code, told, advice=error.advice) from None
+        if not answer.is_success:
+            raise ConnectorError(
+                "AX824", f"the webhook answers to batch {batch} with status {answer.status}"
+            )
+
+    def close(self) -> None:
+        self._client.close()
+
+
+WEBHOOK = SinkKind(
+    "webhook", WebhookOptions, WebhookSink, "Batches of changes, signed, for an outside address."
+)
+CLOUDEVENTS = SinkKind(
+    "cloudevents", CloudEventsOptions, WebhookSink, "Changes as CloudEvents 1.0, a batch a request."
+)

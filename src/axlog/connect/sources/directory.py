@@ -1,0 +1,266 @@
+"""A directory of XML files as a stream: one message a file, or one for every record of a file.
+
+Files are taken in the order of their names. One that appears later is taken whatever its name, so
+the position lists the files that are done; `order: name` promises that new names come after old
+ones, and then the position is one name. Move files into the directory when they are complete: names
+that begin with `.` or end with `.tmp` or `.part` are passed over. A file is read once; what happens
+to it afterwards changes nothing.
+
+Under `sources` a directory feeds several streams: each directory in it is one, by its name. Their
+files are one sequence by their names, wherever they lie.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from lxml import etree
+from pydantic import Field
+
+from axlog.connect.kinds import LocalPath, Origin, SourceKind
+from axlog.connect.protocol import Position, Reading, Refusal
+from axlog.connect.sources.times import TimeOptions, Timing
+from axlog.document.parser import DEFAULT_LIMITS, parse
+from axlog.document.record_reader import split
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import AxlogError, ConnectorError, PipelineError
+
+_UNFINISHED = (".tmp", ".part")
+
+
+class DirectoryOptions(TimeOptions):
+    """Options of `directory`."""
+
+    path: LocalPath = Field(description="The directory, or one file.")
+    pattern: str = Field(default="*.xml", description="Which files of it.")
+    record: str | None = Field(
+        default=None,
+        description="The name of the elements that are messages; the whole file without it.",
+    )
+    order: Literal["any", "name"] = Field(
+        default="any",
+        description="name: new files come after old ones by name, so positions stay small.",
+    )
+
+
+@dataclass(slots=True)
+class _Place:
+    """A position, taken apart."""
+
+    done: set[str]  # with order "name": the last one alone
+    file: str | None = None
+    records: int = 0  # of that file, taken already
+
+    @classmethod
+    def of(cls, position: Position) -> _Place:
+        given: dict[str, Any] = position or {}
+        return cls(set(given.get("done", ())), given.get("file"), given.get("records", 0))
+
+    def plain(self) -> Position:
+        said: dict[str, Any] = {"done": sorted(self.done)}
+        if self.file is not None:
+            said |= {"file": self.file, "records": self.records}
+        return said
+
+
+class DirectorySource:
+    """The files of a directory as updates of one stream."""
+
+    def __init__(self, options: DirectoryOptions, origin: Origin) -> None:
+        self.stream = origin.stream
+        self.path = origin.path(options.path)
+        self.options = options
+        self.label = _expanded(options.record, origin)
+        self.timing = Timing(options, origin)
+        self._open: tuple[_Place, Iterator[StreamUpdate | Refusal]] | None = None
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """At most so many messages of the files that are not done."""
+        place = _Place.of(position)
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        waiting = self._waiting(place)
+        for at, path in enumerate(waiting):
+            name = self._key(path)
+            if place.file != name:
+                place.file, place.records = name, 0
+            for read in self._continued(place, path):
+                place.records += 1
+                if isinstance(read, Refusal):
+                    refused.append(read)
+                else:
+                    updates.append(read)
+                if len(updates) + len(refused) >= limit:
+                    return Reading(updates, place.plain(), refused, more=True)
+            self._open = None
+            place.done = {name} if self.options.order == "name" else place.done | {name}
+            place.file, place.records = None, 0
+            if len(updates) + len(refused) >= limit:
+                return Reading(updates, place.plain(), refused, more=at + 1 < len(waiting))
+        return Reading(updates, place.plain(), refused)
+
+    def between(self, start: Position, end: Position) -> Reading:
+        """The messages between two positions, whatever files have come since."""
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for _, read in self._range(_Place.of(start), _Place.of(end)):
+            if isinstance(read, Refusal):
+                refused.append(read)
+            else:
+                updates.append(read)
+        return Reading(updates, end, refused)
+
+    def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
+        """Positions that cut a range into spans of so many messages; the last is its end."""
+        found: list[Position] = []
+        for number, (place, _) in enumerate(self._range(_Place.of(start), _Place.of(end)), 1):
+            if number % limit == 0:
+                found.append(place.plain())
+        return [*found, end]
+
+    def _range(self, place: _Place, end: _Place) -> Iterator[tuple[_Place, StreamUpdate | Refusal]]:
+        """The messages up to a position, each with the position behind it."""
+        is_by_name = self.options.order == "name"
+        last = max(end.done, default="")
+        paths = {self._key(path): path for path in self._waiting(place)}
+        names = [n for n in paths if n == end.file or (n <= last if is_by_name else n in end.done)]
+        gone = set() if is_by_name else end.done - place.done - paths.keys()
+        if gone or (end.file is not None and end.file not in paths):
+            raise ConnectorError(
+                "AX858",
+                f"{self.path} has no {min(gone, default=end.file)} any more, which was read before",
+                advice="put the file back, or start with another checkpoint",
+            )
+        for name in names:
+            if place.file != name:
+                place.file, place.records = name, 0
+            most = end.records if name == end.file else None
+            for read in islice(self._messages(paths[name]), place.records, most):
+                place.records += 1
+                yield place, read
+            if name != end.file:
+                place.done = {name} if is_by_name else place.done | {name}
+                place.file, place.records = None, 0
+
+    def close(self) -> None:
+        """Let go of the file that is being read."""
+        self._open = None
+
+    def _waiting(self, place: _Place) -> list[Path]:
+        """The files to take, in order; the one that is half read first."""
+        try:
+            found = self._listed()
+        except OSError as error:
+            raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
+        last = max(place.done, default="") if self.options.order == "name" else None
+        fresh = [
+            (key != place.file, key, path)
+            for key, path in found
+            if (key not in place.done if last is None else key > last) and self._is_wanted(path)
+        ]
+        return [path for _, _, path in sorted(fresh)]
+
+    def _listed(self) -> list[tuple[str, Path]]:
+        """The files with what orders them."""
+        if self.path.is_file():
+            return [(self.path.name, self.path)]
+        if self.stream is not None:
+            return [(path.name, path) for path in self.path.iterdir()]
+        first = max((key for key, _ in self._below()), default="")
+        # A file that is not seen in its directory may be older than one seen in the next: only up
+        # to what a first look saw is the second one complete.
+        return [(key, path) for key, path in self._below() if key <= first]
+
+    def _below(self) -> Iterator[tuple[str, Path]]:
+        for directory in sorted(self.path.iterdir()):
+            if directory.is_dir() and not directory.name.startswith("."):
+                for path in directory.iterdir():
+                    if not path.name.endswith(_UNFINISHED):
+                        yield self._key(path), path
+
+    def _key(self, path: Path) -> str:
+        """What orders a file: its name, and then the stream."""
+        return path.name if self.stream is not None else f"{path.name}/{path.parent.name}"
+
+    def _stream(self, path: Path) -> str:
+        return self.stream if self.stream is not None else path.parent.name
+
+    def _is_wanted(self, path: Path) -> bool:
+        if path == self.path:
+            return True
+        name = path.name
+        if name.startswith(".") or name.endswith(_UNFINISHED):
+            return False
+        return fnmatch.fnmatchcase(name, self.options.pattern) and path.is_file()
+
+    def _continued(self, place: _Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
+        """The messages of a file after those that are taken."""
+        if self._open is not None and self._open[0].plain() == place.plain():
+            messages = self._open[1]
+        else:
+            messages = self._messages(path)
+            for _ in range(place.records):
+                next(messages, None)
+        self._open = (place, messages)
+        return messages
+
+    def _messages(self, path: Path) -> Iterator[StreamUpdate | Refusal]:
+        number, stream = 0, self._stream(path)
+        try:
+            with path.open("rb") as file:
+                stored = path.stat().st_mtime
+                if self.label is None:
+                    yield self._message(file.read(DEFAULT_LIMITS.size + 1), path, stored)
+                    return
+                for element in split(file, self.label, name=path.name):
+                    number += 1
+                    origin = f"{path.name}#{number}"
+                    content = etree.tostring(element, with_tail=False)
+                    try:
+                        at = self.timing.of(element, stored)
+                    except AxlogError as error:
+                        yield Refusal(stream, content, origin, error.describe())
+                    else:
+                        yield StreamUpdate(stream, "insert", content, at, origin)
+        except OSError as error:
+            raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
+        except AxlogError as error:
+            # What follows in the file cannot be told apart any more.
+            yield Refusal(stream, "", f"{path.name}#{number + 1}", error.describe())
+
+    def _message(self, content: bytes, path: Path, stored: float) -> StreamUpdate | Refusal:
+        stream = self._stream(path)
+        origin = path.name if self.stream is not None else f"{stream}/{path.name}"
+        try:
+            element = parse(content, name=origin).root if self.timing.needs_element else None
+            at = self.timing.of(element, stored)
+        except AxlogError as error:
+            return Refusal(stream, content, origin, error.describe())
+        return StreamUpdate(stream, "insert", content, at, origin)
+
+
+def _expanded(record: str | None, origin: Origin) -> str | None:
+    """A record's name as the parser says it."""
+    if record is None:
+        return None
+    prefix, colon, name = record.rpartition(":")
+    if not colon:
+        default = origin.namespaces.get("")
+        return f"{{{default}}}{name}" if default else name
+    if prefix not in origin.namespaces:
+        raise PipelineError("AX852", f"record: the prefix {prefix!r} is not declared")
+    return f"{{{origin.namespaces[prefix]}}}{name}"
+
+
+DIRECTORY = SourceKind(
+    "directory",
+    DirectoryOptions,
+    DirectorySource,
+    "XML files of a directory, a message each, or one for every record element.",
+    names_streams=True,  # by the directories in it
+)

@@ -1,0 +1,143 @@
+"""Any XML document at a path or an address, and how one version differs from the one before.
+
+With `record: NAME` (or every child of the root, without it) the stream follows the records:
+
+    <record key="..." id="..."><paper>...</paper></record>
+
+A record that is changed or gone is deleted, and what is new inserted. Records are told apart by the
+path `by:` below them; without it by their whole content, equal ones by their number.
+
+With `as: patch` every new version brings one tree that says how it differs, as RFC 5261 patches do
+(`document/diff.py`): `<version number="2"><diff>...</diff></version>`; the first version brings the
+whole document, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from lxml import etree
+from pydantic import ConfigDict, Field
+
+from axlog.connect.channels.subscription_filters import is_element
+from axlog.connect.kinds import Origin, PathOrWeb, SourceKind
+from axlog.connect.message_paths import MessagePath
+from axlog.connect.sources.fetch import AddressOptions, Fetching
+from axlog.connect.sources.poller import (
+    Alerter,
+    AlerterOptions,
+    Collection,
+    Look,
+    Thing,
+    refusal,
+    stream_of,
+)
+from axlog.document.loader import load
+from axlog.document.name_expansion import refuse_growth
+from axlog.document.parser import DEFAULT_LIMITS, Element, parse
+from axlog.document.patch_writer import patch_of
+from axlog.document.serializer import serialise
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import AxlogError
+
+RECORD, VERSION = "record", "version"
+
+
+class DocumentOptions(AlerterOptions, AddressOptions):
+    """Options of `document`."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    url: PathOrWeb = Field(description="The document's address, or the path of a file.")
+    form: Literal["records", "patch"] = Field(
+        default="records", alias="as", description="What a new version brings."
+    )
+    record: str | None = Field(
+        default=None, description="The name of the records; the children of the root without it."
+    )
+    by: str | None = Field(
+        default=None, description="A path below a record to what tells it apart."
+    )
+
+
+class WatchedDocument(Collection):
+    """A document that is watched."""
+
+    def __init__(self, options: DocumentOptions, origin: Origin) -> None:
+        super().__init__(stream_of(origin, "a document"), RECORD, options.only)
+        self._fetching = Fetching(options.url, options, origin)
+        self._is_patch = options.form == "patch"
+        self._record = options.record
+        given = options.by
+        self._by = None if given is None else MessagePath.parse(given, origin.namespaces)
+
+    def look(self, state: Any, now: float) -> Look:
+        state = state or {"fetched": {}, "version": 0, "known": None}
+        content, fetched = self._fetching.fetch(state["fetched"])
+        state = {**state, "fetched": fetched}
+        if content is None:
+            return Look(state=state)
+        where = self._fetching.where
+        try:
+            if self._is_patch:
+                updates, known = self._patched(state, content, now)
+            else:
+                things = self._records(parse(content).root, len(content))
+                updates, known = self.compared(state["known"] or {}, things, now)
+        except AxlogError as error:
+            return Look(state=state, refused=[refusal(self.stream, content, where, error)])
+        return Look(updates, {**state, "known": known, "version": state["version"] + 1})
+
+    def _patched(
+        self, state: dict[str, Any], content: bytes, now: float
+    ) -> tuple[list[StreamUpdate], Any]:
+        new = load(content)
+        text = serialise(new)
+        made = etree.Element(VERSION, number=str(state["version"] + 1))
+        if state["known"] is None:
+            made.append(parse(text).root)
+        else:
+            made.append(parse(patch_of(load(state["known"]), new)).root)
+        xml = etree.tostring(made, encoding="unicode")
+        return [StreamUpdate(self.stream, "insert", xml, now)], text
+
+    def _records(self, root: Element, size: int) -> Iterator[Thing]:
+        """The records of a document of some size; each by itself has all namespaces in scope."""
+        written = 0
+        found = root.iterchildren() if self._record is None else root.iter(self._record)
+        for record in [each for each in found if is_element(each)]:
+            tail, record.tail = record.tail, None
+            identity = self._by.value(record) if self._by is not None else None
+            if identity is None:
+                identity = etree.tostring(record, method="c14n").decode()
+            made = etree.Element(RECORD)
+            xml = etree.tostring(record)
+            written += len(xml)
+            refuse_growth(written, size, DEFAULT_LIMITS)
+            made.append(parse(xml).root)
+            record.tail = tail
+            yield _Record(identity, made) if self._by is None else Thing(identity, made)
+
+    def close(self) -> None:
+        self._fetching.close()
+
+
+class _Record(Thing):
+    """A record that only its content tells apart: the content is no name to show."""
+
+    __slots__ = ()
+    is_named = False
+
+    def xml(self) -> str:
+        self.tree.set("key", self.key)
+        return etree.tostring(self.tree, encoding="unicode", with_tail=False)
+
+
+def _make(options: DocumentOptions, origin: Origin) -> Alerter:
+    return Alerter(WatchedDocument(options, origin), options, origin)
+
+
+DOCUMENT = SourceKind(
+    "document", DocumentOptions, _make, "An XML document at a path or address, diffed by version."
+)

@@ -1,0 +1,111 @@
+"""A directory of XML files as a living collection: files that come, change and go.
+
+    <file key="..." id="2026/order-17.xml"><order>...</order></file>
+
+The source `directory` takes every file as a message, once; here the stream follows the files: one
+that is changed or removed is deleted from the document. A file that cannot be parsed is told once
+and stays as it was until it can. Names that begin with `.` or end with `.tmp` or `.part` are passed
+over, as are links that lead out of the directory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+from pydantic import Field
+
+from axlog.connect.kinds import LocalPath, Origin, SourceKind
+from axlog.connect.protocol import Refusal
+from axlog.connect.sources.poller import (
+    Alerter,
+    AlerterOptions,
+    Collection,
+    Look,
+    Thing,
+    refusal,
+    stream_of,
+)
+from axlog.document.parser import read
+from axlog.errors import AxlogError, ConnectorError
+
+FILE = "file"
+_UNFINISHED = (".tmp", ".part")
+
+
+class FolderOptions(AlerterOptions):
+    """Options of `folder`."""
+
+    path: LocalPath = Field(description="The directory.")
+    pattern: str = Field(default="**/*.xml", description="Which files of it and below it.")
+
+
+class Folder(Collection):
+    """A directory that is watched."""
+
+    def __init__(self, options: FolderOptions, origin: Origin) -> None:
+        super().__init__(stream_of(origin, "a folder"), FILE, options.only)
+        self.path = origin.path(options.path)
+        self.pattern = options.pattern
+
+    def look(self, state: Any, now: float) -> Look:
+        """State: for each file its stamp, and its digest if it could be read."""
+        stamps: dict[str, list[int]] = (state or {}).get("stamps", {})
+        digests: dict[str, str] = (state or {}).get("digests", {})
+        found = self._files()
+        changed = {name: path for name, (path, stamp) in found.items() if stamps.get(name) != stamp}
+        things: dict[str, Thing] = {}
+        refused: list[Refusal] = []
+        for name, path in changed.items():
+            try:
+                things[name] = Thing(name, _wrapped(path))
+            except AxlogError as error:
+                refused.append(refusal(self.stream, "", name, error))
+        kept = {Thing(name, etree.Element(FILE)).key for name in found} - {
+            thing.key for thing in things.values()
+        }
+        before = {key: was for key, was in digests.items() if key not in kept}
+        updates, after = self.compared(before, things.values(), now)
+        state = {
+            "stamps": {name: stamp for name, (_, stamp) in found.items()},
+            "digests": {**{key: was for key, was in digests.items() if key in kept}, **after},
+        }
+        return Look(updates, state, refused)
+
+    def _files(self) -> dict[str, tuple[Path, list[int]]]:
+        found = {}
+        try:
+            root = self.path.resolve(strict=True)
+            for path in sorted(root.glob(self.pattern)):
+                name = path.relative_to(root).as_posix()
+                if self._is_wanted(path, root):
+                    stat = path.stat()
+                    found[name] = (path, [stat.st_mtime_ns, stat.st_size, stat.st_ino])
+        except OSError as error:
+            raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
+        return found
+
+    def _is_wanted(self, path: Path, root: Path) -> bool:
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if hidden or path.name.endswith(_UNFINISHED) or not path.is_file():
+            return False
+        return path.resolve().is_relative_to(root)
+
+    def close(self) -> None:
+        """Nothing stays open between looks."""
+
+
+def _wrapped(path: Path) -> etree._Element:
+    made = etree.Element(FILE)
+    made.append(read(path).root)
+    return made
+
+
+def _make(options: FolderOptions, origin: Origin) -> Alerter:
+    return Alerter(Folder(options, origin), options, origin)
+
+
+FOLDER = SourceKind(
+    "folder", FolderOptions, _make, "A directory of XML files that come, change and go."
+)

@@ -1,0 +1,177 @@
+"""A SQL table (or query's view) as a stream, polled by key.
+
+    <row key="..." id="17"><number>17</number><status>sent</status></row>
+
+`mode: append` reads the rows whose key is greater than the last one's, in the order of the key: the
+position is that key, so nothing else is kept; rows that are changed later are not seen, and a row
+that is committed after one with a greater key is missed, as with every key that a database counts
+up. `mode: all` reads the whole table at every look and compares it with the look before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from lxml import etree
+from pydantic import Field
+
+from axlog.connect.databases import open_engine, reason_of
+from axlog.connect.kinds import Origin, Secret, SourceKind
+from axlog.connect.protocol import Position, Reading, Source
+from axlog.connect.sources.poller import (
+    Alerter,
+    AlerterOptions,
+    Collection,
+    Look,
+    Thing,
+    element,
+    stream_of,
+)
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import ConnectorError, PipelineError
+from axlog.extras import import_extra
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+ROW = "row"
+
+
+class TableOptions(AlerterOptions):
+    """Options of `table`."""
+
+    database: Secret = Field(description="SQLAlchemy's address: sqlite:///orders.db")
+    table: str = Field(description="The table's name, with its schema before a dot if it has one.")
+    by: str = Field(description="The key: one column, counted up for `mode: append`.")
+    columns: list[str] = Field(default=[], description="The columns wanted; all without it.")
+    time: str | None = Field(default=None, description="The column that has a row's time.")
+    mode: Literal["append", "all"] = Field(default="append", description="What a look reads.")
+
+
+class Table:
+    """A table that is read."""
+
+    def __init__(self, options: TableOptions, origin: Origin) -> None:
+        sql = import_extra("sqlalchemy")
+        self.stream = stream_of(origin, "a table")
+        self._sql = sql
+        self._options = options
+        self._engine = open_engine(options.database, origin)
+        if self._engine.dialect.name == "sqlite":
+            sql.event.listen(self._engine, "connect", _read_any_text)
+        self._table: sqlalchemy.Table | None = None
+
+    def _reflected(self) -> sqlalchemy.Table:
+        """The table as the database describes it: names come from there, never from texts."""
+        if self._table is None:
+            schema, _, name = self._options.table.rpartition(".")
+            table: sqlalchemy.Table = self._sql.Table(
+                name, self._sql.MetaData(), schema=schema or None, autoload_with=self._engine
+            )
+            wanted = [self._options.by, *self._options.columns, *filter(None, [self._options.time])]
+            for column in wanted:
+                if column not in table.c:
+                    raise PipelineError(
+                        "AX852",
+                        f"the table {name!r} has no column {column!r}",
+                        expected=", ".join(table.c.keys()),
+                    )
+            for column in self._options.columns or table.c.keys():
+                _check_name(name, column)
+            self._table = table
+        return self._table
+
+    def rows(self, after: Any = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """Rows in the order of the key, those after a key if one is given."""
+        try:
+            table = self._reflected()
+            key = table.c[self._options.by]
+            asked = table.select().order_by(key)
+            if after is not None:
+                asked = asked.where(key > after)
+            if limit is not None:
+                asked = asked.limit(limit)
+            with self._engine.connect() as connection:
+                return [dict(row) for row in connection.execute(asked).mappings()]
+        except self._sql.exc.SQLAlchemyError as error:
+            raise ConnectorError(
+                "AX858", f"the table {self._options.table!r} cannot be read: {reason_of(error)}"
+            ) from None
+
+    def thing(self, row: dict[str, Any]) -> Thing:
+        wanted = self._options.columns or list(row)
+        return Thing(str(row[self._options.by]), element(ROW, {c: row[c] for c in wanted}))
+
+    def time_of(self, row: dict[str, Any]) -> Any:
+        column = self._options.time
+        return None if column is None else row[column]
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _read_any_text(connection: Any, _: Any) -> None:
+    """SQLite checks no text: one that is not UTF-8 must not hold up the rows beside it."""
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+
+
+def _check_name(table: str, column: str) -> None:
+    try:
+        etree.Element(column)
+    except ValueError:
+        raise PipelineError(
+            "AX852",
+            f"the column {column!r} of {table!r} cannot be an element",
+            advice="say which columns are wanted, or give a view of the database that names it",
+        ) from None
+
+
+class GrowingTable(Table):
+    """The source of `mode: append`."""
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """The rows after the position's key."""
+        rows = self.rows(position, limit)
+        updates = [
+            StreamUpdate(
+                self.stream,
+                "insert",
+                self.thing(row).xml(),
+                self.time_of(row),
+                f"{self._options.table}[{row[self._options.by]}]",
+            )
+            for row in rows
+        ]
+        last = rows[-1][self._options.by] if rows else position
+        if last is not None and not isinstance(last, int | float | str):
+            raise PipelineError(
+                "AX852",
+                f"the key {self._options.by!r} is a {type(last).__name__}",
+                expected="numbers or texts",
+            )
+        return Reading(updates, last, more=len(rows) == limit)
+
+
+class WholeTable(Collection):
+    """What `mode: all` watches."""
+
+    def __init__(self, options: TableOptions, origin: Origin) -> None:
+        self._table = Table(options, origin)
+        super().__init__(self._table.stream, ROW, options.only)
+
+    def look(self, state: Any, now: float) -> Look:
+        things = map(self._table.thing, self._table.rows())
+        updates, after = self.compared(state or {}, things, now)
+        return Look(updates, after)
+
+    def close(self) -> None:
+        self._table.close()
+
+
+def _make(options: TableOptions, origin: Origin) -> Source:
+    if options.mode == "append":
+        return GrowingTable(options, origin)
+    return Alerter(WholeTable(options, origin), options, origin)
+
+
+TABLE = SourceKind("table", TableOptions, _make, "A SQL table polled by key.")

@@ -1,0 +1,318 @@
+"""Statements that do one thing at many places: one fragment put last into many elements, or many
+nodes deleted, carried out on whole columns.
+
+A pending update list of a statement mostly holds the same operation many times (P5 3.4). The plan
+of `pending` works out each by itself; here the fragment is built once and its copies are filled in
+by numpy, links and partitions are moved for all places together. The result is the one of `Plan`
+but for the handles that nodes get: laws 1, 2 and 6 hold all the same, and a test compares the two.
+
+`plan_of` gives None for everything else: other operations among them, content beside a node or with
+texts, attributes or calls in it, deletions that bring texts together, and all that is wrong, which
+`Plan` knows to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axlog.document.bulk_columns import by_label, enter, leave, release, subtrees
+from axlog.document.delta import Delta
+from axlog.document.loader import graft
+from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Where
+from axlog.document.parser import Limits
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    CALL_LABEL,
+    DOCUMENT_NODE,
+    ELEMENT,
+    NONE,
+    TEXT,
+    NodeKind,
+    Tree,
+)
+
+Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
+
+FEWEST = 8
+"""Fewer operations are as quick one by one."""
+_FAR = -(1 << 31)  # tree.py: the component stands in the side table
+_HIGHEST = (1 << 31) - 2
+
+
+def plan_of(
+    tree: Tree,
+    operations: Sequence[Operation],
+    time: int,
+    limits: Limits,
+    keep_whitespace: bool,
+) -> Insertion | Deletion | None:
+    """The plan of a statement that does one thing at many places; None if it does not."""
+    if len(operations) < FEWEST:
+        return None
+    first = operations[0]
+    if isinstance(first, Insert):
+        content, where = first.content, first.where
+        if where not in (Where.INTO, Where.LAST) or not _is_plain(content):
+            return None
+        for each in operations:
+            if type(each) is not Insert or each.content is not content:
+                return None
+            if each.where is not where or each.stream is not None:
+                return None
+        placed = _targets(tree, operations)
+        if placed is None or (_column(tree._kind, np.int8)[placed[0]] != ELEMENT).any():
+            return None
+        return Insertion(tree, *placed, content, time, limits, keep_whitespace)
+    if isinstance(first, Delete) and all(type(each) is Delete for each in operations):
+        placed = _targets(tree, operations)
+        return None if placed is None else _deletion(tree, placed[0], time)
+    return None
+
+
+def _is_plain(content: Content) -> bool:
+    """Whether content is elements alone, with no call among them."""
+    if not content or any(isinstance(item, str | Attribute) for item in content):
+        return False
+    return all(
+        not isinstance(item, str | Attribute) and next(item.iter(CALL_LABEL), None) is None
+        for item in content
+    )
+
+
+def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int] | None:
+    """The targets, and how deep the deepest stands; None unless all are there and distinct."""
+    targets = np.fromiter((each.target for each in operations), np.int32, len(operations))
+    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree._kind):
+        return None
+    if (_column(tree._kind, np.int8)[targets] == NodeKind.FREE).any():
+        return None
+    seen = np.zeros(len(tree._kind), dtype=np.bool_)
+    seen[targets] = True
+    if np.count_nonzero(seen) != len(targets):
+        return None
+    parent = _column(tree._parent)
+    depth, at = 0, targets
+    while len(at):
+        depth += 1
+        at = parent[at]
+        if at.min() == NONE:
+            return None  # what went with the last update
+        at = at[at != DOCUMENT_NODE]
+        if len(at) > FEWEST and (at == at[0]).all():
+            at = at[:1]  # siblings have the rest of the way in common
+    return targets, depth
+
+
+def _column(column: Any, kind: Any = np.int32) -> Any:
+    return np.frombuffer(column, dtype=kind)
+
+
+class Insertion:
+    """One fragment, last in many elements."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        targets: Handles,
+        depth: int,
+        content: Content,
+        time: int,
+        limits: Limits,
+        keep_whitespace: bool,
+    ) -> None:
+        self.tree = tree
+        self.time = time
+        self._targets = targets
+        elements = [item for item in content if not isinstance(item, str | Attribute)]
+        roots = graft(
+            tree, elements, time, limits=limits, keep_whitespace=keep_whitespace, above=depth
+        )
+        first = np.array([n for root in roots for n in tree.subtree(root)], dtype=np.int32)
+        self._copies = _copied(tree, first, len(targets), time)
+        self._roots = [self._copies[:, int(np.flatnonzero(first == root)[0])] for root in roots]
+        parent = _column(tree._parent)
+        for each in self._roots:
+            parent[each] = targets
+        self.delta = Delta(tree, time)
+        self.delta.added = np.stack(self._roots, axis=1).ravel().tolist()
+        self.delta.blocks = [self._copies]
+
+    def abandon(self) -> None:
+        """Free what was built; the tree is as it was."""
+        release(self.tree, self.delta.added)
+
+    def commit(self) -> None:
+        """Write it into the columns. Everything was checked: this cannot fail."""
+        tree = self.tree
+        release(tree, tree._dying)
+        self._link()
+        enter(tree, self._copies)
+        tree._size += self._copies.size
+        tree.clock = self.time
+        tree._dying = []
+        tree.version += 1
+
+    def _link(self) -> None:
+        tree, targets = self.tree, self._targets
+        last = _column(tree._last)
+        after = last[targets]
+        for roots in self._roots:
+            has_before = after != NONE
+            _column(tree._prev)[roots] = after
+            _column(tree._next)[after[has_before]] = roots[has_before]
+            _column(tree._first)[targets[~has_before]] = roots[~has_before]
+            self._place(roots, after)
+            after = roots
+        last[targets] = after
+
+    def _place(self, roots: Handles, after: Handles) -> None:
+        """Components: one more than the last child's, as `ids.between` says; attributes aside."""
+        tree = self.tree
+        order, kind = _column(tree._order), _column(tree._kind, np.int8)
+        is_first = (after == NONE) | (kind[after] == ATTRIBUTE)
+        low = order[after]
+        is_far = ~is_first & ((low == _FAR) | (low >= _HIGHEST))
+        order[roots] = np.where(is_first, 1, low + 1)
+        for node, before in zip(roots[is_far].tolist(), after[is_far].tolist(), strict=True):
+            tree._place_at(node, (tree.component(before)[0] + 1,))
+
+
+def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
+    """Copies of nodes that were just built, those being the first: a row of handles for each."""
+    more = (count - 1) * len(first)
+    rows = _allocated(tree, more).reshape(count - 1, len(first))
+    by_handle = np.argsort(first)
+    for column in (tree._parent, tree._first, tree._last, tree._next, tree._prev):
+        values = _column(column)
+        links = values[first]
+        is_none = links == NONE
+        links[is_none] = first[0]
+        copied = rows[:, by_handle[np.searchsorted(first, links, sorter=by_handle)]]
+        copied[:, is_none] = NONE
+        values[rows] = copied
+    for column, kind in (
+        (tree._kind, np.int8),
+        (tree._label, np.int32),
+        (tree._order, np.int32),
+        (tree._time, np.int64),
+    ):
+        values = _column(column, kind)
+        values[rows] = values[first]
+    for at, node in enumerate(first.tolist()):
+        tables: tuple[dict[int, Any], ...] = (tree._texts, tree._prefix, tree._declared)
+        for table in tables:
+            if node in table:
+                table.update(zip(rows[:, at].tolist(), repeat(table[node]), strict=False))
+    return np.concatenate([first[None, :], rows])
+
+
+def _allocated(tree: Tree, count: int) -> Handles:
+    """Handles for so many nodes: free ones if there are enough, else new ones."""
+    if len(tree._free) >= count:
+        start = len(tree._free) - count
+        taken = np.array(tree._free[start:], dtype=np.int32)
+        del tree._free[start:]
+        return taken
+    size = len(tree._kind)
+    for column in tree._columns():
+        column.frombytes(bytes(column.itemsize * count))
+    return np.arange(size, size + count, dtype=np.int32)
+
+
+def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
+    """The deletion of nodes; None where more than links move."""
+    parent, kind = _column(tree._parent), _column(tree._kind, np.int8)
+    above = parent[targets]
+    if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():
+        return None
+    is_gone = np.zeros(len(kind), dtype=np.bool_)
+    is_gone[targets] = True
+    roots = np.sort(targets[~_has_above(parent, is_gone, above)])
+    left = _survivors(_column(tree._prev), roots, is_gone)
+    right = _survivors(_column(tree._next), roots, is_gone)
+    are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
+    return None if are_texts.any() else Deletion(tree, roots, left, right, time)
+
+
+def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
+    """Which nodes, given by their parents, hang below something that goes."""
+    found = is_gone[above]
+    places = np.flatnonzero(~found)
+    at = parent[above[places]]
+    while len(places):
+        is_inside = at != DOCUMENT_NODE
+        places, at = places[is_inside], at[is_inside]
+        hit = is_gone[at]
+        found[places[hit]] = True
+        places, at = places[~hit], parent[at[~hit]]
+    return found
+
+
+def _survivors(links: Handles, roots: Handles, is_gone: Any) -> Handles:
+    """For each node that goes, the nearest neighbour along the links that stays; by doubling."""
+    reached = links[roots]
+    place = np.zeros(len(is_gone), dtype=np.int32)
+    place[roots] = np.arange(len(roots), dtype=np.int32)
+    while True:
+        goes_on = (reached != NONE) & is_gone[reached]
+        if not goes_on.any():
+            return reached
+        reached[goes_on] = reached[place[reached[goes_on]]]
+
+
+class Deletion:
+    """Many nodes, none below another, taken out with all that is below them."""
+
+    def __init__(
+        self, tree: Tree, roots: Handles, left: Handles, right: Handles, time: int
+    ) -> None:
+        self.tree = tree
+        self.time = time
+        self._roots, self._left, self._right = roots, left, right
+        self._nodes = subtrees(tree, roots)
+        self.delta = Delta(tree, time)
+        self.delta.removed = roots.tolist()
+        self.delta.nodes_removed = self._nodes
+        self.delta.labels_removed = by_label(tree, self._nodes)
+        if tree._calls and (_column(tree._kind, np.int8)[self._nodes] == CALL).any():
+            self.delta.closed = [
+                tree.call(node).stream
+                for root in self.delta.removed
+                for node in tree.subtree(root)
+                if tree._kind[node] == CALL
+            ]
+
+    def abandon(self) -> None:
+        """Nothing was built."""
+
+    def commit(self) -> None:
+        """Write it into the columns. Everything was checked: this cannot fail."""
+        tree = self.tree
+        release(tree, tree._dying)
+        leave(tree, self.delta.labels_removed)
+        tree._size -= len(self._nodes)
+        for stream in self.delta.closed:
+            del tree._calls[stream]
+            tree.brought.pop(stream, None)
+            tree.ended.add(stream)
+        self._unlink()
+        tree.clock = self.time
+        tree._dying = list(self.delta.removed)
+        tree.version += 1
+
+    def _unlink(self) -> None:
+        """Neighbours that stay become neighbours; what goes keeps its own links."""
+        tree, left, right = self.tree, self._left, self._right
+        parent = _column(tree._parent)
+        above = parent[self._roots]
+        has_left, has_right = left != NONE, right != NONE
+        _column(tree._next)[left[has_left]] = right[has_left]
+        _column(tree._prev)[right[has_right]] = left[has_right]
+        _column(tree._first)[above[~has_left]] = right[~has_left]
+        _column(tree._last)[above[~has_right]] = left[~has_right]
+        parent[self._roots] = NONE

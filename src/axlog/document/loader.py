@@ -1,0 +1,290 @@
+"""XML to columns: one walk over lxml elements records what each node is, then links follow.
+
+A whole document's links and partitions are computed by sorting in numpy, a fragment's in one plain
+pass. Whitespace-only texts beside elements are dropped unless asked for
+(`xml:space="preserve"` is obeyed). Law: `writing.serialise` gives back an equal document, by
+canonical XML; the DOCTYPE is not kept, CDATA becomes text.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from lxml import etree
+
+from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source, parse, read
+from axlog.document.recorder import SPACES, Recorder
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    CALL_GAP,
+    DOCUMENT_NODE,
+    ELEMENT,
+    LABELS_BY_KIND,
+    NONE,
+    NodeKind,
+    Tree,
+)
+from axlog.errors import MalformedError, Place, StreamError
+
+_WITHOUT_TEXT = (NodeKind.DOCUMENT, ELEMENT, ATTRIBUTE, CALL)
+Column = np.ndarray[Any, np.dtype[Any]]
+
+
+def load(
+    source: Source, *, limits: Limits = DEFAULT_LIMITS, keep_whitespace: bool = False, time: int = 0
+) -> Tree:
+    """A tree from XML; every node gets this time."""
+    if not -(1 << 63) <= time < 1 << 63:
+        raise StreamError("AX409", f"{time} microseconds are beyond any time")
+    tree = Tree()
+    recorder = Recorder(tree, limits, keep_whitespace)
+    collecting = gc.isenabled()
+    gc.disable()  # hundreds of thousands of fresh objects, none of them garbage
+    try:
+        root, may_declare = read(source, limits, drops_blanks=not keep_whitespace)
+        recorder.record(with_surroundings(root), may_declare)
+        _fill(recorder, time)
+    finally:
+        if collecting:
+            gc.enable()
+    tree.clock = time
+    return tree
+
+
+def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS) -> list[Element]:
+    """The trees of a message: one document, or several trees side by side (then in UTF-8)."""
+    if isinstance(message, etree._Element):
+        return [message]
+    try:
+        return with_surroundings(parse(message, limits).root)
+    except MalformedError as error:
+        if error.code != "AX101":
+            raise
+        return _read_wrapped(message, limits, error)
+
+
+def check_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Refuse a message that no document would take, for those who only pass it on."""
+    Recorder(Tree(), limits, False).record(read_forest(message, limits))
+
+
+def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) -> list[Element]:
+    """The trees of a message that is no document, or the error that says why it is neither."""
+    wrapped = f"<_>{message}</_>" if isinstance(message, str) else b"<_>" + message + b"</_>"
+    try:
+        forest = parse(wrapped, limits).root
+    except MalformedError as error:
+        if not single.message.startswith("Extra content"):
+            raise single from None
+        raise _shifted(error, len("<_>")) from None
+    outside = [forest.text, *(tree.tail for tree in forest)]
+    if any(text and text.strip(SPACES) for text in outside):
+        raise StreamError(
+            "AX104", "the message has text outside any element", advice="wrap it in an element"
+        )
+    if not len(forest):
+        raise single  # it brings nothing
+    return list(forest)
+
+
+def _shifted(error: MalformedError, by: int) -> MalformedError:
+    """The error with its place as in the message before it was wrapped."""
+    place = error.place
+    if place is not None and place.line == 1:
+        place = Place(1, max(1, place.column - by), place.text and place.text[by:], place.source)
+    return MalformedError(error.code, error.message, place=place, advice=error.advice)
+
+
+def graft(
+    tree: Tree,
+    forest: Iterable[Element],
+    time: int,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    keep_whitespace: bool = False,
+    above: int = 0,
+) -> list[int]:
+    """Make nodes for a forest that hang nowhere yet; the handles of its roots.
+
+    `above` is how many elements there will be over them, for the limit of depth.
+    """
+    recorder = Recorder(tree, limits, keep_whitespace, above)
+    recorder.record(forest)
+    links = _link(recorder)
+    handles = _allocate(tree, recorder, links, time)
+    for at, label in enumerate(recorder.labels):
+        if recorder.kinds[at] not in _WITHOUT_TEXT:
+            tree._texts[handles[at]] = recorder.texts[label]
+    recorder.settle(handles)
+    return [handles[at] for at, parent in enumerate(recorder.parents) if parent == DOCUMENT_NODE]
+
+
+class _Links(NamedTuple):
+    """Links between records, by their numbers; 0, the document node's, stands for none."""
+
+    first: list[int]
+    last: list[int]
+    next: list[int]
+    prev: list[int]
+    order: list[int]
+
+
+def _link(recorder: Recorder) -> _Links:
+    parents, kinds = recorder.parents, recorder.kinds
+    count = len(parents)
+    first, last, following, previous = [0] * count, [0] * count, [0] * count, [0] * count
+    order = [1] * count
+    for at in range(1, count):
+        parent = parents[at]
+        if parent == DOCUMENT_NODE:
+            continue
+        before = last[parent]
+        last[parent] = at
+        if before == 0:
+            first[parent] = at
+        else:
+            previous[at] = before
+            following[before] = at
+            if (kinds[before] == ATTRIBUTE) == (kinds[at] == ATTRIBUTE):
+                order[at] = order[before] + 1
+    return _Links(first, last, following, previous, order)
+
+
+def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[int]:
+    """Handles for the records, the columns filled: free ones if there are enough, else new ones."""
+    count = len(recorder.parents) - 1
+    if len(tree._free) >= count:
+        fresh = [tree._free.pop() for _ in range(count)]
+    else:
+        fresh = list(range(len(tree._kind), len(tree._kind) + count))
+        for column in tree._columns():
+            column.frombytes(bytes(column.itemsize * count))
+    handles = [NONE, *fresh]  # what links to the document node hangs nowhere
+    kinds, labels = recorder.kinds, recorder.labels
+    first, last, following, previous, order = links
+    for at, node in enumerate(fresh, 1):
+        kind = kinds[at]
+        tree._kind[node] = kind
+        tree._label[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
+        tree._parent[node] = handles[recorder.parents[at]]
+        tree._first[node] = handles[first[at]]
+        tree._last[node] = handles[last[at]]
+        tree._next[node] = handles[following[at]]
+        tree._prev[node] = handles[previous[at]]
+        tree._order[node] = order[at]
+        tree._time[node] = time
+        tree._place[node] = NONE
+    handles[DOCUMENT_NODE] = DOCUMENT_NODE
+    return handles
+
+
+def with_surroundings(root: Element) -> list[Element]:
+    """The root with the comments and instructions beside it, if it is a document's root."""
+    if root.getparent() is not None:
+        return [root]
+    before = list(root.itersiblings(preceding=True))
+    return [*reversed(before), root, *root.itersiblings()]
+
+
+def _fill(recorder: Recorder, time: int) -> None:
+    """Compute every column of a new tree from the records of its document."""
+    tree = recorder.tree
+    parents = np.frombuffer(recorder.parents, dtype=np.int32)
+    kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
+    labels = np.frombuffer(recorder.labels, dtype=np.int32)
+    count = len(parents)
+    first, last, following, previous = (np.full(count, NONE, dtype=np.int32) for _ in range(4))
+
+    by_parent = np.argsort(parents, kind="stable")[1:]  # the document node has no parent
+    above = parents[by_parent]
+    starts = np.flatnonzero(np.r_[True, above[1:] != above[:-1]])
+    beside = np.flatnonzero(above[1:] == above[:-1])
+    following[by_parent[beside]] = by_parent[beside + 1]
+    previous[by_parent[beside + 1]] = by_parent[beside]
+    first[above[starts]] = by_parent[starts]
+    ends = np.r_[starts[1:], len(above)] - 1
+    last[above[starts]] = by_parent[ends]
+
+    sizes = np.diff(np.r_[starts, len(above)])
+    rank = np.arange(len(above)) - np.repeat(starts, sizes) + 1
+    rank -= _attributes_before(kinds[by_parent] == ATTRIBUTE, starts, sizes)
+    order = np.ones(count, dtype=np.int32)
+    order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
+
+    columns: dict[str, Column] = {
+        "_kind": kinds, "_parent": parents, "_first": first, "_last": last,
+        "_next": following, "_prev": previous, "_label": labels, "_order": order,
+        "_time": np.full(count, time, dtype=np.int64),
+        "_place": _partition(tree, kinds, labels),
+    }  # fmt: skip
+    for name, column in columns.items():
+        setattr(tree, name, _column(getattr(tree, name).typecode, column))
+    _store_texts(tree, recorder.texts)
+    tree._size = count - 1
+    recorder.settle(list(range(count)) if recorder.calls or recorder.declared else [])
+    for node, call in tree._call_at.items():
+        if call.stream in tree._calls:
+            raise StreamError("AX403", f"the stream {call.stream!r} has two calls")
+        tree._calls[call.stream] = node
+
+
+def _store_texts(tree: Tree, texts: list[str]) -> None:
+    """All texts in one string of bytes, and where each starts."""
+    joined = "".join(texts)
+    tree._bytes = joined.encode()
+    lengths: Iterable[int] = map(len, texts)
+    if len(tree._bytes) != len(joined):  # not ASCII alone
+        lengths = (len(text.encode()) for text in texts)
+    spans = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(texts)), out=spans[1:])
+    tree._spans = _column("q", spans)
+
+
+def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:
+    """How many attributes come before each child: children are counted apart from them."""
+    counts = np.add.reduceat(is_attribute.astype(np.int64), starts)
+    return np.where(is_attribute, 0, np.repeat(counts, sizes))
+
+
+def _gaps(is_call: Column, starts: Column, sizes: Column) -> Column:
+    """Free components before each call, so that what its stream brings gets short identifiers."""
+    seen = np.cumsum(is_call)
+    in_group = seen - np.repeat(np.r_[0, seen][starts], sizes)
+    most = int(in_group.max(initial=0))
+    gaps: Column = in_group * min(CALL_GAP, (1 << 30) // max(most, 1))
+    return gaps
+
+
+def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
+    """Fill the partitions; each handle's place in its own."""
+    named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
+    group = np.where(named, labels, NONE)
+    others = dict(enumerate(LABELS_BY_KIND.items(), len(tree.names)))
+    for number, (kind, _) in others.items():
+        group[kinds == kind] = number
+    # Short integers are sorted by radix, in a fraction of the time.
+    fits = len(tree.names) + len(others) < 1 << 15
+    by_group = np.argsort(group.astype(np.int16) if fits else group, kind="stable")
+    grouped = group[by_group]
+    starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
+    sizes = np.diff(np.r_[starts, len(grouped)])
+    place = np.empty(len(kinds), dtype=np.int32)
+    place[by_group] = np.arange(len(grouped)) - np.repeat(starts, sizes)
+    for start, size in zip(starts, sizes, strict=True):
+        key = int(grouped[start])
+        if key != NONE:
+            label = tree.names[key] if key < len(tree.names) else others[key][1]
+            handles = by_group[start : start + size].astype(np.int32)
+            tree._partitions[label] = _column("i", handles)
+    return place
+
+
+def _column(typecode: str, values: Column) -> array[int]:
+    column: array[int] = array(typecode)
+    column.frombytes(np.ascontiguousarray(values).tobytes())
+    return column

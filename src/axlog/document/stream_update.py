@@ -1,0 +1,107 @@
+"""One update of a stream, as it travels: in files of JSON lines, over channels, through Spark.
+
+    {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
+    {"stream": "orders", "delete": "match /order[oid = 17]"}
+    {"stream": "orders", "end": true}
+
+Anything else is refused with its place. Whether the stream can bring the update is the widget's to
+say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from axlog.document.parser import is_encodable
+from axlog.document.times import Time
+from axlog.errors import Place, StreamError
+
+_EXPECTED = (
+    '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN}'
+    ' or {"stream": NAME, "end": true}'
+)
+ACTIONS = ("insert", "delete", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUpdate:
+    """One message of a stream: XML that arrives, a pattern that deletes, or the end.
+
+    `origin` says where it was read, for dead letters and errors; it is not part of its meaning.
+    """
+
+    stream: str
+    action: str  # insert, delete, end
+    content: str | bytes = ""
+    at: Time | None = None
+    origin: str = ""
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
+        """The update that a JSON object writes."""
+        actions = [action for action in ACTIONS if action in written]
+        unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
+        if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
+            what = f"it has an unknown key {unknown[0]!r}" if unknown else "a key is missing"
+            raise _refused(what if len(actions) < 2 else "it asks for two things", place)
+        (action,) = actions
+        content, at = written[action], written.get("at")
+        if action == "end" and content is not True:
+            raise _refused('"end" is not true', place)
+        if action != "end" and not isinstance(content, str):
+            raise _refused(f"{action!r} is not a string", place)
+        if isinstance(at, bool) or not isinstance(at, int | float | str | None):
+            raise _refused('"at" is not a time', place)
+        texts = [written["stream"], content if action != "end" else "", at]
+        if not all(is_encodable(text) for text in texts if isinstance(text, str)):
+            # Nobody could be sent it, and whoever reads behind it would be held up.
+            raise _refused("a text in it holds half a character", place)
+        return cls(written["stream"], action, content if action != "end" else "", at)
+
+    def plain(self) -> dict[str, Any]:
+        """The update for JSON; `of` reads it back."""
+        content = self.content
+        if isinstance(content, bytes):
+            content = content.decode()
+        said: dict[str, Any] = {
+            "stream": self.stream,
+            self.action: True if self.action == "end" else content,
+        }
+        if self.at is not None:
+            said["at"] = self.at
+        return said
+
+
+def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:
+    """The update that a line writes.
+
+    >>> read_line('{"stream": "orders", "end": true}').action
+    'end'
+    """
+    line = line.rstrip("\r\n")
+    try:
+        written = json.loads(line)
+    except json.JSONDecodeError as error:
+        place = _place(line, number, error.colno, source)
+        raise _refused(f"it is not JSON: {error.msg}", place) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, a number of 5,000 digits
+        place = _place(line, number, 1, source)
+        raise _refused(f"it cannot be read: {error}", place) from None
+    place = _place(line, number, 1, source)
+    if not isinstance(written, dict):
+        raise _refused("it is not a JSON object", place)
+    return StreamUpdate.of(written, place)
+
+
+def _place(line: str, number: int, column: int, source: str | None) -> Place:
+    """A place in a file of which only this line is at hand."""
+    return Place(number, column, "\n" * (number - 1) + line if number < 10_000 else None, source)
+
+
+def _refused(what: str, place: Place | None) -> StreamError:
+    return StreamError(
+        "AX410", f"the line is not an update: {what}", place=place, expected=_EXPECTED
+    )

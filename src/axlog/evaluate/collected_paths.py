@@ -1,0 +1,66 @@
+"""What a collected path shows at one node, by walking, for paths of plain steps.
+
+Most collected paths are a few names one below the other (`name/text()`, `description`). These need
+no matching: children that pass are followed in their order, which is the document's. Everything
+else is left to the definition (`reference.gather`), with which a test compares this.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
+from axlog.evaluate.definition import gather as by_definition
+from axlog.query.pattern import AnyText, Axis, Name, PatternNode, Wildcard
+
+Step = tuple[int, str | None]
+"""The kind of node that a step takes, and the label that it must have."""
+
+
+@lru_cache(maxsize=1024)
+def steps_of(path: PatternNode) -> tuple[tuple[Step, ...], str] | None:
+    """A path's steps and the name at its end; None unless all of them are plain."""
+    found: list[Step] = []
+    at = path
+    while True:
+        is_attribute = at.axis is Axis.ATTRIBUTE
+        if at.comparisons or not (is_attribute or at.axis is Axis.CHILD):
+            return None
+        match at.test:
+            case Name(label=label):
+                found.append((ATTRIBUTE, f"@{label}") if is_attribute else (ELEMENT, label))
+            case Wildcard():
+                found.append((ATTRIBUTE if is_attribute else ELEMENT, None))
+            case AnyText() if not is_attribute:
+                found.append((TEXT, None))
+            case _:
+                return None
+        if not at.branches:
+            return None if at.name is None else (tuple(found), at.name)
+        if is_attribute or at.name is not None or len(at.branches) > 1:
+            return None
+        (below,) = at.branches
+        if not isinstance(below, PatternNode):
+            return None
+        at = below
+
+
+def gather(tree: Tree, path: PatternNode, anchor: int) -> dict[str, tuple[int, ...]]:
+    """Each name inside a collected path with its nodes at an anchor, in document order."""
+    plain = steps_of(path)
+    if plain is None:
+        return by_definition(tree, path, anchor)
+    steps, name = plain
+    kinds, labels, first, following = tree._kind, tree._label, tree._first, tree._next
+    at = [anchor]
+    for kind, label in steps:
+        number = None if label is None else tree._name_ids.get(label, NONE)
+        reached: list[int] = []
+        for node in at:
+            below = first[node]
+            while below != NONE:
+                if kinds[below] == kind and (number is None or labels[below] == number):
+                    reached.append(below)
+                below = following[below]
+        at = reached
+    return {name: tuple(at)}

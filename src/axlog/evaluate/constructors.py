@@ -1,0 +1,208 @@
+"""What statements bring: constructors made into nodes, and sequences made into content.
+
+A direct constructor becomes an lxml element; what it encloses is copied into it, attributes first.
+Computed constructors make attributes, texts, comments, instructions and documents too. `content`
+turns a sequence into what an operation brings: nodes of the document are copied, values next to
+each other become one text, separated by spaces (XQuery Update 2.4.1, XQuery 3.9.1.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from lxml import etree
+
+from axlog.document.operations import Attribute, Content
+from axlog.document.operations import Item as Piece
+from axlog.document.parser import Element, parse
+from axlog.document.serializer import serialise
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT, Tree
+from axlog.errors import UpdateError
+from axlog.evaluate.items import Item, Items, Named, New, Node, joined, text
+from axlog.query.positions import place_at
+from axlog.query.syntax_tree import Call, Constructor, Enclosed, Expression, Written
+
+Value = Callable[[Expression], Items]
+Namespaces = Mapping[str, str]
+
+
+def content(tree: Tree, items: Iterable[Item]) -> Content:
+    """A sequence as what an operation brings."""
+    found: list[Piece] = []
+    values: list[Item] = []
+    for item in items:
+        if not isinstance(item, Node | New):
+            values.append(item)
+            continue
+        _flush(tree, values, found)
+        found += item.pieces if isinstance(item, New) else copied(tree, item)
+    _flush(tree, values, found)
+    return tuple(found)
+
+
+def _flush(tree: Tree, values: list[Item], found: list[Piece]) -> None:
+    if values:
+        together = joined(tree, values)
+        if together:
+            found.append(together)
+        values.clear()
+
+
+def copied(tree: Tree, node: int) -> list[Piece]:
+    """A node of the document as content; of the document node, what it holds."""
+    if node == DOCUMENT_NODE:
+        return [piece for below in tree.children(node) for piece in copied(tree, below)]
+    kind = tree._kind[node]
+    if kind == ATTRIBUTE:
+        return [Attribute(tree.label(node)[1:], tree.string_value(node))]
+    if kind == TEXT:
+        return [tree.text(node)]
+    item = parse(f"<_>{serialise(tree, node)}</_>").root[0]
+    return [item]
+
+
+class Builder:
+    """Makes the nodes of one statement's constructors; `value` evaluates what they enclose."""
+
+    def __init__(self, tree: Tree, written: str, namespaces: Namespaces, value: Value) -> None:
+        self.tree = tree
+        self.written = written
+        self.namespaces = namespaces
+        self.value = value
+
+    # Direct constructors ------------------------------------------------------------------------
+
+    def element(self, given: Constructor, around: Namespaces | None = None) -> Element:
+        """The element that `<tag ...>...</tag>` makes."""
+        scope = {**(self.namespaces if around is None else around), **dict(given.declared)}
+        nsmap: Any = {prefix or None: uri for prefix, uri in given.declared if uri}
+        tag = self._expanded(given.tag, scope, True, given.at)
+        try:
+            made = etree.Element(tag, nsmap=nsmap)
+        except ValueError as error:  # an address that no XML can have
+            raise self._refused("AX303", str(error), given.at) from None
+        for name, parts in given.attributes:
+            whole = "".join(self._part(part) for part in parts)
+            self._set(made, self._expanded(name, scope, False, given.at), whole, given.at)
+        for inside in given.content:
+            if isinstance(inside, Constructor):
+                made.append(self.element(inside, scope))
+            elif isinstance(inside, Written) and inside.is_markup:
+                made.append(parse(f"<_>{inside.text}</_>").root[0])
+            elif isinstance(inside, Written):
+                self._append(made, (inside.text,), given.at)
+            else:
+                self._append(made, content(self.tree, self.value(inside.inside)), given.at)
+        return made
+
+    def _part(self, part: Written | Enclosed) -> str:
+        if isinstance(part, Written):
+            return part.text
+        return joined(self.tree, self.value(part.inside))
+
+    def _append(self, made: Element, pieces: Content, at: int) -> None:
+        for piece in pieces:
+            if isinstance(piece, Attribute):
+                if len(made) or made.text:
+                    raise self._refused("XUTY0004", "an attribute comes after other content", at)
+                self._set(made, piece.name, piece.value, at)
+            elif isinstance(piece, str):
+                _add_text(made, self._allowed(piece, at))
+            else:
+                made.append(_detached(piece))
+
+    def _set(self, made: Element, name: str, value: str, at: int) -> None:
+        if name in made.attrib:
+            raise self._refused("XQDY0025", f"there are two attributes {name}", at)
+        made.set(name, self._allowed(value, at))
+
+    # Computed constructors ----------------------------------------------------------------------
+
+    def computed(self, given: Call) -> New:
+        """The node that `attribute name {...}` and its like make."""
+        kind = given.name.removeprefix("new-")
+        value = self.value(given.arguments[-1])
+        match kind:
+            case "text":
+                return New("text", (joined(self.tree, value),))
+            case "comment":
+                return New("comment", (self._comment(joined(self.tree, value), given.at),))
+            case "document":
+                return New("document", content(self.tree, value))
+            case "attribute":
+                name = self.name(self.value(given.arguments[0]), False, given.at)
+                prefix = self.prefix(self.value(given.arguments[0]))
+                return New("attribute", (Attribute(name, joined(self.tree, value), prefix),))
+            case "processing-instruction":
+                target = self.name(self.value(given.arguments[0]), False, given.at)
+                data = joined(self.tree, value).lstrip()
+                return New("instruction", (self._instruction(target, data, given.at),))
+        name = self.name(self.value(given.arguments[0]), True, given.at)
+        made = etree.Element(name)
+        self._append(made, content(self.tree, value), given.at)
+        return New("element", (made,))
+
+    def name(self, items: Items, is_element: bool, at: int) -> str:
+        """The expanded name that a value gives."""
+        if len(items) != 1 or isinstance(items[0], float | bool):
+            raise self._refused("XPTY0004", "this is not one name", at)
+        if isinstance(items[0], Named):
+            return items[0].label
+        return self._expanded(text(self.tree, items[0]).strip(), self.namespaces, is_element, at)
+
+    def prefix(self, items: Items) -> str:
+        """The prefix that a name is written with."""
+        if isinstance(items[0], Named):
+            return items[0].prefix
+        return text(self.tree, items[0]).strip().rpartition(":")[0]
+
+    def _comment(self, value: str, at: int) -> Element:
+        if "--" in value or value.endswith("-"):
+            raise self._refused("XQDY0072", "a comment cannot hold `--` or end with `-`", at)
+        return etree.Comment(self._allowed(value, at))
+
+    def _instruction(self, target: str, data: str, at: int) -> Element:
+        if target.lower() == "xml":
+            raise self._refused("XQDY0064", "an instruction cannot be called xml", at)
+        if "?>" in data:
+            raise self._refused("XQDY0026", "an instruction cannot hold `?>`", at)
+        return etree.PI(target, self._allowed(data, at))
+
+    # Names and characters -----------------------------------------------------------------------
+
+    def _expanded(self, name: str, scope: Namespaces, is_element: bool, at: int) -> str:
+        prefix, _, local = name.rpartition(":")
+        uri = scope.get(prefix, "") if prefix or is_element else ""
+        if prefix and not uri:
+            raise self._refused("XQDY0074", f"the prefix {prefix} is not declared", at)
+        try:
+            return str(etree.QName(uri or None, local))
+        except ValueError:
+            raise self._refused("XQDY0074", f"{name!r} is not a name", at) from None
+
+    def _allowed(self, value: str, at: int) -> str:
+        try:
+            etree.Element("_").text = value
+        except ValueError:
+            what = "a text holds characters that XML does not allow"
+            raise self._refused("AX303", what, at) from None
+        return value
+
+    def _refused(self, code: str, message: str, at: int) -> UpdateError:
+        return UpdateError(code, message, place=place_at(self.written, at))
+
+
+def _detached(piece: Element) -> Element:
+    """A copy without what follows it, as appending moves an element and its tail."""
+    copy = deepcopy(piece)
+    copy.tail = None
+    return copy
+
+
+def _add_text(made: Element, more: str) -> None:
+    if len(made):
+        made[-1].tail = (made[-1].tail or "") + more
+    else:
+        made.text = (made.text or "") + more

@@ -1,0 +1,294 @@
+"""Patterns on many nodes at once: each pattern node a set of handles, each edge a structural join.
+
+From a set of nodes (`contexts`) and a pattern node, `below` gives the nodes that it finds: its
+label's partition, narrowed to what stands below the contexts, then to what has the values and
+branches it asks for. A branch that asks only whether something is there keeps the contexts that
+lead to what it finds. Few contexts with near axes are walked (`pointwise`). P5 2.2, algebraic
+semantics, without counts: sets suffice to find nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, islice
+
+import numpy as np
+
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.evaluate import node_tests
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.value_index import ValueIndex
+from axlog.query.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
+    AnyText,
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Literal,
+    Name,
+    Not,
+    Or,
+    PatternNode,
+    Variable,
+    Wildcard,
+)
+from axlog.query.values import comparison
+
+FEW = 24
+"""So many nodes cost less one by one than as arrays."""
+
+MOST_BYTES = 16
+"""So many bytes of a value are compared for all texts at once; what is left is compared whole."""
+
+_NEAR = frozenset({Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF})
+_ABOVE_ALL = frozenset({Axis.CHILD, Axis.DESCENDANT})
+
+
+class Bulk:
+    """Evaluates branches on sets of nodes of one tree."""
+
+    def __init__(self, columns: Columns, index: ValueIndex | None = None) -> None:
+        self.columns = columns
+        self.tree: Tree = columns.tree
+        self.index = index
+
+    # What a pattern node finds ------------------------------------------------------------------
+
+    def below(self, contexts: Handles, step: PatternNode) -> Handles:
+        """The distinct nodes that a pattern node finds from some context, in no order."""
+        return self.meeting(self.reached(contexts, step), step)
+
+    def attributes_below(self, contexts: Handles, step: PatternNode) -> Handles:
+        """The attributes that a pattern node finds on the contexts and all elements below them."""
+        base = self._anchored(step)
+        base = self.base(step) if base is None else base
+        return self.meeting(self.columns.with_ancestor_in(base, contexts), step)
+
+    def reached(self, contexts: Handles, step: PatternNode) -> Handles:
+        """The distinct nodes at the end of an axis that pass the test, whatever else is asked."""
+        if not len(contexts):
+            return NOTHING
+        if not step.axis.is_downward:
+            return self._walked(contexts, step)
+        base = self._anchored(step)
+        if base is None and self.is_short(contexts, step):
+            return self._walked(contexts, step)
+        return self._under(contexts, step.axis, self.base(step) if base is None else base)
+
+    def _walked(self, contexts: Handles, step: PatternNode) -> Handles:
+        """What walking finds."""
+        tree, axis, test = self.tree, step.axis, step.test
+        found = {
+            node
+            for context in contexts.tolist()
+            for node in node_tests.reached(tree, context, axis)
+            if node_tests.passes(tree, node, axis, test)
+        }
+        return handles(list(found))
+
+    def is_short(self, contexts: Handles, step: PatternNode) -> bool:
+        """Whether walking from the contexts costs less than looking at every node of the label."""
+        if step.axis not in _NEAR or len(contexts) > FEW:
+            return False
+        tree = self.tree
+        walks = (node_tests.reached(tree, context, step.axis) for context in contexts.tolist())
+        worth = self._steps_worth(step)
+        return sum(1 for _ in islice(chain.from_iterable(walks), worth)) < worth
+
+    def _steps_worth(self, step: PatternNode) -> int:
+        """How many steps of a walk cost what looking at every node of the label costs."""
+        if not isinstance(step.test, Name):
+            return len(self.tree) >> 8 | 64
+        label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
+        return len(self.tree.partition(label)) >> 8 | 8
+
+    def base(self, step: PatternNode) -> Handles:
+        """Every node of the document that passes a test at the end of a downward axis."""
+        columns, test = self.columns, step.test
+        is_attribute = step.axis is Axis.ATTRIBUTE
+        match test:
+            case Name(label=label):
+                return columns.partition(f"@{label}" if is_attribute else label)
+            case Wildcard():
+                return columns.attributes() if is_attribute else columns.elements()
+        if is_attribute:
+            return NOTHING
+        match test:
+            case Literal(text=text):
+                return self.texts_equal(columns.texts(), text)
+            case AnyText():
+                return columns.texts()
+            case AnyComment():
+                return columns.comments()
+            case AnyInstruction(target=target):
+                return columns.instructions(target)
+            case AnyNode():
+                return columns.nodes()
+        return np.concatenate([columns.elements(), columns.texts()])
+
+    def _under(self, contexts: Handles, axis: Axis, base: Handles) -> Handles:
+        """The nodes of a base set that a downward axis reaches from some context."""
+        columns = self.columns
+        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+            return columns.with_parent_in(base, contexts)
+        if axis is Axis.SELF:
+            return columns.common(base, contexts)
+        if len(contexts) == 1 and contexts[0] == DOCUMENT_NODE:
+            outside: Handles = base[columns.kind[columns.parent[base]] != ATTRIBUTE]
+            return outside
+        below = columns.with_ancestor_in(base, contexts)
+        if axis is Axis.DESCENDANT:
+            return below
+        return np.union1d(below, columns.common(base, contexts))
+
+    def _anchored(self, step: PatternNode) -> Handles | None:
+        """What the value index says of a pattern node: few nodes, and all that it can find."""
+        if self.index is None or not isinstance(step.test, Name):
+            return None
+        label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
+        for asked in step.comparisons:
+            if _is_indexed(asked):
+                found = self.index.find(label, str(asked.operand))
+                if found is not None:
+                    return handles(list(found))
+        for branch in step.branches:
+            if isinstance(branch, PatternNode) and branch.axis in (Axis.CHILD, Axis.ATTRIBUTE):
+                below = self._anchored(branch)
+                if below is not None:
+                    return self._parents(below, label)
+        return None
+
+    def _parents(self, nodes: Handles, label: str) -> Handles:
+        """The parents of these nodes that have this label."""
+        tree = self.tree
+        number = tree._name_ids.get(label, NONE)
+        parents = {tree._parent[node] for node in nodes.tolist()}
+        kinds = (ELEMENT, ATTRIBUTE)
+        return handles([p for p in parents if tree._label[p] == number and tree._kind[p] in kinds])
+
+    # What a pattern node asks -------------------------------------------------------------------
+
+    def meeting(self, nodes: Handles, step: PatternNode) -> Handles:
+        """The nodes that have the values and branches that a pattern node asks for."""
+        for branch in step.branches:
+            nodes = self.keeping(nodes, branch)
+        for asked in step.comparisons:
+            nodes = self.with_value(nodes, asked)
+        return nodes
+
+    def keeping(self, nodes: Handles, branch: Branch) -> Handles:
+        """The nodes at which a branch holds."""
+        if not len(nodes):
+            return NOTHING
+        match branch:
+            case PatternNode():
+                return self._leading(nodes, branch)
+            case Or(alternatives=alternatives):
+                return self._in_some(nodes, alternatives)
+            case Not(branches=branches):
+                return self.columns.without(nodes, self._in_all(nodes, branches))
+            case Collect():
+                return nodes
+
+    def _in_all(self, nodes: Handles, branches: Iterable[Branch]) -> Handles:
+        for branch in branches:
+            nodes = self.keeping(nodes, branch)
+        return nodes
+
+    def _in_some(self, nodes: Handles, alternatives: Iterable[Iterable[Branch]]) -> Handles:
+        kept: list[Handles] = []
+        rest = nodes
+        for alternative in alternatives:
+            kept.append(self._in_all(rest, alternative))
+            rest = self.columns.without(rest, kept[-1])
+        return np.concatenate(kept)
+
+    def _leading(self, nodes: Handles, step: PatternNode) -> Handles:
+        """The nodes from which a pattern node finds something."""
+        axis = step.axis
+        if axis in _ABOVE_ALL and len(nodes) == 1 and nodes[0] == DOCUMENT_NODE:
+            return nodes if len(self.below(nodes, step)) else NOTHING  # a walk would see it all
+        if not axis.is_downward or self.is_short(nodes, step):
+            tree = self.tree
+            return handles([n for n in nodes.tolist() if node_tests.holds(tree, n, step)])
+        found = self.below(nodes, step)
+        columns = self.columns
+        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+            return columns.with_child_in(nodes, found)
+        if axis is Axis.SELF:
+            return columns.common(nodes, found)
+        above = columns.with_descendant_in(nodes, found)
+        if axis is Axis.DESCENDANT:
+            return above
+        return np.union1d(above, columns.common(nodes, found))
+
+    # Values -------------------------------------------------------------------------------------
+
+    def with_value(self, nodes: Handles, asked: Comparison) -> Handles:
+        """The nodes whose string value a comparison takes."""
+        if isinstance(asked.operand, Variable):
+            return nodes  # it binds a variable that nothing else has
+        if asked.operator == "=" and isinstance(asked.operand, str):
+            kinds = self.columns.kind[nodes]
+            if len(nodes) > FEW and (kinds == TEXT).all():
+                return self.texts_equal(nodes, asked.operand)
+            if len(nodes) > FEW and (kinds == ATTRIBUTE).all():  # each has one text
+                texts: Handles = np.frombuffer(self.tree._first, dtype=np.int32)[nodes]
+                return self.columns.parent[self.texts_equal(texts, asked.operand)]
+            nodes = self._maybe_equal(nodes, asked.operand)
+        test, value = comparison(asked.operator, asked.operand), self.tree.string_value
+        return handles([node for node in nodes.tolist() if test(value(node))])
+
+    def _maybe_equal(self, nodes: Handles, value: str) -> Handles:
+        """Leave out attributes, and elements with one text alone, whose text has another length."""
+        tree = self.tree
+        first: Handles = np.frombuffer(tree._first, dtype=np.int32)
+        last: Handles = np.frombuffer(tree._last, dtype=np.int32)
+        below = first[nodes]
+        is_one = (below != NONE) & (below == last[nodes])
+        texts = below[is_one]
+        texts = texts[~self._has_length(texts, value)]
+        return self.columns.without(nodes, self.columns.parent[texts])
+
+    def texts_equal(self, texts: Handles, value: str) -> Handles:
+        """The texts with this string."""
+        texts = texts[self._has_length(texts, value)]
+        if len(texts) > FEW:
+            texts = self._with_bytes(texts, value.encode())
+        own, text = self.tree._texts.get, self.tree.text
+        return handles([n for n in texts.tolist() if (own(n) or text(n)) == value])
+
+    def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
+        """Leave out texts of the loaded bytes, all of the value's length, that have others."""
+        span = self.columns.label[texts]
+        loaded = np.flatnonzero(span != NONE)
+        starts = np.frombuffer(self.tree._spans, dtype=np.int64)[span[loaded]]
+        source = np.frombuffer(self.tree._bytes, dtype=np.uint8)
+        is_equal = np.ones(len(texts), dtype=np.bool_)
+        for at, byte in enumerate(value[:MOST_BYTES]):
+            is_equal[loaded] = source[starts + at] == byte
+            left = is_equal[loaded]
+            loaded, starts = loaded[left], starts[left]
+        return texts[is_equal]
+
+    def _has_length(self, nodes: Handles, value: str) -> Mask:
+        """Which nodes may be texts of the length of this value: all that the loaded bytes lack."""
+        tree, columns = self.tree, self.columns
+        spans = np.frombuffer(tree._spans, dtype=np.int64)
+        span = columns.label[nodes]
+        elsewhere: Mask = (span == NONE) | (columns.kind[nodes] != TEXT)
+        if elsewhere.all():
+            return elsewhere
+        at = np.where(elsewhere, 0, span)
+        has_length: Mask = spans[at + 1] - spans[at] == len(value.encode())
+        return elsewhere | has_length
+
+
+def _is_indexed(asked: Comparison) -> bool:
+    return asked.operator == "=" and isinstance(asked.operand, str)
+
+
+ROOT: Handles = handles([DOCUMENT_NODE])

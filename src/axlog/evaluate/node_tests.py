@@ -1,0 +1,167 @@
+"""Patterns at one node, by walking: what an axis reaches, what a test takes, what a branch asks.
+
+For few nodes this is cheaper than arrays, and it knows every axis. Meaning as in DESIGN section 3:
+`*` is any element, `node()` any element, text, comment or instruction, descent never enters
+attributes. Variables that join, and times, are not for here (`select.covers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from axlog.document.tree import ATTRIBUTE, COMMENT, ELEMENT, INSTRUCTION, NONE, TEXT, Tree
+from axlog.query.pattern import (
+    AnyComment,
+    AnyInstruction,
+    AnyNode,
+    AnyText,
+    Axis,
+    Branch,
+    Collect,
+    Literal,
+    Name,
+    Not,
+    Or,
+    PatternNode,
+    Test,
+    Variable,
+    Wildcard,
+)
+from axlog.query.values import comparison
+
+_NODES = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
+
+
+def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
+    """The nodes of every kind that an axis reaches, nearest first."""
+    return _WALKS[axis](tree, node)
+
+
+def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
+    """Whether a node that an axis reached passes a test."""
+    kind = tree._kind[node]
+    match test:
+        case Name(label=label):
+            if axis is Axis.ATTRIBUTE:
+                return tree.names[tree._label[node]] == f"@{label}"
+            return kind == ELEMENT and tree.names[tree._label[node]] == label
+        case Wildcard():
+            return kind == ELEMENT or axis is Axis.ATTRIBUTE
+        case Literal(text=text):
+            return kind == TEXT and tree.text(node) == text
+        case AnyText():
+            return kind == TEXT
+        case AnyComment():
+            return kind == COMMENT
+        case AnyInstruction(target=target):
+            return kind == INSTRUCTION and (target is None or tree.target(node) == target)
+        case AnyNode():
+            return kind in _NODES or axis is Axis.SELF
+        case Variable():
+            return kind == ELEMENT or kind == TEXT
+
+
+def found(tree: Tree, node: int, step: PatternNode) -> Iterator[int]:
+    """The nodes that one pattern node finds from a node, with all that it asks of them."""
+    for below in reached(tree, node, step.axis):
+        if passes(tree, below, step.axis, step.test) and meets(tree, below, step):
+            yield below
+
+
+def meets(tree: Tree, node: int, step: PatternNode) -> bool:
+    """Whether a node that passes a pattern node's test has the values and branches it asks for."""
+    if step.comparisons and not compares(tree, node, step):
+        return False
+    return all(holds(tree, node, branch) for branch in step.branches)
+
+
+def compares(tree: Tree, node: int, step: PatternNode) -> bool:
+    """Whether a node has the values that a pattern node asks for."""
+    if not step.comparisons:
+        return True
+    value = tree.string_value(node)
+    for asked in step.comparisons:
+        if not isinstance(asked.operand, Variable) and not comparison(
+            asked.operator, asked.operand
+        )(value):
+            return False
+    return True
+
+
+def holds(tree: Tree, node: int, branch: Branch) -> bool:
+    """Whether a branch holds at a node."""
+    match branch:
+        case PatternNode():
+            return any(True for _ in found(tree, node, branch))
+        case Or(alternatives=alternatives):
+            return any(all(holds(tree, node, b) for b in inside) for inside in alternatives)
+        case Not(branches=branches):
+            return not all(holds(tree, node, inside) for inside in branches)
+        case Collect():
+            return True
+
+
+# Walks --------------------------------------------------------------------------------------------
+
+
+def _following(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        return
+    node = tree._next[node]
+    while node != NONE:
+        yield node
+        node = tree._next[node]
+
+
+def _preceding(tree: Tree, node: int) -> Iterator[int]:
+    if tree._kind[node] == ATTRIBUTE:
+        return
+    node = tree._prev[node]
+    while node != NONE and tree._kind[node] != ATTRIBUTE:
+        yield node
+        node = tree._prev[node]
+
+
+def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:
+    """The first element of a walk among siblings."""
+
+    def nearest(tree: Tree, node: int) -> Iterator[int]:
+        for beside in walk(tree, node):
+            if tree._kind[beside] == ELEMENT:
+                yield beside
+                return
+
+    return nearest
+
+
+def _parent(tree: Tree, node: int) -> Iterator[int]:
+    if tree._parent[node] != NONE:
+        yield tree._parent[node]
+
+
+def _self_and(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:
+    def both(tree: Tree, node: int) -> Iterator[int]:
+        yield node
+        yield from walk(tree, node)
+
+    return both
+
+
+def _self(tree: Tree, node: int) -> Iterator[int]:
+    yield node
+
+
+_WALKS: dict[Axis, Callable[[Tree, int], Iterator[int]]] = {
+    Axis.CHILD: Tree.children,
+    Axis.DESCENDANT: Tree.descendants,
+    Axis.ATTRIBUTE: Tree.attributes,
+    Axis.SELF: _self,
+    Axis.DESCENDANT_OR_SELF: _self_and(Tree.descendants),
+    Axis.FOLLOWING_SIBLING: _following,
+    Axis.NEXT_SIBLING: _nearest(_following),
+    Axis.PRECEDING_SIBLING: _preceding,
+    Axis.PREVIOUS_SIBLING: _nearest(_preceding),
+    Axis.PARENT: _parent,
+    Axis.ANCESTOR: Tree.ancestors,
+    Axis.ANCESTOR_OR_SELF: _self_and(Tree.ancestors),
+}

@@ -1,0 +1,140 @@
+"""What the analyses decide, limit or refuse, as one table; `docs/analysis.md` shows it.
+
+Each row is a feature of queries with a query that has it, each column a declared fact with a
+document that declares it. A test asks every one of them and compares what comes with what the table
+says, so the page cannot promise more than the code does.
+
+A verdict is `decided`; `limit`: decided up to a search limit, beyond it AX502; or a code: refused.
+Of relevance, `shown` says that a future which shows it is looked for and that there is none is not
+decided. Containment is its own module's subject.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axlog.document.loader import load
+from axlog.document.schema_parser import parse_schema
+from axlog.document.tree import Tree
+from axlog.future.keys import parse_fact
+
+DECIDED, LIMIT, UNDECIDABLE, REFUSED = "decided", "limit", "AX501", "AX503"
+
+_DOCUMENT = '<r><c><ax:call xmlns:ax="urn:axlog" stream="f"{}/></c></r>'
+_TYPES = (
+    "root: r  r -> |c| >= 0  c -> |a| >= 0 & |b| >= 0 & |d| >= 0 & |f| >= 0"
+    "  a -> |a| >= 0 & |b| >= 0 & |text()| >= 0  b -> |text()| <= 1  d ->  call f root: a, b, d"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A document that declares something of what may still come."""
+
+    document: str
+    facts: tuple[str, ...] = ()
+    types: str | None = None
+
+    def tree(self) -> Tree:
+        tree = load(self.document)
+        tree.facts = tuple(parse_fact(fact) for fact in self.facts)
+        tree.types = None if self.types is None else parse_schema(self.types)
+        return tree
+
+
+FACTS: dict[str, Setting] = {
+    "open calls": Setting(_DOCUMENT.format("")),
+    "one-shot": Setting(_DOCUMENT.format(' mode="one-shot"')),
+    "at most m trees": Setting(_DOCUMENT.format(' most="1"')),
+    "deletes": Setting(_DOCUMENT.format(' deletes="yes"')),
+    "keys": Setting(_DOCUMENT.format(""), facts=("key c/a by b trusted",)),
+    "types": Setting(_DOCUMENT.format(""), types=_TYPES),
+    "types, deletes": Setting(_DOCUMENT.format(' deletes="yes"'), types=_TYPES),
+}
+"""Declared facts, each with a document. The clock and ends of streams always count."""
+
+Verdicts = tuple[str, str, str, str, str, str, str]
+"""One for each declared fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature of queries, one such query, and what each question gives by declared fact."""
+
+    name: str
+    query: str
+    truth: Verdicts
+    relevance: Verdicts
+    note: str = ""
+
+
+_DECIDED = (DECIDED, DECIDED, LIMIT, DECIDED, DECIDED, LIMIT, REFUSED)
+_UNTYPED = (DECIDED, DECIDED, LIMIT, DECIDED, DECIDED, REFUSED, REFUSED)
+_NEVER = (REFUSED,) * 7
+_EXACT = (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, "shown", REFUSED)
+_EXACT_UNTYPED = (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, REFUSED, REFUSED)
+
+FEATURES: tuple[Feature, ...] = (
+    Feature("child and `//` steps, `*`, texts, attributes", "match /r/c[a//b][d]", _DECIDED,
+            _EXACT),
+    Feature("`or`", "match /r/c[a or b][d]", _DECIDED, _EXACT),
+    Feature("joins of variables", "match /r/c[a/$x][b/$x] return $x", _DECIDED, _EXACT),
+    Feature(
+        "values of texts and attributes against constants", "match /r/c[a/@k > 5]", _DECIDED,
+        _EXACT, "intervals; text and number tests of one value together are refused",
+    ),
+    Feature(
+        "values of elements against constants", "match /r/c[a > 5]", _UNTYPED, _EXACT_UNTYPED,
+        "under types: of elements that hold one text",
+    ),
+    Feature("`=` and `!=` of variables", "match /r/c[a/$x][b/$y] where $x != $y", _DECIDED, _EXACT),
+    Feature(
+        "an order of two variables", "match /r/c[a/$x][b/$y] where $x < $y", _NEVER, _NEVER,
+        "decided where one of the two is known",
+    ),
+    Feature(
+        "a value that an open call may change", 'match /r[c = "1"]', _NEVER, _NEVER,
+        "not monotone",
+    ),
+    Feature(
+        "a value to come with conditions inside", 'match /r/c/a[. = "1"]/b', _NEVER, _NEVER,
+    ),
+    Feature(
+        "times, coefficients 1 and -1", "match /r/c[a#t][b#u] where t - u <= 3", _DECIDED,
+        (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, "lazy, axlog", REFUSED),
+        "under types: where every order of arrival keeps them",
+    ),
+    Feature(
+        "times, other coefficients, three times", "match /r/c[a#t][b#u][d#v] where 2*t - u <= v",
+        (LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, REFUSED),
+        ("shown", "shown", "shown", "lazy", "shown", "lazy, axlog", REFUSED),
+        "the omega test; relevance: as shown by a sample of times",
+    ),
+    Feature(
+        "`not` without joins", "match /r/c[a][not(b)]",
+        (LIMIT, LIMIT, LIMIT, REFUSED, REFUSED, REFUSED, REFUSED), _NEVER,
+    ),
+    Feature(
+        "`not` with joins", "match /r/c[a/$x][not(b/$x)]", (UNDECIDABLE,) * 7, _NEVER,
+        "undecidable: P2 theorem 7",
+    ),
+    Feature(
+        "`not` with times or values of elements", 'match /r/c[a = "1"][not(b)]', _NEVER, _NEVER
+    ),
+    Feature(
+        "sibling and reverse axes", "match /r/c/a/following-sibling::b", _NEVER, _NEVER
+    ),
+)  # fmt: skip
+
+
+def matrix(question: str) -> str:
+    """The table of one question, `truth` or `relevance`, in Markdown."""
+    lines = [
+        "| query | " + " | ".join(FACTS) + " | |",
+        "|---" * (len(FACTS) + 2) + "|",
+    ]
+    for feature in FEATURES:
+        cells = feature.truth if question == "truth" else feature.relevance
+        shown = " | ".join(f"refused {cell}" if cell.startswith("AX") else cell for cell in cells)
+        lines.append(f"| {feature.name} | {shown} | {feature.note} |")
+    return "\n".join(lines)

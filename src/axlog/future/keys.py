@@ -1,0 +1,356 @@
+"""Declared keys: `key shipping/orders/order by oid trusted` (DESIGN section 3, Truth).
+
+A key says that at most one such node per value ever exists. The path starts below the root element
+and goes by child steps; `by` leads to the element or attribute whose string is the value. Patterns
+read that value as `oid = $x` or as `oid/$x`, which are the same where the element holds one text;
+where it holds more, its children's labels are values too, so that a key means the same to both.
+
+So what streams may still bring narrows: no node of a value that is there already, no two of one
+value, and below a node that is there no value of another. `trusted` keys are taken at their word;
+`enforced` ones are checked on what arrives, and a second node of a value is refused
+(`live/key_guard.py`).
+
+    order 17 was placed and shipped early: with a key on shipping/orders/order, it can never be late
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from axlog.document.parser import Element
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.errors import QueryError
+from axlog.evaluate.answers import answers
+from axlog.query.compile import Column, Relation
+from axlog.query.pattern import (
+    Axis,
+    Comparison,
+    Kind,
+    Name,
+    Output,
+    Pattern,
+    PatternNode,
+    Variable,
+    Wildcard,
+)
+
+_FACT = re.compile(r"key\s+(\S+)\s+by\s+(\S+)\s+(trusted|enforced)")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """At most one node at this path for each value."""
+
+    path: tuple[str, ...]
+    by: tuple[str, ...]  # a last step `@name` is an attribute
+    is_enforced: bool = False
+
+    def __str__(self) -> str:
+        how = "enforced" if self.is_enforced else "trusted"
+        return f"key {'/'.join(self.path)} by {'/'.join(self.by)} {how}"
+
+    @property
+    def patterns(self) -> tuple[Pattern, Pattern]:
+        """The patterns whose rows are the values and their nodes: `by = $k`, and `by/$k`."""
+        return self.patterns_of("k")
+
+    def patterns_of(self, variable: str) -> tuple[Pattern, Pattern]:
+        """The same with another variable for the value."""
+        last = PatternNode(_axis(self.by[-1]), Name(self.by[-1].lstrip("@")))
+        value = replace(last, comparisons=(Comparison("=", Variable(variable)),))
+        child = replace(last, branches=(PatternNode(Axis.CHILD, Variable(variable)),))
+        return self._leading_to(value, variable), self._leading_to(child, variable)
+
+    def _leading_to(self, node: PatternNode, variable: str) -> Pattern:
+        for step in reversed(self.by[:-1]):
+            node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
+        *above, own = self.path
+        node = PatternNode(Axis.CHILD, Name(own), "n", branches=(node,))
+        for step in reversed(above):
+            node = PatternNode(Axis.CHILD, Name(step), branches=(node,))
+        root = PatternNode(Axis.CHILD, Wildcard(), branches=(node,))
+        return Pattern((root,), (), (Output(Kind.VARIABLE, variable), Output(Kind.ID, "n")))
+
+
+class KeyedNode(NamedTuple):
+    """A node of a key whose value is in a column: one to come by a stream, or one that is here."""
+
+    column: Column
+    key: Key
+    relation: Relation
+    where: str | int  # the stream that brings it, or the node
+
+
+def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
+    """A declared fact from its text; prefixes are those of `namespaces`."""
+    matched = _FACT.fullmatch(text.strip())
+    if matched is None:
+        raise QueryError(
+            "AX201",
+            f"{text!r} is not a declared fact",
+            expected="`key PATH by PATH trusted` or `key PATH by PATH enforced`",
+        )
+    path, by = matched[1].strip("/").split("/"), matched[2].split("/")
+    spaces = namespaces or {}
+    return Key(
+        tuple(_expanded(step, spaces) for step in path),
+        tuple(_expanded(step, spaces) for step in by),
+        matched[3] == "enforced",
+    )
+
+
+def _expanded(step: str, namespaces: Mapping[str, str]) -> str:
+    """A step with its prefix, if it has one, replaced by the namespace."""
+    mark = "@" if step.startswith("@") else ""
+    prefix, colon, local = step.removeprefix("@").rpartition(":")
+    if not colon or "{" in prefix:
+        return step
+    if prefix not in namespaces:
+        raise QueryError(
+            "AX206",
+            f"the prefix {prefix!r} of the key's step {step!r} is not declared",
+            expected=", ".join(sorted(namespaces)) or "no prefix",
+            advice="give namespaces={...}",
+        )
+    return f"{mark}{{{namespaces[prefix]}}}{local}"
+
+
+def _axis(step: str) -> Axis:
+    return Axis.ATTRIBUTE if step.startswith("@") else Axis.CHILD
+
+
+def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
+    """The values that nodes of a key have now, and which nodes have each."""
+    found: dict[str, set[int]] = {}
+    for pattern in key.patterns:
+        for value, node in answers(tree, pattern):
+            found.setdefault(str(value), set()).add(int(node))
+    return found
+
+
+def values_below(tree: Tree, key: Key, top: int) -> Iterator[tuple[int, str]]:
+    """The nodes of a key in a subtree, or above it, with the values that they have now."""
+    above = [n for n in (top, *tree.ancestors(top)) if n != DOCUMENT_NODE][::-1]
+    depth = len(key.path)
+    on_path = [tree.label(n) for n in above[1 : depth + 1]]
+    if on_path != list(key.path[: len(on_path)]):
+        return
+    owners = above[depth : depth + 1]
+    if not owners:
+        owners = [top]
+        for step in key.path[len(above) - 1 :]:
+            owners = [child for node in owners for child in _named(tree, node, step)]
+    for owner in owners:
+        nodes = [owner]
+        for step in key.by:
+            nodes = [child for node in nodes for child in _named(tree, node, step)]
+        for node in nodes:
+            yield owner, tree.string_value(node)
+            for child in tree.children(node):
+                if tree._kind[child] in (ELEMENT, TEXT):
+                    yield owner, tree.label(child)
+
+
+def _named(tree: Tree, node: int, step: str) -> Iterator[int]:
+    """The children, or with `@name` the attributes, of a name."""
+    name = step.removeprefix("@")
+    kind = ATTRIBUTE if step.startswith("@") else ELEMENT
+    for child in tree.chain(node):
+        if tree._kind[child] == kind and tree.label(child).removeprefix("@") == name:
+            yield child
+
+
+def is_broken(tree: Tree, key: Key) -> bool:
+    """Whether two nodes of a key have one value."""
+    return any(len(nodes) > 1 for nodes in values_seen(tree, key).values())
+
+
+Owner = Element | int
+"""Whose value it is: a node to come, or one that is here."""
+
+
+def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[tuple[Owner, str]]:
+    """The values that nodes of a key get from a tree that would arrive below a node.
+
+    A value that grows by texts inside its element, piece by piece, is not followed.
+    """
+    above = [n for n in (parent, *tree.ancestors(parent)) if n != DOCUMENT_NODE][::-1]
+    place = [*(tree.label(n) for n in above[1:]), root.tag]  # without the document's root element
+    whole, depth = (*key.path, *key.by), len(place)
+    if list(whole[:depth]) != place[: len(whole)] or depth > len(whole) + 1:
+        return []
+    if depth > len(whole):  # below the key's element: a child's label
+        return [(above[len(key.path)], str(root.tag))]
+    if depth > len(key.path):
+        owner = above[len(key.path)]
+        return [(owner, value) for value in _along_elements(root, whole[depth:])]
+    nodes = [root]
+    for step in key.path[depth:]:
+        nodes = [child for node in nodes for child in node.iterchildren(step)]
+    return [(node, value) for node in nodes for value in _along_elements(node, key.by)]
+
+
+def _along_elements(root: Element, steps: tuple[str, ...]) -> list[str]:
+    """The values that steps lead to, from an element that is on the way."""
+    nodes = [root]
+    for step in steps:
+        if step.startswith("@"):
+            return [value for node in nodes if (value := node.get(step[1:])) is not None]
+        nodes = [child for node in nodes for child in node.iterchildren(step)]
+    return [value for node in nodes for value in _read(node)]
+
+
+def _read(by: Element) -> Iterator[str]:
+    """The values of a key's element: its string, and what its children are called."""
+    values = {"".join(str(text) for text in by.itertext())}
+    values |= {text for text in (by.text, *(child.tail for child in by)) if text}
+    values |= {str(child.tag) for child in by.iterchildren("*")}
+    yield from sorted(values)
+
+
+def keyed_relations(
+    root: Relation, keys: Iterable[Key]
+) -> dict[Relation, list[tuple[Column, Key]]]:
+    """The relations that a key speaks of, each with the column that holds the key's value."""
+    found: dict[Relation, list[tuple[Column, Key]]] = {}
+    for key in keys:
+        for top in _below(root, Axis.CHILD, None):
+            for relation in _along(top, key.path):
+                for column in _value_columns(relation, key.by):
+                    found.setdefault(relation, []).append((column, key))
+    return found
+
+
+def place_of(tree: Tree, node: int) -> tuple[str, ...]:
+    """The labels on the way from below the root element to a node, as paths of keys have them."""
+    path = [n for n in (node, *tree.ancestors(node)) if n != DOCUMENT_NODE]
+    return tuple(tree.label(n) for n in reversed(path[:-1]))
+
+
+def speaks_of(key: Key, place: tuple[str, ...], top: Relation, relation: Relation) -> bool:
+    """Whether a key's nodes are those of a relation, below one that is matched at a place.
+
+    Relations of one form are one relation, wherever in the document they stand: `a/item/k/$x` and
+    `b/item/k/$x` have the same `item`, and a key of one says nothing of the other.
+    """
+    if key.path[: len(place)] != place or len(key.path) <= len(place) or top.node is None:
+        return False
+    first, *inside = key.path[len(place) :]
+    if not isinstance(top.node.test, Name) or top.node.test.label != first:
+        return False
+    return any(found is relation for found in _along(top, tuple(inside)))
+
+
+def _below(relation: Relation, axis: Axis, name: str | None) -> Iterator[Relation]:
+    for edge in relation.edges:
+        node = edge.relation.node
+        if edge.axis is not axis or node is None:
+            continue
+        if name is None or (isinstance(node.test, Name) and node.test.label == name):
+            yield edge.relation
+
+
+def _along(relation: Relation, path: tuple[str, ...]) -> Iterator[Relation]:
+    if not path:
+        yield relation
+        return
+    for below in _below(relation, Axis.CHILD, path[0]):
+        yield from _along(below, path[1:])
+
+
+def _value_columns(relation: Relation, by: tuple[str, ...]) -> Iterator[Column]:
+    """The variables that a relation binds to the key's value: `oid = $x`, or `oid/$x`."""
+    if by:
+        for below in _below(relation, _axis(by[0]), by[0].lstrip("@")):
+            yield from _value_columns(below, by[1:])
+        return
+    yield from (column for column, source in relation.own if source == "value")
+    for edge in relation.edges:
+        node = edge.relation.node
+        if edge.axis is Axis.CHILD and node is not None and isinstance(node.test, Variable):
+            yield f"${node.test.name}"
+
+
+# Two nodes with one value -------------------------------------------------------------------------
+
+
+Known = Mapping[str, str | int | None]
+Same = Iterable[tuple[str, str]]
+
+
+def is_repeated(
+    nodes: Iterable[KeyedNode], known: Known, same: Same, seen: Mapping[Key, Mapping[str, set[int]]]
+) -> bool:
+    """Whether nodes that get values of keys break one: with what is here, or with each other."""
+    known = _filled(known, same)
+    for each in nodes:
+        value = known.get(each.column)
+        if value is not None and seen[each.key].get(str(value), set()) - {each.where}:
+            return True
+    return any(len({each.where for each in group}) > 1 for group in sharing(nodes, known, same))
+
+
+def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
+    """Whether the value of some of these nodes is known, so that another may come to have it.
+
+    Of one that is not shown nobody can say: it may have been settled by what it was joined with.
+    """
+    filled = _filled(known, same)
+    return any(filled.get(each.column, "") is not None for each in nodes)
+
+
+def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterator[tuple[Key, str]]:
+    """The values of keys that are known of some nodes."""
+    filled = _filled(known, same)
+    for each in nodes:
+        value = filled.get(each.column)
+        if value is not None:
+            yield each.key, str(value)
+
+
+def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:
+    """The nodes of a key that have one value and so must be one node, where several are asked."""
+    groups: dict[tuple[Key, object], list[KeyedNode]] = {}
+    first, known = _representatives(same), _filled(known, same)
+    for each in sorted(nodes, key=lambda n: (n.relation.name, n.column)):
+        value = known.get(each.column)
+        shown = first.get(each.column, each.column) if value is None else ("=", value)
+        groups.setdefault((each.key, shown), []).append(each)
+    return [group for group in groups.values() if len({n.relation for n in group}) > 1]
+
+
+def _filled(known: Known, same: Same) -> Known:
+    """The values with those of columns that are the same as known ones."""
+    first = _representatives(same)
+    values = {first[c]: v for c, v in known.items() if c in first and v is not None}
+    return {**known, **{c: values[one] for c, one in first.items() if one in values}}
+
+
+def _representatives(same: Same) -> dict[str, str]:
+    first: dict[str, str] = {}
+    for left, right in sorted(same):
+        one, other = first.setdefault(left, left), first.setdefault(right, right)
+        first = {column: one if at == other else at for column, at in first.items()}
+    return first
+
+
+def merged_relations(
+    group: Iterable[KeyedNode], tops: Iterable[Relation]
+) -> list[frozenset[Relation]]:
+    """What must be one node, level by level, for keyed nodes of one stream to be one."""
+    chains = [chain for each in group for top in tops if (chain := _chain(top, each.relation))]
+    return [frozenset(level) for level in zip(*chains, strict=True)]
+
+
+def _chain(top: Relation, wanted: Relation) -> list[Relation]:
+    """The relations from one down to another by child steps; none if it is not below."""
+    if top is wanted:
+        return [top]
+    for edge in top.edges:
+        below = _chain(edge.relation, wanted) if edge.axis is Axis.CHILD else []
+        if below:
+            return [top, *below]
+    return []

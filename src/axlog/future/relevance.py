@@ -1,0 +1,250 @@
+"""Which streams can still matter: lazy, axlog and exact relevance (P1 5, P2 6, P3 3.4).
+
+- Lazy: some scenario asks the stream for something.
+- Axlog: a scenario that no other dominates does. Dominance compares output and join variables, so
+  the pattern is taken with its join variables as outputs.
+- Exact (P2 definition 7): for some future, leaving out what the stream brings changes the answer. A
+  scenario shows it if the answer fails on one of its most general instances without the stream
+  (`instances.py`); their number is limited, and "undecided" is said with the reason.
+
+Exact implies axlog implies lazy. With any stream that may delete, only lazy relevance is meant: a
+deletion may test whatever arrived, so whole messages are kept, of all streams that bring data where
+something is deleted. A row that shows the value or content of a node changes by everything that
+streams bring below it. Queries with `not` are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from axlog.document.tree import Tree
+from axlog.errors import UndecidedError, UnsupportedError
+from axlog.evaluate.answers import answers, holds
+from axlog.future.capacity import fits
+from axlog.future.generalized_rows import Need, Values
+from axlog.future.instances import Instances
+from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
+from axlog.future.scratch_document import Scratch
+from axlog.future.type_messages import played
+from axlog.future.typed_scenarios import typed_scenarios
+from axlog.future.typed_truth import typed_future
+from axlog.query.compile import Relation
+from axlog.query.pattern import Kind, Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """What a stream is wanted for."""
+
+    stream: str
+    lazy: bool
+    axlog: bool
+    relevant: bool | None  # None: not decided, see `reason`
+    wanted: tuple[str, ...]  # the sub-patterns that scenarios not dominated ask it for
+    reason: str | None = None
+    whole: bool = False  # whether all of a message matters, not only what is wanted
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        said: dict[str, Any] = {
+            "stream": self.stream,
+            "lazy": self.lazy,
+            "axlog": self.axlog,
+            "relevant": self.relevant,
+            "wanted": list(self.wanted),
+        }
+        if self.whole:
+            said["whole"] = True
+        return said if self.reason is None else {**said, "reason": self.reason}
+
+
+def relevance(
+    tree: Tree, pattern: Pattern, *, limit: int = 2000, together: bool = False
+) -> dict[str, Relevance]:
+    """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
+    lazy = lazily_wanted(tree, pattern, together=together)
+    if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
+        return _where_streams_delete(tree, pattern, lazy)
+    try:
+        scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
+    except UndecidedError as error:
+        if error.code != "AX502":
+            raise
+        return _within_the_limit(tree, lazy, error.message)
+    types = typed_scenarios(tree, pattern)
+    met = [
+        (values, need)
+        for values, needs in scenarios.rows.items()
+        for need in needs
+        if fits(tree, scenarios.columns, values, need, together)
+        and (types is None or types.allow(scenarios.columns, values, need))
+    ]
+    changing = _below_shown(tree, pattern, scenarios.columns, met)
+    exact = _Exact(tree, pattern, scenarios.columns, limit, together)
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        mine = [(v, n) for v, n in met if any(s == stream for _, s in n.brought)]
+        asked = {str(r.node) for _, n in mine for r, s in n.brought if s == stream}
+        relevant, reason = exact.of(stream, mine)
+        if stream in changing:
+            asked.add(ANYTHING)
+            relevant, reason = True, None
+            if types is not None or tree.call(tree.calls()[stream]).most is not None:
+                relevant, reason = None, "what it may bring may not change what rows show"
+        is_lazy = stream in changing or any(s == stream for _, s in lazy)
+        found[stream] = Relevance(
+            stream, is_lazy, bool(mine) or stream in changing, relevant, tuple(sorted(asked)),
+            reason, whole=stream in changing,
+        )  # fmt: skip
+    return found
+
+
+def _within_the_limit(
+    tree: Tree, lazy: set[tuple[Relation, str]], reason: str
+) -> dict[str, Relevance]:
+    """What is known where scenarios are too many to tell apart: lazy relevance."""
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        asked = {str(r.node) for r, s in lazy if s == stream}
+        undecided = (None, f"undecided within the limit: {reason}") if asked else (False, None)
+        found[stream] = Relevance(
+            stream, bool(asked), bool(asked), undecided[0], tuple(sorted(asked)), undecided[1]
+        )
+    return found
+
+
+ANYTHING = "node()"
+"""What a stream is wanted for that changes a value or content which rows show."""
+
+
+def _where_streams_delete(
+    tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]]
+) -> dict[str, Relevance]:
+    """Lazy relevance alone: what is asked for, what may delete, and what deletions may look at."""
+    calls = tree.calls()
+    matters = bool(lazy) or holds(tree, pattern)
+    places = {tree.parent(c) for c in calls.values() if tree.call(c).deletes != "no"}
+    found: dict[str, Relevance] = {}
+    for stream, call in sorted(calls.items()):
+        asked = {str(r.node) for r, s in lazy if s == stream}
+        is_seen = matters and not places.isdisjoint(tree.ancestors(call))
+        if is_seen and not asked and tree.call(call).deletes != "only":
+            asked = {ANYTHING}
+        found[stream] = Relevance(
+            stream, bool(asked) or is_seen, bool(asked) or is_seen, None, tuple(sorted(asked)),
+            "some stream may delete: only lazy relevance is meant", whole=is_seen or bool(asked),
+        )  # fmt: skip
+    return found
+
+
+def _below_shown(tree: Tree, pattern: Pattern, columns: tuple[str, ...], met: Ways) -> set[str]:
+    """The streams that bring data into nodes whose value or content rows show."""
+    shown = {f"{o.of}.node" for o in pattern.outputs if o.kind in (Kind.VAL, Kind.CONT)}
+    at = [columns.index(column) for column in sorted(shown)]
+    nodes = {values[i] for values, _ in met for i in at} - {None}
+    return {
+        stream
+        for stream, call in tree.calls().items()
+        if may_bring(tree, tree.call(call)) and not nodes.isdisjoint(tree.ancestors(call))
+    }
+
+
+def lazily_wanted(
+    tree: Tree, pattern: Pattern, *, together: bool = False
+) -> set[tuple[Relation, str]]:
+    """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
+    scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune="gathered")
+    columns = scenarios.columns
+    types = typed_scenarios(tree, pattern)
+    found = {
+        pair
+        for values, needs in scenarios.rows.items()
+        for need in needs
+        # What scenarios under the same constraints ask for is put together here, so how many trees
+        # a call may bring is not asked: lazy relevance is the coarse one.
+        if can_be_met(tree.clock, columns, values, need)
+        for pair in need.brought
+    }
+    return {p for p in found if types is None or types.allow((), (), Need(frozenset({p})))}
+
+
+Ways = list[tuple[Values, Need]]
+"""Scenarios that no other dominates."""
+
+
+# Exact relevance ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Exact:
+    """Exact relevance of the streams of one document; what is tried is tried on one copy of it."""
+
+    tree: Tree
+    pattern: Pattern
+    columns: tuple[str, ...]
+    limit: int
+    together: bool
+
+    @cached_property
+    def _instances(self) -> Instances:
+        return Instances(self.tree, self.pattern, self.together)
+
+    @cached_property
+    def _scratch(self) -> Scratch:
+        return Scratch(self.tree)
+
+    def of(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
+        """Whether a stream is relevant, by scenarios that ask it for something; or why not said."""
+        if not ways:
+            return False, None  # what is relevant is axlog relevant
+        if self.tree.types is not None:
+            return _typed(self.tree, self.pattern, self.columns, ways, stream)
+        try:
+            return self._by_futures(stream, ways)
+        except (UndecidedError, UnsupportedError) as error:
+            return None, error.message
+
+    def _by_futures(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
+        """Try the most general futures of every scenario, with and without the stream."""
+        self._instances.start()
+        tried, forbidden = 0, False
+        for values, need in sorted(ways, key=lambda way: len(way[1].brought)):
+            for sent in self._instances.of(self.columns, values, need):
+                tried += 1
+                if tried > self.limit:
+                    return None, f"undecided within {self.limit} instances"
+                loses = self._scratch.loses(self.pattern, sent, stream)
+                if loses:
+                    return True, None
+                forbidden |= loses is None
+        if forbidden:
+            return None, "a key forbids the simplest futures, and others are not tried"
+        if not self._instances.is_complete:
+            return None, self._instances.reason
+        return False, None
+
+
+def _typed(
+    tree: Tree, pattern: Pattern, columns: tuple[str, ...], ways: Ways, stream: str
+) -> tuple[bool | None, str | None]:
+    """Under types a future that shows it is looked for; that there is none is not decided."""
+    try:
+        for values, _ in ways:
+            pairs = zip(columns, values, strict=True)
+            known = {c[1:]: str(v) for c, v in pairs if c.startswith("$") and v is not None}
+            messages = typed_future(tree, pattern, tree.types, bindings=known) or []
+            without = [message for message in messages if message.stream != stream]
+            if len(without) < len(messages) and without_loses(
+                pattern, played(tree, messages), played(tree, without)
+            ):
+                return True, None
+    except UndecidedError as error:
+        return None, error.message
+    return None, "exact relevance under types is shown by a future or not decided (P2 theorem 9)"
+
+
+def without_loses(pattern: Pattern, with_stream: Tree, without: Tree) -> bool:
+    """Whether some row of the one document is no row of the other."""
+    return bool(set(answers(with_stream, pattern)) - set(answers(without, pattern)))

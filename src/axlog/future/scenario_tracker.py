@@ -1,0 +1,409 @@
+"""Scenarios kept as data arrives: what new data adds, and what falls (P1 3, theorem 2; P2 3).
+
+What streams bring only adds scenarios, and narrows the future:
+
+    a subtree comes     its rows climb the ways to open calls, each step a join of what is new with
+                        what the other parts hold:  ΔR = ⋃ᵢ  L₁ ⋈ … ΔLᵢ … ⋈ Lₖ
+    a stream ends       the scenarios that ask it fall
+    the clock moves     those whose deadline has passed fall
+    a key's value comes those that ask for another node of this value fall
+
+A scenario falls no later than one that it dominates (that one asks for as much, and more), so that
+leaving those out loses nothing. What is matched here and needs nothing is a row.
+
+Cost: the nodes that come, and for each step of the climb the rows that are new and what they meet;
+at the end of a stream what asked it. Where calls bring at most m trees, or two nodes of a key may
+have to be one, every scenario is looked at again after every update.
+
+Rebuilt by a walk (`Living` anew), and not followed here: deletions, statements, texts that the end
+of a call brings together, calls that come with limits of their own, the last calls that a stream's
+messages may bring. Not kept: types, `not`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+
+from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
+from axlog.errors import UndecidedError
+from axlog.evaluate.interpreter import Bags
+from axlog.future.capacity import fits
+from axlog.future.generalized_rows import NOTHING, Need, Rows, Values, add_need, meet, project
+from axlog.future.keys import Key, keyed_values, values_below
+from axlog.future.profiles import has_not
+from axlog.future.scenario_index import Part
+from axlog.future.scenarios import (
+    Below,
+    Scenarios,
+    Sums,
+    is_limited,
+    own_columns,
+    with_join_variables,
+)
+from axlog.future.search_budget import bounded, spend
+from axlog.future.time_constraints import deadline
+from axlog.query.compile import Relation
+from axlog.query.pattern import Axis, Pattern, TimeConstraint
+
+Scenario = tuple[Values, Need]
+
+
+@dataclass(slots=True)
+class _Join:
+    """A relation at a node on the way to an open call: what its parts hold."""
+
+    relation: Relation
+    own: Values
+    edges: list[Part]
+    passes: bool  # whether rows of its one part go on as they are
+    choices: list[list[tuple[_Join, Part]]] = field(default_factory=list)
+    is_dead: bool = False  # whether no row of it can come, whatever arrives
+
+    def parts(self) -> Iterator[Part]:
+        yield from self.edges
+        for choice in self.choices:
+            for below, part in choice:
+                yield from below.parts()
+                yield part
+
+
+class Living(Scenarios):
+    """The scenarios of a pattern that can come about, over a document that streams change."""
+
+    def __init__(self, tree: Tree, pattern: Pattern, root: Relation | None = None) -> None:
+        """`root`: of the program whose rows `arrive` is called with."""
+        if tree.types is not None or has_not(pattern):
+            raise UndecidedError("AX503", "`not` and types: scenarios are not kept as data arrives")
+        self._joins: dict[int, dict[Relation, _Join]] = {}
+        self._places = {stream: tree.parent(node) for stream, node in tree.calls().items()}
+        super().__init__(tree, _told_apart(tree, pattern), root=root)
+        self.found = Part(self.columns)
+        self._heap: list[tuple[int, int, Values, Need]] = []
+        self._number = count()
+        self._by_key: dict[tuple[Key, str], list[Scenario]] = {}
+        self._looks_again = is_limited(tree) or self._has_several_keyed()
+        for key in tree.facts:
+            self._seen[key] = {}
+            self._note_values(key, tree.children(DOCUMENT_NODE))
+        self._keep(self.rows)
+        self.rows = {}
+
+    def _has_several_keyed(self) -> bool:
+        return sum(len(pairs) for pairs in self._keyed.values()) > 1 and self._keeps_all
+
+    def _note_values(self, key: Key, tops: Iterable[int]) -> set[str]:
+        found = set()
+        for top in tops:
+            for node, value in values_below(self.tree, key, top):
+                self._seen[key].setdefault(value, set()).add(node)
+                found.add(value)
+        return found
+
+    # What is there --------------------------------------------------------------------------------
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether some row may still come."""
+        return any(need.brought for needs in self.found.rows.values() for need in needs)
+
+    def agrees(self, at: tuple[int, ...], key: Values) -> bool:
+        """Whether a row with these values at some columns holds, or can come."""
+        for values in self.found.agreeing(at, key):
+            pinned = list(values)
+            for i, value in zip(at, key, strict=True):
+                pinned[i] = value
+            if not self._agree_in_nodes(values, at, key):
+                continue
+            if any(
+                not n.brought or self._can_come(tuple(pinned), n) for n in self.found.rows[values]
+            ):
+                return True
+        return False
+
+    def _agree_in_nodes(self, values: Values, at: tuple[int, ...], key: Values) -> bool:
+        """A node that is here is none that is to come."""
+        columns = self.columns
+        return all(
+            values[i] == value or not columns[i].endswith(".node")
+            for i, value in zip(at, key, strict=True)
+        )
+
+    def _can_come(self, values: Values, need: Need) -> bool:
+        calls = self.tree._calls
+        return (
+            all(stream in calls for _, stream in need.brought)
+            and not self.is_repeated(self.columns, values, need)
+            and fits(self.tree, self.columns, values, need)
+        )
+
+    @property
+    def next_deadline(self) -> int | None:
+        """The clock after which some scenario may have fallen."""
+        return self._heap[0][0] if self._heap else None
+
+    # Over the document ----------------------------------------------------------------------------
+
+    def _evaluate(self) -> Rows:
+        below = self._risen(self.tree.children(DOCUMENT_NODE))
+        root = self.program.root
+        rows = self._join(root, {(): [NOTHING]}, [], below, {})
+        self._joins[DOCUMENT_NODE] = {root: self._join_of(root, (), below, {}, rows)}
+        return rows
+
+    def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
+        own = self._own(node, relation, below)
+        if own is None:
+            return {}
+        rows = self._joined_at(node, relation, own, below, here)
+        if below.changing:
+            joins = self._joins.setdefault(node, {})
+            joins[relation] = self._join_of(relation, own, below, here, rows)
+        return rows
+
+    def _join_of(
+        self, relation: Relation, own: Values, below: Below, here: Sums, rows: Rows
+    ) -> _Join:
+        """The join of a relation whose rows are these.
+
+        A part that is not decided does not matter where the others leave no row: rows are all that
+        can come, so none comes later.
+        """
+        try:
+            return self._join_of_parts(relation, own, below, here)
+        except UndecidedError:
+            if rows:
+                raise
+            return _Join(relation, own, [], passes=False, is_dead=True)
+
+    def _join_of_parts(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
+        parts = [Part(self._shown(edge.relation)) for edge in relation.edges]
+        made = _Join(relation, own, parts, self._passes(relation))
+        if _is_single(relation):
+            return made  # what comes goes on: there is nothing to join it with
+        for edge, part in zip(relation.edges, made.edges, strict=True):
+            part.take(self._part(edge, below, here))
+        for choice in relation.choices:
+            ways: list[tuple[_Join, Part]] = []
+            for way in choice.alternatives:
+                part = Part(self._shown(way))
+                rows = self._join(way, {(): [NOTHING]}, [], below, here)
+                part.take(rows)
+                ways.append((self._join_of(way, (), below, here, rows), part))
+            made.choices.append(ways)
+        return made
+
+    def _passes(self, relation: Relation) -> bool:
+        """Whether a relation only hands on what its child step finds."""
+        if not _is_single(relation) or relation.own or relation.tests or self._keyed:
+            return False
+        (edge,) = relation.edges
+        return edge.axis is Axis.CHILD and self._shown(edge.relation) == self._shown(relation)
+
+    # What comes -----------------------------------------------------------------------------------
+
+    def grow(self, tops: Iterable[int]) -> list[Scenario]:
+        """Take in subtrees that streams brought; the scenarios that fell for a key's value."""
+        fallen: list[Scenario] = []
+        for top in tops:
+            with bounded(sum(1 for _ in self.tree.subtree(top))):
+                fallen += self._grow(top)
+        return fallen
+
+    def _grow(self, top: int) -> list[Scenario]:
+        """Take in one subtree."""
+        fallen: list[Scenario] = []
+        tree, place = self.tree, self.tree.parent(top)
+        for stream in _streams_in(tree, top):
+            self._places[stream] = tree.parent(tree.calls()[stream])
+        for key in tree.facts:
+            for value in self._note_values(key, [top]):
+                fallen += self._fall(self._by_key.pop((key, value), ()))
+        self._climb(place, self._risen([top]))
+        return fallen
+
+    def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
+        """Take in what a program has matched in a message that arrives below a node."""
+        below = Below(_as_sums(children), _as_sums(descendants))
+        if below.children or below.descendants:
+            with bounded(0):
+                self._climb(place, below)
+
+    def _climb(self, node: int, new: Below) -> None:
+        """What has newly risen to a node goes on to the root."""
+        while node != DOCUMENT_NODE:
+            here: Sums = {}
+            for relation in self._interpreter.candidates(self.tree, node):
+                join = self._joins.get(node, {}).get(relation)
+                if join is None:
+                    continue
+                rows = self._grown(join, new, here)
+                if rows:
+                    keyed = relation in self._keyed
+                    here[relation] = self._with_keyed(rows, relation, node) if keyed else rows
+            above = Below()
+            self._rise(node, above, new, here)
+            if not (above.children or above.descendants or above.deeper_calls):
+                return
+            node, new = self.tree.parent(node), above
+        (root,) = self._joins[DOCUMENT_NODE].values()
+        self._keep(self._grown(root, new, {}))
+
+    def _grown(self, join: _Join, new: Below, here: Sums) -> Rows:
+        """The new rows of a relation at a node: what is new of a part with all of the others."""
+        found: Rows = {}
+        if join.is_dead:
+            return found
+        edges = join.relation.edges
+        if join.passes and not (new.calls or new.unclear):
+            return new.children.get(edges[0].relation, {})
+        if _is_single(join.relation):
+            rows = self._part(edges[0], new, here)
+            if rows:
+                self._join_new(found, join, rows, join.edges[0].columns, edge=0)
+            return found
+        fresh = [
+            part.take(self._part(edge, new, here))
+            for edge, part in zip(edges, join.edges, strict=True)
+        ]
+        chosen = [
+            [(part.columns, part.take(self._grown(way, new, here))) for way, part in choice]
+            for choice in join.choices
+        ]
+        for at, rows in enumerate(fresh):
+            if rows:
+                self._join_new(found, join, rows, join.edges[at].columns, edge=at)
+        for at, ways in enumerate(chosen):
+            for columns, rows in ways:
+                if rows:
+                    self._join_new(found, join, rows, columns, choice=at)
+        return found
+
+    def _join_new(
+        self,
+        found: Rows,
+        join: _Join,
+        new: Rows,
+        columns: tuple[str, ...],
+        edge: int | None = None,
+        choice: int | None = None,
+    ) -> None:
+        relation = join.relation
+        layout = own_columns(relation)
+        rows, layout = meet({join.own: [NOTHING]}, layout, new, columns)
+        for at, part in enumerate(join.edges):
+            if at != edge and rows:
+                rows, layout = part.meet(rows, layout)
+        for at, ways in enumerate(join.choices):
+            if at != choice and rows:
+                rows, layout = _chosen(rows, layout, [part for _, part in ways])
+        if not rows:
+            return
+        missing = [c for c in self._shown(relation) if c not in layout]  # of other ways
+        if missing:
+            rows = {v + (None,) * len(missing): needs for v, needs in rows.items()}
+            layout = layout + missing
+        if self._keyed:
+            rows = self._without_repeated(rows, layout)
+        shown = project(rows, layout, relation.tests, self._shown(relation), add_need)
+        for values, needs in shown.items():
+            for need in needs:
+                add_need(found, values, need)
+
+    def _keep(self, rows: Rows) -> None:
+        """Take in new scenarios that can come about."""
+        for values, needs in rows.items():
+            for need in needs:
+                if need.brought and not self._can_come(values, need):
+                    continue
+                if self.found.add(values, need) and need.brought:
+                    self._file(values, need)
+
+    def _file(self, values: Values, need: Need) -> None:
+        """Note what can make a scenario fall."""
+        until = deadline(need.times, need.unknown_times) if need.times else None
+        if until is not None:
+            heappush(self._heap, (until, next(self._number), values, need))
+        if need.new:
+            known = dict(zip(self.columns, values, strict=True))
+            for key, value in keyed_values(need.new, known, need.values.same):
+                self._by_key.setdefault((key, value), []).append((values, need))
+
+    # What falls -----------------------------------------------------------------------------------
+
+    def close(self, stream: str) -> list[Scenario]:
+        """A stream brings nothing more: the scenarios that asked it."""
+        place = self._places.get(stream)
+        if place is None:
+            return []
+        for node in (place, *self.tree.ancestors(place)):
+            for join in self._joins.get(node, {}).values():
+                for part in join.parts():
+                    part.close(stream)
+        fallen = self.found.asking(stream)
+        self.found.close(stream)
+        return fallen
+
+    def expire(self) -> list[Scenario]:
+        """The scenarios whose deadline has passed, or that trees no longer suffice for."""
+        with bounded(0):
+            return self._expire()
+
+    def _expire(self) -> list[Scenario]:
+        fallen: list[Scenario] = []
+        while self._heap and self._heap[0][0] < self.tree.clock:
+            _, _, values, need = heappop(self._heap)
+            if self.found.remove(values, need):
+                fallen.append((values, need))
+        if self._looks_again:
+            every = [(v, n) for v, needs in self.found.rows.items() for n in needs if n.brought]
+            spend(len(every))
+            fallen += self._fall(every)
+        return fallen
+
+    def _fall(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Those of some scenarios that can no longer come; they go."""
+        return [
+            (values, need)
+            for values, need in scenarios
+            if not self._can_come(values, need) and self.found.remove(values, need)
+        ]
+
+
+def _is_single(relation: Relation) -> bool:
+    """Whether a relation has one part."""
+    return len(relation.edges) == 1 and not relation.choices
+
+
+def _as_sums(bags: Bags) -> Sums:
+    return {relation: {row: [NOTHING] for row in bag} for relation, bag in bags.items() if bag}
+
+
+def _chosen(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list[str]]:
+    """Few rows joined with one of several alternatives (`generalised.choose`)."""
+    longer = list(dict.fromkeys([*layout, *(c for part in ways for c in part.columns)]))
+    merged: Rows = {}
+    for part in ways:
+        met, bound = part.meet(rows, layout)
+        order = [bound.index(column) if column in bound else None for column in longer]
+        for values, needs in met.items():
+            for need in needs:
+                add_need(merged, tuple(None if i is None else values[i] for i in order), need)
+    return merged, longer
+
+
+def _told_apart(tree: Tree, pattern: Pattern) -> Pattern:
+    """The pattern with the variables shown by which a key may make scenarios fall."""
+    return with_join_variables(pattern) if tree.facts else pattern
+
+
+def is_followed(tree: Tree, pattern: Pattern) -> bool:
+    """Whether single messages can make scenarios fall: by the clock, a key, or their number."""
+    is_timed = any(isinstance(constraint, TimeConstraint) for constraint in pattern.where)
+    return is_timed or bool(tree.facts) or is_limited(tree)
+
+
+def _streams_in(tree: Tree, top: int) -> list[str]:
+    return [tree.call(node).stream for node in tree.subtree(top) if tree._kind[node] == CALL]

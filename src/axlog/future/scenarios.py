@@ -1,0 +1,446 @@
+"""Scenarios: the rows that may still come, each with what it needs (P2 3, 5, 6; P3 3.2, 3.3).
+
+The program of a pattern runs over generalised rows. A value is a string, a time, a node, or unknown
+(None): what an open call may still bring. With each row goes what it needs: which sub-patterns
+which streams must bring (the provenance of P2 6: every other pattern node is matched here or by
+what is brought above it), and the constraints that unknown times and values must meet. At a call,
+every sub-pattern that a message can hold counts as a row with all its columns unknown.
+
+    R(n) = own(n) ⋈ (L_1(n) ∪ calls) ⋈ ... ⋈ (L_k(n) ∪ calls)   with unknown joining anything
+
+Rows that need less win: of two needs for one row, one that asks for a subset of the other's
+(P2's dominance, columns compared) is kept. Cost: document x pattern for patterns without joins.
+
+Not here, and refused by name: `not` (see `profiles.py`), collected paths, value tests above an open
+call (not monotone), orders between two unknown strings, axes that do not go down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from axlog.document.calls import Call
+from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, TEXT, Tree
+from axlog.errors import UndecidedError
+from axlog.evaluate.interpreter import Interpreter
+from axlog.future.arrivals import bringable, deep_columns
+from axlog.future.comments import refuse_any_node, refuse_markup_tests
+from axlog.future.generalized_rows import (
+    NOTHING,
+    Add,
+    Need,
+    Rows,
+    Values,
+    add_need,
+    alike_need,
+    choose,
+    gather_need,
+    keep_need,
+    meet,
+    project,
+)
+from axlog.future.keys import (
+    Key,
+    KeyedNode,
+    is_repeated,
+    keyed_relations,
+    place_of,
+    speaks_of,
+    values_seen,
+)
+from axlog.future.search_budget import bounded, spend
+from axlog.future.time_constraints import Inequality, TimeSystem, at_or_after, not_before
+from axlog.query.compile import Edge, Program, Relation, compile_pattern
+from axlog.query.normalize import bound_variables
+from axlog.query.pattern import (
+    AnyNode,
+    AnyText,
+    Axis,
+    Kind,
+    Literal,
+    Output,
+    Pattern,
+    TimeConstraint,
+    Variable,
+)
+
+Sums = dict[Relation, Rows]
+
+_PRUNING: dict[str, Add] = {
+    "dominated": add_need, "gathered": gather_need, "alike": alike_need, "none": keep_need,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Below:
+    """What has risen to a node: sums over its children and descendants, and the calls below it."""
+
+    children: Sums = field(default_factory=dict)
+    descendants: Sums = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)  # of the node itself
+    deeper_calls: list[str] = field(default_factory=list)  # anywhere below it
+    changing: list[str] = field(default_factory=list)  # anywhere below it, deleting ones too
+    # Relations whose value tests a stream may still change, and which: asking for one is refused.
+    unclear: dict[Relation, str] = field(default_factory=dict)  # at the node's children
+    unclear_deeper: dict[Relation, str] = field(default_factory=dict)
+    unclear_here: dict[Relation, str] = field(default_factory=dict)
+
+
+class Scenarios:
+    """The generalised rows of a pattern over a document as it is now."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        *,
+        together: bool = False,
+        prune: str = "dominated",
+        root: Relation | None = None,
+    ) -> None:
+        """`together`: messages hold no calls, so all nodes of a tree to come have one time; without
+        it, that holds for the streams that do not declare `calls`.
+
+        `prune`: of the needs of one row, those that others dominate are left out. With "gathered",
+        the needs of equal rows and constraints are put together instead: what each asks for is
+        asked for by some scenario, dominated or not. With "alike", one of those under the same
+        constraints is kept, the one that needs nothing if there is one. With "none", all are.
+        `root`: of the pattern's program, where that was compiled already.
+        """
+        self.tree = tree
+        if is_limited(tree):
+            refuse_any_node(pattern, "where a stream may bring only so many trees")
+        if tree.types is not None:
+            refuse_any_node(pattern, "under types")
+        self._add = _PRUNING[prune]
+        self.program = _program(pattern)
+        if root is not None:
+            self.program = replace(self.program, root=root, relations=tuple(root.walk()))
+        self._interpreter = Interpreter(self.program.relations)
+        self._together = together
+        self._bringable: dict[tuple[Relation, bool, bool], Rows] = {}
+        self._keeps_all = is_limited(tree) or tree.types is not None
+        self._deep: dict[Relation, tuple[str, ...]] = {}
+        self._keyed = keyed_relations(self.program.root, tree.facts)
+        self._seen: dict[Key, dict[str, set[int]]] = {}
+        self._keeps_all |= any(
+            n > 1
+            for n in Counter(
+                key for pairs in self._keyed.values() for key in {key for _, key in pairs}
+            ).values()
+        )
+        self._check_merging()
+        with bounded(len(tree)):
+            self.rows = self._evaluate()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._shown(self.program.root)
+
+    def _check_merging(self) -> None:
+        """A deletion between two texts merges them into a new one, which a pattern may look for."""
+        tree = self.tree
+        tests = [node.test for node in self.program.pattern.nodes()]
+        if not any(isinstance(test, Literal | AnyText | AnyNode | Variable) for test in tests):
+            return
+        for stream, node in tree.calls().items():
+            siblings = [tree._kind[child] for child in tree.children(tree.parent(node))]
+            if tree.call(node).deletes != "no" and siblings.count(TEXT) > 1:
+                raise UndecidedError("AX503", f"deletions of {stream!r} may merge texts")
+
+    # Over the document --------------------------------------------------------------------------
+
+    def _evaluate(self) -> Rows:
+        below = self._risen(self.tree.children(DOCUMENT_NODE))
+        return self._join(self.program.root, {(): [NOTHING]}, [], below, {})
+
+    def _risen(self, tops: Iterable[int]) -> Below:
+        """What has risen from subtrees to the node that they hang from."""
+        risen: dict[int, Below] = {}
+        above = Below()
+        for top in tops:
+            risen[self.tree.parent(top)] = above
+            for node in reversed(list(self.tree.subtree(top))):  # children before parents
+                self._visit(node, risen)
+        return above
+
+    def _visit(self, node: int, risen: dict[int, Below]) -> None:
+        tree = self.tree
+        below = risen.pop(node) if node in risen else Below()
+        above = risen.setdefault(tree.parent(node), Below())
+        if tree._kind[node] == CALL:
+            call = tree.call(node)
+            is_open = may_bring(tree, call)
+            if is_open or call.deletes != "no":
+                above.changing.append(call.stream)
+            if is_open:
+                above.calls.append(call.stream)
+                above.deeper_calls.append(call.stream)
+            return
+        here: Sums = {}
+        for relation in self._interpreter.candidates(tree, node):
+            rows = self._at(node, relation, below, here)
+            if rows:
+                here[relation] = rows
+        self._rise(node, above, below, here)
+
+    def _rise(self, node: int, above: Below, below: Below, here: Sums) -> None:
+        self._merge(above.children, here)
+        if self.tree._kind[node] == ATTRIBUTE:
+            return
+        for relation, rows in below.descendants.items():  # nobody else needs them: take the larger
+            known = above.descendants.get(relation)
+            if known is None:
+                above.descendants[relation] = rows
+            elif len(known) < len(rows):
+                self._add_rows(rows, known)
+                above.descendants[relation] = rows
+            else:
+                self._add_rows(known, rows)
+        descending = self._interpreter.descending
+        self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
+        above.deeper_calls += below.deeper_calls
+        above.changing += below.changing
+        above.unclear |= below.unclear_here
+        above.unclear_deeper |= below.unclear_deeper | below.unclear_here
+
+    def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
+        """The rows of a relation at a node that passes its test."""
+        own = self._own(node, relation, below)
+        if own is None:
+            return {}
+        return self._joined_at(node, relation, own, below, here)
+
+    def _joined_at(
+        self, node: int, relation: Relation, own: Values, below: Below, here: Sums
+    ) -> Rows:
+        rows = self._join(relation, {own: [NOTHING]}, own_columns(relation), below, here)
+        return self._with_keyed(rows, relation, node) if relation in self._keyed else rows
+
+    def _own(self, node: int, relation: Relation, below: Below) -> Values | None:
+        """What a relation reads off a node itself; None if it is not met there."""
+        interpreter, tree = self._interpreter, self.tree
+        if interpreter.depends_on_value(relation):
+            if below.changing:
+                below.unclear_here[relation] = below.changing[0]
+                return None
+            if not interpreter.passes_values(relation, tree.string_value(node)):
+                return None
+        return _unify_own(relation, interpreter.own_row(tree, node, relation))
+
+    def _add_rows(self, rows: Rows, more: Rows) -> None:
+        spend(len(more) >> 3)  # cheaper than a way that is joined
+        for values, needs in more.items():
+            for need in needs:
+                self._add(rows, values, need)
+
+    def _merge(self, into: Sums, more: Sums) -> None:
+        for relation, rows in more.items():
+            self._add_rows(into.setdefault(relation, {}), rows)
+
+    # Joins --------------------------------------------------------------------------------------
+
+    def _join(
+        self, relation: Relation, rows: Rows, layout: list[str], below: Below, here: Sums
+    ) -> Rows:
+        if relation.absences:
+            raise UndecidedError("AX503", "scenarios of a pattern with `not` are not listed")
+        for edge in relation.edges:
+            part = self._part(edge, below, here)
+            rows, layout = meet(rows, layout, part, self._shown(edge.relation), self._add)
+            if not rows:
+                return {}
+        for choice in relation.choices:
+            parts = [
+                (self._join(a, {(): [NOTHING]}, [], below, here), self._shown(a))
+                for a in choice.alternatives
+            ]
+            rows, layout = choose(rows, layout, parts, self._add)
+        if self._keyed:
+            rows = self._without_repeated(rows, layout)
+        return project(rows, layout, relation.tests, self._shown(relation), self._add)
+
+    def _part(self, edge: Edge, below: Below, here: Sums) -> Rows:
+        """What an edge sees: what is here, and what calls may bring."""
+        relation, axis = edge.relation, edge.axis
+        _check_clear(edge, below)
+        found: Rows = {}
+        calls: Sequence[str] = ()
+        if axis in (Axis.CHILD, Axis.ATTRIBUTE):
+            self._add_rows(found, below.children.get(relation, {}))
+            calls = below.calls if axis is Axis.CHILD else ()
+        elif axis is Axis.SELF:
+            self._add_rows(found, here.get(relation, {}))
+        else:
+            self._add_rows(found, below.descendants.get(relation, {}))
+            calls = below.deeper_calls
+            if axis is Axis.DESCENDANT_OR_SELF:
+                self._add_rows(found, here.get(relation, {}))
+        for stream in calls:
+            brought = frozenset({(relation, stream)})
+            new = self._new_nodes(relation, stream) if self._keyed else frozenset()
+            is_whole = self._together or not self.tree.may_bring_calls(stream)
+            for values, needs in self._can_bring(relation, axis is Axis.CHILD, is_whole).items():
+                for need in needs:
+                    times = self._arriving(stream, relation, axis, need, is_whole)
+                    self._add(found, values, replace(times, brought=brought, new=new))
+        return found
+
+    def _can_bring(self, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
+        key = (relation, is_root, is_whole)
+        if key not in self._bringable:
+            rows, layout = bringable((relation,), is_root, is_whole)
+            found = project(rows, layout, (), self._shown(relation), add_need)
+            self._bringable[key] = found
+        return self._bringable[key]
+
+    def _new_nodes(self, relation: Relation, stream: str) -> frozenset[KeyedNode]:
+        """The nodes of keys in a tree to come."""
+        place = place_of(self.tree, self.tree.parent(self.tree.calls()[stream]))
+        return frozenset(
+            KeyedNode(column, key, below, stream)
+            for below in relation.walk()
+            for column, key in self._keyed.get(below, ())
+            if speaks_of(key, place, relation, below)
+        )
+
+    def _with_keyed(self, rows: Rows, relation: Relation, node: int) -> Rows:
+        """Rows at a node of a key: what is brought below it may give it the key's value."""
+        place = place_of(self.tree, node)
+        mine = frozenset(
+            KeyedNode(c, key, relation, node)
+            for c, key in self._keyed[relation]
+            if key.path == place
+        )
+        return {
+            values: [replace(n, new=n.new | mine) if n.brought else n for n in needs]
+            for values, needs in rows.items()
+        }
+
+    def _without_repeated(self, rows: Rows, layout: list[str]) -> Rows:
+        """Rows without the ways that would bring a second node of a key's value."""
+        found: Rows = {}
+        for values, needs in rows.items():
+            kept = [need for need in needs if not self.is_repeated(layout, values, need)]
+            if kept:
+                found[values] = kept
+        return found
+
+    def is_repeated(self, columns: Sequence[str], values: Values, need: Need) -> bool:
+        """Whether a need asks for two nodes of a key with one value."""
+        if not need.new:
+            return False
+        known = dict(zip(columns, values, strict=True))
+        for key in {each.key for each in need.new} - self._seen.keys():
+            self._seen[key] = values_seen(self.tree, key)
+        return is_repeated(need.new, known, need.values.same, self._seen)
+
+    def _arriving(
+        self, stream: str, relation: Relation, axis: Axis, need: Need, is_whole: bool
+    ) -> Need:
+        """What a one-shot call brings has one time; what calls inside it bring comes later."""
+        if not need.unknown_times or self._mode(stream) != "one-shot":
+            return need
+        arrival = f"?{stream}"
+        root = relation.node.name if axis is Axis.CHILD and relation.node is not None else None
+        times = [at_or_after(name, arrival) for name in need.unknown_times]
+        times += [
+            at_or_after(arrival, name) for name in need.unknown_times if is_whole or name == root
+        ]
+        return replace(
+            need, times=need.times.union(times), unknown_times=need.unknown_times | {arrival}
+        )
+
+    def _mode(self, stream: str) -> str:
+        return self.tree.call(self.tree.calls()[stream]).mode
+
+    def _shown(self, relation: Relation) -> tuple[str, ...]:
+        """The columns that go up: all of them where calls are limited (`capacity.py`) or typed."""
+        if not self._keeps_all:
+            return relation.columns
+        if relation not in self._deep:
+            self._deep[relation] = tuple(deep_columns([relation]))
+        return self._deep[relation]
+
+
+def _check_clear(edge: Edge, below: Below) -> None:
+    """A value test above an open call is not monotone (DESIGN 3): refused where it is asked for."""
+    seen = {
+        Axis.CHILD: below.unclear, Axis.DESCENDANT: below.unclear_deeper,
+        Axis.SELF: below.unclear_here,
+        Axis.DESCENDANT_OR_SELF: below.unclear_deeper | below.unclear_here,
+    }.get(edge.axis, {})  # fmt: skip
+    stream = seen.get(edge.relation)
+    if stream is not None:
+        raise UndecidedError(
+            "AX503",
+            f"{edge.relation.node} compares a value that the stream {stream!r} may still change",
+        )
+
+
+def own_columns(relation: Relation) -> list[str]:
+    """The columns that a relation reads off a node itself."""
+    return list(dict.fromkeys(column for column, _ in relation.own))
+
+
+def _unify_own(relation: Relation, own: tuple[str | int, ...]) -> Values | None:
+    known: dict[str, str | int] = {}
+    for (column, _), value in zip(relation.own, own, strict=True):
+        if known.setdefault(column, value) != value:
+            return None
+    return tuple(known.values())
+
+
+def _program(pattern: Pattern) -> Program:
+    refuse_markup_tests(pattern.nodes())
+    program = compile_pattern(pattern)
+    reason = program.refusal
+    if program.gathers:
+        reason = "it collects a path"
+    if reason is not None:
+        raise UndecidedError("AX503", f"the analyses do not cover the query: {reason}")
+    return program
+
+
+def with_join_variables(pattern: Pattern) -> Pattern:
+    """The pattern with its join variables as outputs too: dominance compares them (P2 6)."""
+    counts: Counter[str] = Counter()
+    for node in pattern.nodes():
+        operands = [node.test, *(comparison.operand for comparison in node.comparisons)]
+        counts.update(operand.name for operand in operands if isinstance(operand, Variable))
+    for constraint in pattern.where:  # `$x = $y` joins as one variable in both places does
+        if isinstance(constraint, TimeConstraint) or constraint.operator != "=":
+            continue
+        if isinstance(constraint.right, Variable):
+            counts.update((constraint.left.name, constraint.right.name))
+    shown = {output.of for output in pattern.outputs if output.kind is Kind.VARIABLE}
+    bound = bound_variables(pattern.branches)
+    joins = sorted(name for name, n in counts.items() if n > 1 and name in bound - shown)
+    outputs = (*pattern.outputs, *(Output(Kind.VARIABLE, name) for name in joins))
+    return replace(pattern, outputs=outputs)
+
+
+def may_bring(tree: Tree, call: Call) -> bool:
+    """Whether a call may still bring a tree."""
+    is_full = call.most is not None and tree.brought.get(call.stream, 0) >= call.most
+    return call.deletes != "only" and not is_full
+
+
+def is_limited(tree: Tree) -> bool:
+    """Whether some call may bring only so many trees."""
+    return any(tree.call(node).most is not None for node in tree.calls().values())
+
+
+def can_be_met(clock: int, columns: tuple[str, ...], values: Values, need: Need) -> bool:
+    """Whether what a row needs does not contradict itself or the clock."""
+    known = dict(zip(columns, values, strict=True))
+    if not need.values.is_satisfiable(known):
+        return False
+    bounds = [not_before(name, clock) for name in need.unknown_times]
+    for name in need.unknown_times:
+        time = known.get(f"{name}.time")
+        if time is not None:  # asked for: a time to come is unknown otherwise
+            bounds += [not_before(name, int(time)), Inequality(((1, name),), int(time))]
+    return TimeSystem([*need.times, *bounds]).is_satisfiable

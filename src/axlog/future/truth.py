@@ -1,0 +1,407 @@
+"""Truth and possible rows: what holds now, what may still come, what can never come (P1 2, P2 3).
+
+TRUE: there is a row. POSSIBLE: there is none, but a scenario's needs can be met. NEVER: no
+scenario's can. A scenario's unknown times are at or after the document's clock, so that a message
+on another stream can make a row NEVER; its deadline is the latest clock at which it can still come.
+Calls that may bring only so many trees, or all of them at once, are checked on what a scenario asks
+of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from axlog.document.ids import Id
+from axlog.document.serializer import serialise
+from axlog.document.times import Shown, plain
+from axlog.document.tree import Tree
+from axlog.errors import QueryError, UndecidedError
+from axlog.future.capacity import fits, trees_left
+from axlog.future.generalized_rows import Need, Values
+from axlog.future.keys import has_value
+from axlog.future.negation import Negation, pins_of
+from axlog.future.profiles import has_not
+from axlog.future.scenarios import Scenarios, is_limited
+from axlog.future.time_constraints import deadline, not_before, some_new
+from axlog.future.type_trees import may_hold_calls
+from axlog.future.typed_scenarios import typed_scenarios
+from axlog.query.pattern import Kind, Output, Pattern
+from axlog.query.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A sub-pattern that a stream must bring."""
+
+    stream: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A row that may still come: what is known of it, what it needs, until when at the latest.
+
+    `View.possible` shows times as the document returns them; here and in `Outlook.possible` they
+    are microseconds.
+    """
+
+    row: Mapping[str, Any]  # None: not known yet
+    needs: tuple[Wanted, ...]
+    deadline: Shown | None  # the latest clock at which it can come; None: no limit
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        said: dict[str, Any] = {
+            "row": {column: _plain(value) for column, value in self.row.items()},
+            "needs": [{"stream": w.stream, "pattern": w.pattern} for w in self.needs],
+        }
+        if self.deadline is not None:
+            said["deadline"] = plain(self.deadline)
+        return said
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Id):
+        return str(value)
+    return plain(value) if isinstance(value, datetime | Fraction) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A scenario that can come about, and what that rests on as long as data only arrives."""
+
+    tree: Tree
+    columns: tuple[str, ...]
+    values: Values
+    need: Need
+    streams: frozenset[str]
+    until: int | None  # its deadline
+    is_fitted: bool  # whether trees must be shared, or may run out
+
+    def stands(self) -> bool:
+        """Whether it can still come about; costs the size of the scenario."""
+        tree = self.tree
+        if self.until is not None and self.until < tree.clock:
+            return False
+        if not self.streams <= tree._calls.keys():
+            return False
+        if not self.is_fitted:
+            return True
+        try:
+            return fits(tree, self.columns, self.values, self.need)
+        except UndecidedError:  # trees that have to be shared by now
+            return False
+
+
+class Outlook:
+    """What may still happen to a pattern's rows over a document as it is now."""
+
+    def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
+        self.tree = tree
+        self.pattern = pattern
+        self._together = together
+        self._negation = Negation(tree, pattern) if has_not(pattern) else None
+        self._types = typed_scenarios(tree, pattern)
+        if self._types is not None and not may_hold_calls(tree, tree.types):
+            self._together = True
+        if self._negation is not None:
+            self._truth = self._negation.truth
+            return
+        self._truth = self._decided()
+
+    def _decided(self) -> Truth:
+        verdict = Truth.NEVER
+        for values, needs in self._deciding.rows.items():
+            for need in needs:
+                if verdict is Truth.POSSIBLE and need.brought:
+                    continue  # no better than what is known
+                if self._can_be_met(values, need):
+                    if not need.brought:
+                        return Truth.TRUE
+                    verdict = Truth.POSSIBLE
+        return verdict
+
+    @cached_property
+    def _scenarios(self) -> Scenarios:
+        if self._negation is not None:
+            return self._negation.scenarios(together=self._together)
+        return Scenarios(self.tree, self.pattern, together=self._together)
+
+    @cached_property
+    def _deciding(self) -> Scenarios:
+        """Scenarios enough for verdicts: where calls are free, it does not matter who brings."""
+        tree = self.tree
+        if self._negation is not None or is_limited(tree) or tree.facts or tree.types is not None:
+            return self._scenarios
+        return Scenarios(tree, self.pattern, together=self._together, prune="alike")
+
+    @cached_property
+    def _open(self) -> list[tuple[Values, Need]]:
+        """The scenarios that can come about; those that need nothing are rows."""
+        met = [
+            (values, need)
+            for values, needs in self._scenarios.rows.items()
+            for need in needs
+            if self._can_be_met(values, need)
+        ]
+        if self._negation is not None:
+            met = self._negation.open_scenarios(self._scenarios, met)
+        return self._undominated(met)
+
+    def _undominated(self, met: list[tuple[Values, Need]]) -> list[tuple[Values, Need]]:
+        """Without scenarios of a known row that is there, or that comes with less, as late.
+
+        Limited calls keep apart what a row does not show, so that these are not found before. Where
+        something of the row is unknown, its scenarios may ask different things of it: they stay,
+        unless all that is unknown are times, and rows are there for each that is left.
+        """
+        columns = self._scenarios.columns
+        shown = [columns.index(column_of(output)) for output in self.pattern.outputs]
+        by_row: dict[Values, list[Need]] = {}
+        for values, need in met:
+            by_row.setdefault(tuple(values[at] for at in shown), []).append(need)
+        there = {row for row, needs in by_row.items() if any(not n.brought for n in needs)}
+        kept: list[tuple[Values, Need]] = []
+        for values, need in met:
+            row = tuple(values[at] for at in shown)
+            if None in row:
+                is_kept = not need.brought or self._may_be_new(row, need, there)
+            else:
+                is_kept = not any(_dominates(other, need) for other in by_row[row])
+                is_kept = is_kept and not self._is_there_with_not(columns, values, shown)
+            if is_kept:
+                kept.append((values, need))
+        return kept
+
+    def _may_be_new(self, row: Values, need: Need, there: set[Values]) -> bool:
+        """Whether a scenario can bring a row that is not there."""
+        pairs = zip(self.pattern.outputs, row, strict=True)
+        unknown = [output for output, value in pairs if value is None]
+        if not there or any(output.kind is not Kind.TIME for output in unknown):
+            return True  # other unknowns can be endlessly many things
+
+        def is_there(times: tuple[int, ...]) -> bool:
+            left = iter(times)
+            return tuple(next(left) if value is None else value for value in row) in there
+
+        clock = self.tree.clock
+        times = [*need.times, *(not_before(name, clock) for name in need.unknown_times)]
+        return some_new(times, [output.of for output in unknown], clock, is_there)
+
+    def _is_there_with_not(
+        self, columns: tuple[str, ...], values: Values, shown: Iterable[int]
+    ) -> bool:
+        pins = {columns[at]: value for at in shown if (value := values[at]) is not None}
+        return self._negation is not None and self._negation.is_there(pins)
+
+    def _can_be_met(self, values: Values, need: Need) -> bool:
+        columns = self._deciding.columns
+        return (
+            not self._deciding.is_repeated(columns, values, need)
+            and fits(self.tree, columns, values, need, self._together)
+            and (self._types is None or self._types.allow(columns, values, need))
+        )
+
+    def witness(self) -> Witness | None:
+        """The scenario that is likely to last longest: without a deadline, asking few streams.
+
+        None without any, with `not`, with types, and where each holds a key's value already.
+        """
+        if self._negation is not None or self._types is not None:
+            return None
+        columns = self._deciding.columns
+        found = [
+            (values, need)
+            for values, needs in self._deciding.rows.items()
+            for need in needs
+            if not has_value(need.new, dict(zip(columns, values, strict=True)), need.values.same)
+        ]
+        found.sort(key=lambda one: (bool(one[1].times), len(one[1].brought)))
+        best: Witness | None = None
+        for values, need in found:
+            if need.times and best is not None and best.until is None:
+                break
+            until = deadline(need.times, need.unknown_times) if need.times else None
+            if best is None or (best.until is not None and (until is None or until > best.until)):
+                best = self._as_witness(values, need, until) or best
+        return best
+
+    def _as_witness(self, values: Values, need: Need, until: int | None) -> Witness | None:
+        try:
+            if not self._can_be_met(values, need):
+                return None
+        except UndecidedError:  # of this one; the verdict comes from another
+            return None
+        streams = frozenset(stream for _, stream in need.brought)
+        is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
+        columns = self._deciding.columns
+        return Witness(self.tree, columns, values, need, streams, until, is_fitted)
+
+    @property
+    def truth(self) -> Truth:
+        """Of a Boolean pattern; of others, whether there is some row."""
+        return self._truth
+
+    def possible(self) -> list[Possible]:
+        """The scenarios that no other dominates, in the order of their rows."""
+        found: dict[tuple[Any, ...], tuple[dict[str, Any], tuple[Wanted, ...], int | None]] = {}
+        for values, need in self._open:
+            if not need.brought and self._negation is None:
+                continue  # it is there
+            row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
+            needs = tuple(
+                sorted(
+                    (Wanted(stream, str(relation.node)) for relation, stream in need.brought),
+                    key=lambda wanted: (wanted.stream, wanted.pattern),
+                )
+            )
+            until = deadline(need.times, need.unknown_times)
+            key = (tuple(row.values()), needs)
+            known = found.get(key)
+            if known is not None and until is not None:
+                until = None if known[2] is None else max(known[2], until)
+            found[key] = (row, needs, until)
+        listed = [Possible(*one) for one in found.values()]
+        return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
+
+    def status(self, row: Mapping[str, Any]) -> Truth:
+        """The truth of one row (P2's satisfiability of it)."""
+        wanted = self._wanted(row)
+        if self._negation is not None:
+            return self._status_with_not(row, wanted)
+        return self._verdict(wanted, row)
+
+    def bindings(self) -> dict[Values, dict[str, Any]]:
+        """The possible rows by what the program binds: nodes by their handles, not as shown."""
+        columns = self._scenarios.columns
+        at = [columns.index(column_of(output)) for output in self.pattern.outputs]
+        return {
+            tuple(values[i] for i in at): row_of(self.tree, self.pattern, columns, values)
+            for values, need in self._open
+            if need.brought or self._negation is not None
+        }
+
+    def truth_of(self, binding: Values) -> Truth:
+        """The truth of one row, by what the program binds (`bindings`)."""
+        outputs = self.pattern.outputs
+        known = {column_of(o): value for o, value in zip(outputs, binding, strict=True)}
+        wanted = [known.get(column) for column in self._deciding.columns]
+        if self._negation is not None:
+            return self._status_with_not({}, wanted)
+        return self._verdict(wanted, {})
+
+    def _verdict(self, wanted: list[str | int | None], row: Mapping[str, Any]) -> Truth:
+        verdict = Truth.NEVER
+        for values, needs in self._deciding.rows.items():
+            pinned = _pin(self._deciding.columns, values, wanted)
+            if pinned is None:
+                continue
+            for need in needs:
+                if self._can_be_met(pinned, need) and self._reads_as(row, pinned):
+                    if not need.brought:
+                        return Truth.TRUE
+                    verdict = Truth.POSSIBLE
+        return verdict
+
+    def _status_with_not(self, row: Mapping[str, Any], wanted: Iterable[str | int | None]) -> Truth:
+        assert self._negation is not None
+        for output in self.pattern.outputs:
+            if output.kind in (Kind.VAL, Kind.CONT) and row.get(output.column) is not None:
+                raise UndecidedError("AX503", f"{output.column} of a row beside `not`")
+        pins = pins_of(self._scenarios.columns, tuple(wanted))
+        if self._negation.is_there(pins):
+            return Truth.TRUE
+        return Truth.POSSIBLE if self._negation.may_come(pins) else Truth.NEVER
+
+    def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
+        """The row's values by the program's columns."""
+        unknown = set(row) - set(self.pattern.columns)
+        if unknown:
+            expected = ", ".join(self.pattern.columns)
+            raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
+        found: dict[str, str | int | None] = {}
+        for output in self.pattern.outputs:
+            if output.column in row:
+                found[column_of(output)] = _as_value(self.tree, output, row[output.column])
+        return [found.get(column) for column in self._deciding.columns]
+
+    def _reads_as(self, row: Mapping[str, Any], values: Values) -> bool:
+        """Whether the values and contents that a row asks for are those of the nodes matched."""
+        for output in self.pattern.outputs:
+            if output.kind not in (Kind.VAL, Kind.CONT) or row.get(output.column) is None:
+                continue
+            node = values[self._deciding.columns.index(column_of(output))]
+            read = None if node is None else _read(self.tree, output, int(node))
+            if read is None:
+                raise UndecidedError(
+                    "AX503", f"{output.column} of a node to come, or one that may still change"
+                )
+            if read != row[output.column]:
+                return False
+        return True
+
+
+def row_of(
+    tree: Tree, pattern: Pattern, columns: tuple[str, ...], values: Values
+) -> dict[str, Any]:
+    """A scenario's row as it is shown."""
+    shown: dict[str, Any] = {}
+    for output in pattern.outputs:
+        value = values[columns.index(column_of(output))]
+        if value is None or output.kind in (Kind.VARIABLE, Kind.TIME, Kind.LABEL):
+            shown[output.column] = value
+        elif output.kind is Kind.ID:
+            shown[output.column] = tree.id(int(value))
+        else:
+            shown[output.column] = _read(tree, output, int(value))
+    return shown
+
+
+def _read(tree: Tree, output: Output, node: int) -> str | None:
+    """A node's value or content; None while a stream may change it."""
+    if any(node in tree.ancestors(call) for call in tree.calls().values()):
+        return None
+    return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
+
+
+def _dominates(other: Need, need: Need) -> bool:
+    """Whether what one scenario needs is less than the other's, and may come as late."""
+    if not other.brought < need.brought:
+        return False
+    late, until = (deadline(each.times, each.unknown_times) for each in (other, need))
+    return not other.brought or late is None or (until is not None and until <= late)
+
+
+def _pin(
+    columns: Iterable[str], values: Values, wanted: Iterable[str | int | None]
+) -> Values | None:
+    """The scenario with the wanted values put in, or None if it has others."""
+    pinned: list[str | int | None] = []
+    for column, value, want in zip(columns, values, wanted, strict=True):
+        if want is not None and value != want and (value is not None or column.endswith(".node")):
+            return None  # a node that has an id is none that is to come
+        pinned.append(want if value is None else value)
+    return tuple(pinned)
+
+
+def column_of(output: Output) -> str:
+    """The program's column that holds what an output shows."""
+    if output.kind is Kind.VARIABLE:
+        return f"${output.of}"
+    source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")
+    return f"{output.of}.{source}"
+
+
+def _as_value(tree: Tree, output: Output, value: Any) -> str | int | None:
+    if output.kind is Kind.ID and value is not None:
+        return tree.find(value if isinstance(value, Id) else Id.parse(str(value)))
+    return None if output.kind in (Kind.VAL, Kind.CONT) else value
+
+
+def _sorting(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value if value is not None else "")

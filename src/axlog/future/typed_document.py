@@ -1,0 +1,206 @@
+"""Whether a document with open calls can come to match a pattern under types, and how (P2 4).
+
+Top down: a want that holds at a node now holds for ever, as documents only grow. The others are
+shared out among the children that open calls can still change and the trees that the node's own
+calls may bring; the latter must be trees of the service's type, and as many as valid steps lead to.
+What one child needs does not disturb another, since types ask about the children of one node: so
+each node is decided on its own, once for each set of wants.
+
+Exact for patterns without negation, deletions and times. A comparison of the value of an element
+above an open call is refused: more data may falsify it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from axlog.document.schema import service_kind
+from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
+from axlog.errors import UndecidedError
+from axlog.evaluate.node_tests import passes, reached
+from axlog.future.requirements import Group, Slot, Subject, Wants, share_out
+from axlog.future.type_messages import Message, Writer
+from axlog.future.type_steps import Caller, Step, reach
+from axlog.future.type_trees import Place, Trees
+from axlog.query.pattern import (
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Not,
+    Or,
+    PatternNode,
+    Variable,
+)
+from axlog.query.values import compare, comparison
+
+Part = tuple[list[Step], list[Group]]
+"""What the calls of one node bring: the steps, and what the trees must meet."""
+
+
+def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
+    """The open calls of a node that may still bring something."""
+    found = []
+    for stream, node in sorted(tree.calls().items()):
+        call = tree.call(node)
+        if tree.parent(node) == parent and call.deletes != "only":
+            service = service_kind(tree, node)[1:]
+            room = None if call.most is None else call.most - tree.brought.get(stream, 0)
+            goes = call.mode == "one-shot"
+            found.append(Caller(stream, service, trees.roots(service), (goes,), room))
+    return found
+
+
+class TypedDocument:
+    """A document and what can be brought to it, for one set of bindings."""
+
+    def __init__(self, tree: Tree, trees: Trees) -> None:
+        self.tree = tree
+        self.trees = trees
+        self.asking = trees.asking
+        self._callers: dict[int, list[Caller]] = {}
+        self._growing = {
+            above for call in tree.calls().values() for above in (call, *tree.ancestors(call))
+        }
+        self._holding: dict[tuple[int, Branch], bool] = {}
+        self._plans: dict[tuple[int, Wants], list[Part] | None] = {}
+
+    def messages(self, branches: tuple[Branch, ...]) -> list[Message] | None:
+        """Messages after which the branches hold, or None if no valid ones do."""
+        plan = self._plan(DOCUMENT_NODE, frozenset(branches))
+        if plan is None:
+            return None
+        streams = {stream: stream for stream in self.tree.calls()}
+        writer = Writer(self.trees, {*streams, *self.tree.ended})
+        found: list[Message] = []
+        for steps, groups in plan:
+            for message, later in writer.messages(steps, groups, streams):
+                found += [message, *later]
+        return found
+
+    def holds(self, branches: tuple[Branch, ...]) -> bool:
+        """Whether the branches hold now."""
+        return all(self._holds(DOCUMENT_NODE, branch) for branch in branches)
+
+    # What can come to hold
+
+    def _plan(self, node: int, wants: Wants) -> list[Part] | None:
+        key = (node, wants)
+        if key not in self._plans:
+            self._plans[key] = self._planned(node, wants)
+        return self._plans[key]
+
+    def _planned(self, node: int, wants: Wants) -> list[Part] | None:
+        for reading in self.asking.readings(tuple(wants), lambda p: self._passes(node, p)):
+            missing = [want for want in reading if not self._holds(node, want)]
+            found = self._brought(node, missing)
+            if found is not None:
+                return found
+        return None
+
+    def _brought(self, node: int, wants: list[Branch]) -> list[Part] | None:
+        if not wants:
+            return []
+        if any(isinstance(want, PatternNode) and want.axis is Axis.ATTRIBUTE for want in wants):
+            return None
+        slots = list(self._slots(node))
+        for groups in share_out(wants, slots, self._ways, self.asking.count):
+            found = self._together(node, groups)
+            if found is not None:
+                return found
+        return None
+
+    def _together(self, node: int, groups: list[Group]) -> list[Part] | None:
+        """What is brought if every group is met, or None."""
+        parts: list[Part] = []
+        goal: Counter[tuple[str, str]] = Counter()
+        for slot, wants in groups:
+            if slot.node is not None:
+                below = self._plan(slot.node, wants)
+                if below is None:
+                    return None
+                parts += below
+            else:
+                assert slot.service is not None
+                if not self.trees.can_fill(Place(slot.service, slot.subject.label, wants)):
+                    return None
+                goal[slot.service, slot.subject.label] += 1
+        if goal:
+            constraint = self.trees.constraint(self.tree.label(node))
+            numbers = self.trees.schema.document.count(self.tree, node)
+            steps = reach(constraint, numbers, self._callers_at(node), goal)
+            if steps is None:
+                return None
+            parts.append((steps, groups))
+        return parts
+
+    def _slots(self, node: int) -> Iterator[Slot]:
+        """The children that can change, and those that can come."""
+        for child in self.tree.children(node):
+            if child in self._growing and self.tree.kind(child) is NodeKind.ELEMENT:
+                yield Slot(Subject(NodeKind.ELEMENT, self.tree.label(child)), None, child)
+        callers = self._callers_at(node)
+        for service in sorted({caller.service for caller in callers}):
+            for label in self.trees.roots(service):
+                yield Slot(Subject(NodeKind.ELEMENT, label), service)
+
+    def _callers_at(self, node: int) -> list[Caller]:
+        if node not in self._callers:
+            is_parent = node in self._growing
+            self._callers[node] = callers_of(self.tree, self.trees, node) if is_parent else []
+        return self._callers[node]
+
+    def _ways(self, want: PatternNode, slot: Slot) -> Iterator[Wants]:
+        if slot.node is None:
+            yield from self.trees.ways(want, slot)
+            return
+        if self._passes(slot.node, want):
+            yield frozenset(want.branches)
+        if want.axis is Axis.DESCENDANT:
+            yield frozenset({want})
+
+    # What holds now
+
+    def _passes(self, node: int, asked: PatternNode) -> bool:
+        """Whether a node that is there passes a test and its comparisons."""
+        if not passes(self.tree, node, asked.axis, asked.test):
+            return False
+        if isinstance(asked.test, Variable):
+            label = self.tree.label(node)
+            if self.asking.bindings.get(asked.test.name, label) != label:
+                return False
+        return all(self._compares(node, c) for c in asked.comparisons)
+
+    def _compares(self, node: int, asked: Comparison) -> bool:
+        if self.asking.is_free(asked):
+            return True
+        if node in self._growing:
+            raise UndecidedError(
+                "AX503", f"{asked} compares the value of an element above an open call"
+            )
+        value, operand = self.tree.string_value(node), asked.operand
+        if isinstance(operand, Variable):
+            bound = self.asking.bindings.get(operand.name)
+            return bound is None or compare(value, asked.operator, bound)
+        return comparison(asked.operator, operand)(value)
+
+    def _holds(self, node: int, want: Branch) -> bool:
+        """Whether a want holds at a node as it is."""
+        key = (node, want)
+        if key not in self._holding:
+            self._holding[key] = self._is_met(node, want)
+        return self._holding[key]
+
+    def _is_met(self, node: int, want: Branch) -> bool:
+        match want:
+            case Or(alternatives=alternatives):
+                return any(all(self._holds(node, w) for w in ways) for ways in alternatives)
+            case Collect():
+                return True
+            case Not():
+                raise UndecidedError("AX503", "`not` under types is not decided")
+        return any(
+            self._passes(below, want) and all(self._holds(below, w) for w in want.branches)
+            for below in reached(self.tree, node, want.axis)
+        )

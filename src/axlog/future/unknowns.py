@@ -1,0 +1,348 @@
+"""What unknown strings must meet: compare with constants, differ from each other, name an element.
+
+Comparisons with constants are intervals of each kind of values (`query/values.py`): a string may
+be any number, moment, time of day or text, and passes if it does as one of them. Numbers, moments
+and times of day lie densely, and each can be written in endlessly many ways. Texts are ordered by
+code point, and the least text above s is s with a TAB, the least XML character, behind it. So
+intervals are decided exactly; an `xs:double` steps from one float to the next. Other types of XPath
+are not decided (AX503), nor is one value that is compared in two languages' ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+from axlog.errors import UndecidedError
+from axlog.query.pattern import (
+    Comparison,
+    Constant,
+    Moment,
+    Number,
+    ValueConstraint,
+    Variable,
+)
+from axlog.query.values import ORDERS, ValueKind, comparison, key_of, mirrored, parted
+
+Known = Mapping[str, str | int | None]
+"""Values by column; None: unknown."""
+
+_NAME = re.compile(r"(\{[^{}]*\})?[^\W\d][\w.\-·]*")
+_LEAST = "\t"
+_LEAST_NAME = "A"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueNeeds:
+    """What unknown strings must meet, by column."""
+
+    compared: frozenset[tuple[str, Comparison]] = frozenset()
+    different: frozenset[tuple[str, str]] = frozenset()  # pairs of unknown columns
+    names: frozenset[str] = frozenset()  # columns that label an element
+    same: frozenset[tuple[str, str]] = frozenset()  # pairs of columns that are one string
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.compared or self.different or self.names or self.same)
+
+    def joined(self, other: ValueNeeds) -> ValueNeeds:
+        if other.is_empty:
+            return self
+        return ValueNeeds(
+            self.compared | other.compared,
+            self.different | other.different,
+            self.names | other.names,
+            self.same | other.same,
+        )
+
+    def asks_no_more_than(self, other: ValueNeeds) -> bool:
+        return (
+            self.compared <= other.compared
+            and self.different <= other.different
+            and self.names <= other.names
+            and self.same <= other.same
+        )
+
+    def constrained(self, constraint: ValueConstraint, values: Known) -> ValueNeeds | None:
+        """What a value constraint adds; None if it fails."""
+        left = f"${constraint.left.name}"
+        right = constraint.right
+        if isinstance(right, Variable):
+            return self._of_two(left, constraint.operator, f"${right.name}", values)
+        return self._with(left, Comparison(constraint.operator, right), values)
+
+    def _with(self, column: str, compared: Comparison, values: Known) -> ValueNeeds | None:
+        value = values[column]
+        if value is not None:
+            operand = compared.operand
+            assert not isinstance(operand, Variable)
+            return self if comparison(compared.operator, operand)(str(value)) else None
+        found = self.compared | {(column, compared)}
+        narrowed = replace(self, compared=found)
+        return narrowed if narrowed.is_satisfiable({column: None}) else None
+
+    def _of_two(self, left: str, operator: str, right: str, values: Known) -> ValueNeeds | None:
+        one, other = values[left], values[right]
+        if other is not None:
+            return self._with(left, Comparison(operator, str(other)), values)
+        if one is not None:
+            return self._with(right, Comparison(mirrored(operator), str(one)), values)
+        if left == right and parted(operator)[1] is None:
+            return self if operator in ("=", "<=", ">=") else None
+        if operator == "=":
+            return replace(self, same=self.same | {(left, right)})
+        if operator != "!=":
+            raise UndecidedError(
+                "AX503",
+                f"an order between two unknown values, {left} {operator} {right}",
+            )
+        return replace(self, different=self.different | {(left, right)})
+
+    def settled(self, values: Known) -> ValueNeeds | None:
+        """The needs with known values put in; None if one of them fails."""
+        if not self.is_satisfiable(values):
+            return None
+        first = self._representatives()
+        known = {column: value for column, value in values.items() if value is not None}
+        for column, value in list(known.items()):
+            known |= {other: value for other, one in first.items() if one == first.get(column)}
+        if not known:
+            return self
+        compared = {pair for pair in self.compared if pair[0] not in known}
+        # a column that is the same as a known one is known, but not to the row
+        for column in known.keys() - {c for c, value in values.items() if value is not None}:
+            compared.add((column, Comparison("=", str(known[column]))))
+        different = set()
+        for left, right in self.different:
+            if left in known and right not in known:
+                compared.add((right, Comparison("!=", str(known[left]))))
+            elif right in known and left not in known:
+                compared.add((left, Comparison("!=", str(known[right]))))
+            elif left not in known:
+                different.add((left, right))
+        names = frozenset(name for name in self.names if name not in known)
+        same = frozenset(pair for pair in self.same if pair[0] not in known)
+        return ValueNeeds(frozenset(compared), frozenset(different), names, same)
+
+    def pins(self) -> dict[str, str]:
+        """The unknown columns that can be one string only, and which."""
+        return {
+            column: each.operand
+            for column, each in self.compared
+            if each.operator == "=" and isinstance(each.operand, str)
+        }
+
+    def _representatives(self) -> dict[str, str]:
+        """For each column that is the same as another, the one that stands for all of them."""
+        first: dict[str, str] = {}
+        for left, right in sorted(self.same):
+            one, other = first.setdefault(left, left), first.setdefault(right, right)
+            first = {column: one if at == other else at for column, at in first.items()}
+        return first
+
+    def _merged(self, values: Known) -> tuple[ValueNeeds, Known] | None:
+        """The needs with one column in place of all that are the same; None if values differ."""
+        first = self._representatives()
+        known: dict[str, str | int | None] = {}
+        for column, value in values.items():
+            column = first.get(column, column)
+            if known.get(column) is not None and value not in (None, known[column]):
+                return None
+            known[column] = value if known.get(column) is None else known[column]
+        merged = ValueNeeds(
+            frozenset((first.get(column, column), c) for column, c in self.compared),
+            frozenset((first.get(a, a), first.get(b, b)) for a, b in self.different),
+            frozenset(first.get(column, column) for column in self.names),
+        )
+        return merged, known
+
+    def is_satisfiable(self, values: Known) -> bool:
+        """Whether some strings for the unknown columns meet everything."""
+        if self.same:
+            merged = self._merged(values)
+            return merged is not None and merged[0].is_satisfiable(merged[1])
+        for column in self.names:
+            value = values.get(column)
+            if value is not None and not _NAME.fullmatch(str(value)):
+                return False
+        for left, right in self.different:
+            one, other = values.get(left), values.get(right)
+            if left == right or (one is not None and one == other):
+                return False
+            if one is None and other is None:
+                self._check_unbounded(left)
+                self._check_unbounded(right)
+        columns = {column for column, _ in self.compared}
+        return all(self._column_satisfiable(column, values.get(column)) for column in columns)
+
+    def _check_unbounded(self, column: str) -> None:
+        """Two unknowns can always differ where each has endlessly many values."""
+        orders = {parted(c.operator)[0] for name, c in self.compared
+                  if name == column and isinstance(c.operand, str)}  # fmt: skip
+        if "=" in orders or (orders & {"<", "<="} and orders & {">", ">="}):
+            raise UndecidedError(
+                "AX503", f"{column} lies between two strings and must differ from another unknown"
+            )
+
+    def _column_satisfiable(self, column: str, value: str | int | None) -> bool:
+        mine = [c for name, c in self.compared if name == column]
+        if value is None and column in self.names:
+            return _name_meets(mine)
+        if value is not None:
+            return all(
+                comparison(c.operator, c.operand)(str(value))
+                for c in mine
+                if not isinstance(c.operand, Variable)
+            )
+        return is_consistent(mine)
+
+
+def _name_meets(comparisons: list[Comparison]) -> bool:
+    """Whether some element's name can pass all these comparisons: a name is a text."""
+    if any(isinstance(each.operand, float) and each.operator != "!=" for each in comparisons):
+        return _passes_all("INF", _constants(comparisons))  # no other name is a double
+    mine: list[tuple[str, str]] = []
+    for each in comparisons:
+        operand = each.operand
+        if isinstance(operand, Number | Moment) and not (
+            isinstance(operand, Number) and each.operator == "!="
+        ):
+            return False  # no name is a number or a date; it differs from all numbers
+        if isinstance(operand, str):
+            _check_type(each.operator)
+            if each.operator in ORDERS and key_of(operand)[0] is not ValueKind.TEXT:
+                return False
+            mine.append((each.operator, operand))
+    fixed = [value for operator, value in mine if operator == "="]
+    if fixed:
+        return bool(_NAME.fullmatch(fixed[0])) and _passes_all(fixed[0], mine)
+    symbols = [(parted(operator)[0], operator, value) for operator, value in mine]
+    if any(s in ("<", "<=") and not _passes_all(_LEAST_NAME, [(o, v)]) for s, o, v in symbols):
+        return False
+    starts = [_LEAST_NAME, *(value for symbol, _, value in symbols if symbol in (">", ">="))]
+    longer = "-" * (1 + len(mine))  # the least character inside a name; `!=` takes some away
+    for start in starts:
+        for end in range(len(longer)):
+            name = start + longer[:end]
+            if _NAME.fullmatch(name) and _passes_all(name, mine):
+                return True
+    raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
+
+
+def _check_type(operator: str) -> None:
+    if parted(operator)[1] not in (None, "xs:string"):
+        raise UndecidedError("AX503", f"an unknown value is compared by {operator}")
+
+
+def _passes_all(text: str, comparisons: Iterable[tuple[str, Constant]]) -> bool:
+    return all(comparison(operator, value)(text) for operator, value in comparisons)
+
+
+def _constants(comparisons: Iterable[Comparison]) -> list[tuple[str, Constant]]:
+    return [(c.operator, c.operand) for c in comparisons if not isinstance(c.operand, Variable)]
+
+
+def is_consistent(comparisons: list[Comparison]) -> bool:
+    """Whether one string can pass all these comparisons with constants."""
+    constants = _constants(comparisons)
+    for operator, operand in constants:
+        if operator == "=" and isinstance(operand, str):
+            return _passes_all(operand, constants)
+    for operator, _ in constants:
+        _check_type(operator)
+    doubles = [(o, v) for o, v in constants if isinstance(v, float)]
+    strings = [(o, v) for o, v in constants if isinstance(v, str) and parted(o)[1] is not None]
+    others = [(o, v) for o, v in constants if not isinstance(v, float) and parted(o)[1] is None]
+    ordered = [pair for pair in others if not (pair[0] == "!=" and isinstance(pair[1], str))]
+    if sum(map(bool, (doubles, strings, ordered))) > 1:
+        raise UndecidedError("AX503", "one value is compared in two ways")
+    if doubles:  # every double can be written in endlessly many ways
+        return _doubles_meet(doubles)
+    if strings:
+        plain = [(parted(o)[0], v) for o, v in (*strings, *others) if isinstance(v, str)]
+        return _texts_meet(plain)
+    return any(_kind_meets(kind, others) for kind in ValueKind)
+
+
+def _kind_meets(kind: ValueKind, constants: Sequence[tuple[str, Constant]]) -> bool:
+    """Whether some value of a kind passes all comparisons of the native language."""
+    mine: list[tuple[str, Any]] = []
+    for operator, operand in constants:
+        if isinstance(operand, str) and operator == "!=":
+            if kind is ValueKind.TEXT:
+                mine.append((operator, operand))
+            continue  # others are written in endlessly many ways
+        if isinstance(operand, str):
+            of, value = key_of(operand)
+        elif isinstance(operand, Number):
+            of, value = ValueKind.NUMBER, operand.value
+        else:
+            assert isinstance(operand, Moment)
+            of, value = ValueKind.MOMENT, operand.microseconds
+        if of is kind:
+            mine.append((operator, value))
+        elif not (isinstance(operand, Number) and operator == "!="):
+            return False
+    if kind is ValueKind.TEXT:
+        return _texts_meet(mine)
+    exact = [(operator, Fraction(value)) for operator, value in mine]
+    if kind is ValueKind.TIME:
+        exact += _DAY
+    return _numbers_meet(exact)
+
+
+_HOUR = 3_600_000_000
+_DAY = [(">=", Fraction(-14 * _HOUR)), ("<", Fraction(38 * _HOUR))]
+"""Where times of day lie, with zones of 14 hours on either side."""
+
+
+def _numbers_meet(constants: list[tuple[str, Fraction]]) -> bool:
+    """Whether some fraction passes all these comparisons."""
+    lows = [(v, o == ">") for o, v in constants if o in (">", ">=", "=")]
+    highs = [(-v, o == "<") for o, v in constants if o in ("<", "<=", "=")]
+    if not lows or not highs:
+        return True
+    (low, open_low), (negated, open_high) = max(lows), max(highs)
+    if low != -negated:
+        return low < -negated
+    return not (open_low or open_high) and all(v != low for o, v in constants if o == "!=")
+
+
+def _doubles_meet(constants: list[tuple[str, float]]) -> bool:
+    """Whether some double passes all these comparisons; NaN passes `!=` alone."""
+    if all(operator == "!=" for operator, _ in constants):
+        return True
+    low, high = -inf, inf
+    for operator, value in constants:
+        if operator in (">", ">=", "="):
+            low = max(low, nextafter(value, inf) if operator == ">" else value)
+        if operator in ("<", "<=", "="):
+            high = min(high, nextafter(value, -inf) if operator == "<" else value)
+        if (operator == ">" and value == inf) or (operator == "<" and value == -inf):
+            return False
+    excluded = {value for operator, value in constants if operator == "!="}
+    while low in excluded and low < high:
+        low = nextafter(low, inf)
+    return low <= high and low not in excluded
+
+
+def _texts_meet(constants: list[tuple[str, str]]) -> bool:
+    """Least text that passes the lower bounds and `!=`, against the upper bounds."""
+    excluded = {v for o, v in constants if o == "!="}
+    least = ""
+    for operator, value in constants:
+        if operator == ">=":
+            least = max(least, value)
+        elif operator == ">":
+            least = max(least, value + _LEAST)
+    while least in excluded:
+        least += _LEAST
+    return all(
+        least < value or (least == value and operator == "<=")
+        for operator, value in constants
+        if operator in ("<", "<=")
+    )

@@ -1,0 +1,418 @@
+"""Collection: a widget's joins let go of what waits in vain, and views are told what never comes.
+
+The verdicts are `future/garbage.py`'s; here they are kept up to date as messages, ends of streams
+and the clock come. Nothing is dropped where a stream may delete, and nothing that an exact answer
+could still need: with and without collection a widget makes the same changes (law 5).
+
+An update that no stream brings (a statement, a new view) may need what was let go. It is brought
+back from the document; where that is not whole (`keep="needed"`) the update is refused by code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from axlog.document.parser import Element
+from axlog.document.tree import DOCUMENT_NODE
+from axlog.future.garbage import Feeder, Pair, pair_of
+from axlog.future.keys import Key, keyed_relations, values_in, values_seen
+from axlog.future.scenarios import may_bring
+from axlog.future.truth import column_of
+from axlog.live.document import Document, Told
+from axlog.live.never_tracker import Teller
+from axlog.match.matcher_generator import Answers, Sink
+from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.prospects import Prospects, can_be_told
+from axlog.views.counting.sites import State
+from axlog.views.counting.stream_inputs import Feeding, feeding, joins_of_two, roots_above
+from axlog.views.counting.waiting_rows import Waiting
+from axlog.views.view import View
+
+Seen = tuple[Waiting, int, str]
+"""A key's value that came: at which join, of which part."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is kept of a widget's joins, for one set of sites, views and calls."""
+
+    waitings: list[Waiting] = field(default_factory=list)
+    prospects: dict[View, Prospects] = field(default_factory=dict)
+
+
+class Collector:
+    """Keeps the joins of one widget free of what waits in vain."""
+
+    def __init__(self, document: Document, drops: bool, never: str, keeps: bool) -> None:
+        self._document = document
+        self._drops, self._keeps = drops, keeps
+        self._found_for: tuple[int, list[View], list[str]] | None = None
+        self._watched = _Watched()
+        self._came: list[Seen] = []  # key values of the message under way
+        self.version = 0  # moves when generated joins are out of date
+        self.next: float = inf  # the clock after which something may have to go
+        self.is_busy = False  # whether single messages can make something go
+        self.teller = Teller(document, never, keeps)
+        document.prospects, document.how_never = self.prospects, self._way
+
+    @property
+    def waitings(self) -> list[Waiting]:
+        return self._watched.waitings
+
+    def prospects(self, view: View) -> Prospects | None:
+        """What is known of a view's rows to come without looking at the document; None: nothing.
+
+        What is not certain is said only where there is no document to look at.
+        """
+        with self._document._lock:
+            self.refresh()
+            found = self._watched.prospects.get(view)
+            if found is None or found.is_certain or self._document.forgotten:
+                return found
+            return None
+
+    def let_go_of_rows(self) -> None:
+        """Forget the rows of views that have told them for good; who reads these views must not."""
+        with self._document._lock:
+            self.refresh()
+            for prospects in self._watched.prospects.values():
+                if prospects.settles:
+                    prospects.maintainer.let_go()
+
+    # Setting up -----------------------------------------------------------------------------------
+
+    def _way(self, view: View) -> str:
+        with self._document._lock:
+            self.refresh()
+            found = self._watched.prospects.get(view)
+            if found is None or self.teller.how == "off":
+                return self.teller.way(view)
+            late = "" if found.is_certain else "; what a key rules out, at its deadline"
+            return f"reported by the join's tables as messages arrive{late}"
+
+    def refresh(self) -> None:
+        """Look at the joins again if sites, views or calls have changed."""
+        self._refresh()
+        self.teller.refresh(self._watched.prospects)
+        self._look_ahead()
+
+    def _refresh(self) -> None:
+        document = self._document
+        views = list(document.views.values())
+        found_for = (document.engine.version, views, sorted(document.tree._calls))
+        if self._found_for == found_for:
+            return
+        self._found_for = found_for
+        old = {waiting.state: waiting for waiting in self.waitings}
+        self._watched = _Watched()
+        if document.engine.sites() and not self._may_delete():  # without views there are none
+            self._watch(old)
+        for state, waiting in old.items():
+            if waiting not in self.waitings and state.waiting is waiting:
+                state.waiting = None
+        self.version += 1
+        sides = [side for waiting in self.waitings for side in waiting.pair.sides]
+        self.is_busy = any(
+            side.key or (side.is_bounded and not side.is_born_dead) for side in sides
+        )
+        self.is_busy |= any(each.is_partial for each in self._watched.prospects.values())
+
+    def _may_delete(self) -> bool:
+        tree = self._document.tree
+        return any(tree.call(node).deletes != "no" for node in tree.calls().values())
+
+    def _watch(self, old: dict[State, Waiting]) -> None:
+        document = self._document
+        engine = document.engine
+        places = self._places()
+        fed = feeding(engine, places)
+        keyed = self._keyed()
+        # Once a stream's messages are forgotten, tables alone know of joins whose streams ended.
+        may_forget = bool(places) and not self._keeps
+        is_changing = any(map(engine.is_value_sensitive, places.values()))
+        found: dict[State, int] = {}
+        for node, state in joins_of_two(engine):
+            feeders = (fed.of(state, 0), fed.of(state, 1))
+            streams = {feeder.stream for each in feeders for feeder in each}
+            if state in fed.entangled or not (streams or may_forget or state in old):
+                continue
+            if any(engine.is_value_sensitive(places[stream]) for stream in streams):
+                continue
+            if is_changing and any(map(depends_on_value, state.relation.walk())):
+                continue  # a part may gain or lose rows though no stream feeds it
+            self.waitings.append(self._waiting(state, feeders, keyed, old))
+            found[state] = node
+        for view in document.views.values():
+            self._prospect(view, fed, found)
+
+    def _places(self) -> dict[str, int]:
+        """The streams that may bring something, with the nodes that their calls stand in."""
+        tree = self._document.tree
+        return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
+
+    def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
+        document = self._document
+        found: dict[Relation, list[tuple[Column, Key]]] = {}
+        for view in document.views.values():
+            if isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(
+                    view.maintainer.root, document.tree.facts
+                ).items():
+                    found.setdefault(relation, []).extend(pairs)
+        return found
+
+    def _waiting(
+        self,
+        state: State,
+        feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
+        keyed: dict[Relation, list[tuple[Column, Key]]],
+        old: dict[State, Waiting],
+    ) -> Waiting:
+        known = old.get(state)
+        if known is not None and known.is_fed_by(feeders):
+            return known
+        pair = pair_of(state.relation, feeders, keyed)
+        seen, exact = self._seen(pair, old), self.teller.how == "all"
+        made = Waiting(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
+        if known is not None:
+            made.dropped += known.dropped
+            made.passes_by |= known.passes_by
+        return made
+
+    def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
+        """The key values that are there already, of each part."""
+        document = self._document
+        if document.forgotten or document.collected:  # only what was remembered is known
+            for waiting in old.values():
+                if waiting.pair.relation is pair.relation:
+                    return waiting.seen[0] or set(), waiting.seen[1] or set()
+            return set(), set()
+        keys = [side.key for side in pair.sides]
+        if any(keys):
+            document.settle()
+        one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
+        return one, other
+
+    def _prospect(self, view: View, fed: Feeding, found: dict[State, int]) -> None:
+        """A view whose rows all come from one join of two, under an exact verdict."""
+        maintainer = view.maintainer
+        if not isinstance(maintainer, Counting) or not can_be_told(maintainer.pattern):
+            return
+        engine, tree = self._document.engine, self._document.tree
+        mine = set(maintainer.root.walk())
+        if any(map(_joins, mine & engine.left)):
+            return  # several joins, one of which was collected
+        joining = [
+            state
+            for node in engine.sites()
+            for state in engine.states_at(node)
+            if state.relation in mine and _joins(state.relation) and not state.is_dead
+        ]
+        # One that is watched no more (a value above it may change now) is let go after this.
+        waiting = joining[0].waiting if len(joining) == 1 and joining[0] in found else None
+        if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
+            return
+        if not waiting.pair.says_times(map(column_of, maintainer.pattern.outputs)):
+            return
+        roots = roots_above(engine, found[waiting.state], waiting.state)
+        streams = {stream for each in waiting.open for stream in each}
+        calls = [tree.call(tree.calls()[stream]) for stream in streams]
+        if (
+            roots is not None
+            and maintainer.root in roots
+            and tree.types is None
+            and waiting.state.relation not in fed.brought
+            and waiting.state not in fed.narrowed
+            and all(call.mode == "stream" and call.most is None for call in calls)
+        ):
+            self._watched.prospects[view] = Prospects(maintainer, waiting)
+
+    # What messages must say -----------------------------------------------------------------------
+
+    def key_sinks(self, stream: str) -> list[tuple[Relation, Sink]]:
+        """The relations of key values that a stream's messages must be matched with too."""
+        tree = self._document.tree
+        place = tree.parent(tree.calls()[stream])
+        path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
+        found: list[tuple[Relation, Sink]] = []
+        for waiting, part, key in self._keys_of(stream):
+            # Named as the column that it rules out, so that both go to one bucket of Spark's.
+            side = waiting.pair.sides[part]
+            column = side.columns[side.key[0]] if side.key is not None else "$k"
+            for pattern in key.patterns_of(column.lstrip("$")):
+                values = replace(pattern, outputs=pattern.outputs[:1])  # not the nodes
+                relation = compile_pattern(values).root
+                for _ in path:  # down to what stands just below the place
+                    relation = relation.edges[0].relation
+                found.append((relation.edges[0].relation, self._noting(waiting, part)))
+        return found
+
+    def _noting(self, waiting: Waiting, part: int) -> Sink:
+        came = self._came
+
+        def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
+            seen = (waiting, part, str(row[0]))
+            if not came or came[-1] != seen:  # a key's patterns mostly find the same
+                came.append(seen)
+
+        return sink
+
+    def _keys_of(self, stream: str) -> Iterator[tuple[Waiting, int, Key]]:
+        for waiting in self.waitings:
+            for part, side in enumerate(waiting.pair.sides):
+                if side.key is not None and stream in waiting.open[part]:
+                    yield waiting, part, side.key[1]
+
+    def note_forest(self, stream: str, forest: list[Element]) -> None:
+        """The key values of a message that becomes nodes."""
+        tree = self._document.tree
+        place = tree.parent(tree.calls()[stream])
+        for waiting, part, key in self._keys_of(stream):
+            for root in forest:
+                if isinstance(root.tag, str):
+                    for _, value in values_in(key, tree, place, root):
+                        self._came.append((waiting, part, value))
+
+    def forget_message(self) -> None:
+        """The message was refused: nothing of it came."""
+        self._came.clear()
+        self.teller.abandon()
+
+    # After an update ------------------------------------------------------------------------------
+
+    def after(self, told: Told, time: int) -> Told:
+        """What an update has made of it: rows that wait in vain go, views are told `never`."""
+        told = self._after(told, time)
+        return self.teller.after(told, time) if self.teller.is_busy else told
+
+    def _after(self, told: Told, time: int) -> Told:
+        came, waitings = self._came, self._watched.waitings
+        for waiting, part, value in dict.fromkeys(came) if len(came) > 1 else came:
+            waiting.see(part, value)
+        came.clear()
+        if self.next < self._document.tree.clock:
+            for waiting in waitings:
+                waiting.expire()
+        elif not told:
+            for waiting in waitings:
+                if waiting.ended:
+                    break
+            else:
+                self._look_ahead()  # rows with deadlines may have come
+                return told
+        return self._report(told, time)
+
+    def after_nodes(self, told: Told, time: int) -> Told:
+        """The same after an update that may have ended streams, or brought new ones."""
+        tree = self._document.tree
+        self._admit_new_streams()
+        for waiting in self.waitings:
+            for stream in {s for streams in waiting.open for s in streams}:
+                node = tree._calls.get(stream)
+                if node is None or not may_bring(tree, tree.call(node)):
+                    waiting.close(stream)
+                    self.version += 1
+        self.next = -inf  # look at everything
+        told = self.after(told, time)
+        self.refresh()
+        return told
+
+    def _admit_new_streams(self) -> None:
+        """Let joins wait for the streams that the last message of another one has brought."""
+        known = set() if self._found_for is None else set(self._found_for[2])
+        places = self._places() if self.waitings else {}
+        if not places.keys() - known:
+            return
+        fed = feeding(self._document.engine, places)
+        for waiting in self.waitings:
+            for part in range(2):
+                streams = {feeder.stream for feeder in fed.of(waiting.state, part)}
+                waiting.admit(part, streams - known)
+
+    def _report(self, told: Told, time: int) -> Told:
+        ended = {waiting: waiting.take_ended() for waiting in self.waitings}
+        for view, prospects in self._watched.prospects.items():
+            changes = next((each for known, each in told if known is view), None) if told else None
+            if changes is not None:
+                prospects.take(changes)
+            never = prospects.never(ended[prospects.waiting])
+            if never and self.teller.how != "off":
+                numbered = view.number(never, time)
+                if changes is not None:
+                    changes += numbered
+                else:
+                    told.append((view, numbered))
+        self._look_ahead()
+        return told
+
+    def _look_ahead(self) -> None:
+        # Once for every message: loops, where generators would say it shorter.
+        soonest = -inf if self.teller.is_eager else inf
+        for waiting in self._watched.waitings:
+            limit = waiting.next_deadline
+            if limit is not None and limit < soonest:
+                soonest = limit
+        for prospects in self._watched.prospects.values():
+            limit = prospects.until
+            if limit is not None and limit < soonest:
+                soonest = limit
+        self.next = soonest
+
+    # Keeping it elsewhere -------------------------------------------------------------------------
+
+    def seen(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """The key values that are remembered at each join, as plain tuples."""
+        self.refresh()
+        return tuple(
+            tuple(() if each is None else tuple(sorted(each)) for each in waiting.seen)
+            for waiting in self.waitings
+        )
+
+    def restart(self, seen: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
+        """Go on with tables that were filled from outside, and the values remembered with them."""
+        self.detach()
+        self.refresh()
+        for waiting, values in zip(self.waitings, seen, strict=True):
+            waiting.restart(values)
+        self._look_ahead()
+
+    # Giving up --------------------------------------------------------------------------------
+
+    def let_go(self) -> dict[str, int]:
+        """How many rows each join has let go so far, by its pattern."""
+        found: dict[str, int] = {}
+        for waiting in self.waitings if self._drops else ():
+            if waiting.dropped:
+                join = str(waiting.pair.relation.node)
+                found[join] = found.get(join, 0) + waiting.dropped
+        return found
+
+    def telling_streams(self) -> set[str]:
+        """The streams of joins whose views are told what never comes."""
+        waitings = [prospects.waiting for prospects in self._watched.prospects.values()]
+        return {stream for waiting in waitings for each in waiting.open for stream in each}
+
+    @property
+    def has_dropped(self) -> bool:
+        return self._drops and any(w.dropped or w.passes_by for w in self.waitings)
+
+    def detach(self) -> None:
+        """Leave the joins alone: something that no stream brings is about to change.
+
+        Whoever asks for it brings back what was let go, from the document.
+        """
+        for waiting in self.waitings:
+            waiting.state.waiting = None
+        self._watched = _Watched()
+        self._found_for = None
+        self.version += 1
+        self.next = inf
+        self.is_busy = False
+
+
+def _joins(relation: Relation) -> bool:
+    """Whether a relation brings several things together at its node."""
+    return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)

@@ -1,0 +1,28 @@
+"""Making a snapshot from the log, in a process of its own: `python -m axlog.live.compaction`.
+
+It opens what is there without the store's lock, carries the records up to a number out again and
+writes the snapshot. It changes nothing else, so the process that has the store open goes on
+appending meanwhile, and a compaction that dies leaves a file that the next one removes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from axlog.errors import StoreError
+from axlog.live.recovery import restore, snapshot_parts
+from axlog.live.widget import Widget
+from axlog.store.files import DiskFiles, Files
+from axlog.store.snapshots import write_snapshot
+
+
+def compact(files: Files, upto: int) -> None:
+    """Write the snapshot of everything up to a record."""
+    found = restore(files, Widget, {}, until=upto)
+    if found is None or found.record != upto:
+        raise StoreError("AX875", f"the log does not reach record {upto}")
+    write_snapshot(files, upto, snapshot_parts(found.widget, found.settings, found.outboxes))
+
+
+if __name__ == "__main__":
+    compact(DiskFiles(sys.argv[1]), int(sys.argv[2]))

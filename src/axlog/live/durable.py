@@ -1,0 +1,447 @@
+"""Durable widgets: an acknowledged update survives, and a restart comes to the same views.
+
+`axlog.open(path, source, views)` makes a store in a directory, or opens the one that is there:
+
+    log-*.axlog        every update that was accepted, before it is carried out (`store/log.py`)
+    snapshot-*.axlog   the document, the engine's rows, the outboxes, up to a record
+    manifest.axlog     up to where the log is known to be good, and whether it was closed
+    lock               held while a process has the store open
+
+An update is written to the log, carried out, then told. What the widget refuses is taken out of the
+log again; a crash in between leaves it there, and replay refuses it for the same reason. Listeners
+and publishers hear of an update only when it is in the log, synced as the policy says
+(`sync="always" | "batch" | "off"`, see `store/log.py`).
+
+Opening is the last good snapshot and the records behind it. Snapshots are made by a process of
+their own (`compaction.py`): it replays the log up to where it was rotated, so maintenance
+stops only for the rotation. With `retain=True` old segments stay, for `axlog replay` and for views
+that are added to a widget that keeps only what its views need.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from logging import ERROR, INFO, WARNING, getLogger
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any
+
+from axlog.document.times import Time, microseconds
+from axlog.errors import AxlogError, StoreError
+from axlog.live import log_records
+from axlog.live.document import Told, tell
+from axlog.live.log_records import Record, encode, stream_record
+from axlog.live.outbox import MOST, Outbox, Taking
+from axlog.live.recovery import Restored, snapshot_parts
+from axlog.live.savepoint import Savepoint
+from axlog.live.tuner import TuningReport
+from axlog.live.widget import Message, Widget
+from axlog.query.query import Query
+from axlog.reporting import Durations, report
+from axlog.store.files import Files
+from axlog.store.log import Log, forked
+from axlog.store.log_reader import Torn
+from axlog.store.snapshots import remove_snapshots, write_snapshot
+from axlog.views.change import Change
+from axlog.views.view import View
+
+_events = getLogger("axlog.store")
+
+
+class DurableWidget(Widget):
+    """A widget whose accepted updates are in a log. Made by `open_store`."""
+
+    _log: Log | None = None
+    torn: Torn | None = None
+    """The unfinished end of the log that was cut off when the store was opened after a crash."""
+
+    def _attach(self, files: Files, log: Log, found: Restored, retain: bool) -> None:
+        self._files, self._retain = files, retain
+        self._settings = found.settings
+        self.outboxes = found.outboxes
+        self._directory: Path | None = None
+        self._held_lock: IO[bytes] | None = None
+        self._compact_after: int | None = None
+        self._compactor: tuple[subprocess.Popen[bytes], int, float] | None = None
+        self._is_starting = False  # a process that makes a snapshot
+        self._batch: list[Record] | None = None
+        self._broken: str | None = None
+        self.snapshots, self.pauses = Durations(), Durations()
+        self.failed_snapshots = 0
+        self.record = found.record  # the number of the last record
+        self._snapshot_at = found.snapshot
+        self._log, self.torn = log, log.torn
+        if log.next == 1:
+            log.append([encode(found.settings)])
+            log.settle()  # without this record there is no store
+            self.record = 1
+        elif log.next != found.record + 1:
+            raise StoreError(
+                "AX878", f"the log goes on at record {log.next}", expected=str(found.record + 1)
+            )
+        self.document.sealed = "the document of a durable widget is changed by the widget's methods"
+
+    def _keep_open(self, directory: Path, lock: IO[bytes], compact_after: int | None) -> None:
+        self._directory, self._held_lock = directory, lock
+        self._compact_after = compact_after
+
+    # Updates --------------------------------------------------------------------------------------
+
+    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: self._received(stream, "insert", message, at))
+
+    def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: self._received(stream, "delete", pattern, at))
+
+    def end(self, stream: str, at: Time | None = None) -> list[Change]:
+        return self._accept(lambda: self._received(stream, "end", "", at))
+
+    def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
+        """The record of an update that comes now, with the latest time that it may have."""
+        record = stream_record(stream, action, content, at)
+        latest = self._latest(stream, at)
+        if latest is not None:
+            record["latest"] = latest
+        return record
+
+    def advance(self, to: Time) -> list[Change]:
+        return self._accept(lambda: {"advance": microseconds(to)})
+
+    def update(
+        self,
+        statement: str,
+        at: Time | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> list[Change]:
+        record: Record = {"update": statement}
+        if variables:
+            record["variables"] = dict(variables)
+        if at is not None:
+            record["us"] = microseconds(at)
+        return self._accept(lambda: record)
+
+    def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
+        name = name if name is not None else self.document._new_name()
+        record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
+        record |= {key: value for key, value in options.items() if value is not None}
+        self._accept(lambda: record)
+        return self.view(name)
+
+    def tune(self, exact: bool = False) -> TuningReport:
+        self._accept(lambda: {"tune": exact})
+        assert self.tuner.last is not None
+        return self.tuner.last
+
+    def forget(self, name: str) -> None:
+        """Stop keeping a view."""
+        self._accept(lambda: {"forget": name})
+
+    def _accept(self, said: Callable[[], Record]) -> list[Change]:
+        """Log, carry out, tell; what is refused leaves the log."""
+        document = self.document
+        self._refuse_forked()
+        self._wait_for_publishers()
+        with document._lock:
+            log = self._usable()
+            record = said()
+            if self._batch is not None:
+                changes, _ = self._carry_out(record)
+                self._batch.append(record)
+                return changes
+            number = log.append([encode(record)])
+            try:
+                changes, held = self._carry_out(record)
+            except AxlogError:
+                log.take_back(number)
+                raise
+            except BaseException as error:
+                self._break(f"{type(error).__name__}: {error}")
+                raise
+            self.record = number
+            self._post(number, held)
+            tell(held)
+        self._compact_if_due()
+        return changes
+
+    def _wait_for_publishers(self) -> None:
+        """Back-pressure: nothing is accepted while a publisher's outbox is full."""
+        if self._batch is None:
+            for box in tuple(self.outboxes.values()):
+                box.wait_for_room()
+
+    def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
+        """Do it with everybody's ears shut; the changes, and who is to hear them."""
+        document = self.document
+        outer, document._held = document._held, []
+        document.sealed, sealed = None, document.sealed
+        try:
+            changes = log_records.carry_out(self, record)
+        finally:
+            document.sealed = sealed
+            held, document._held = document._held, outer
+        if outer is not None:
+            outer += held
+        return changes, held
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """One frame of the log: all of it is carried out and survives, or nothing; told at the
+        end, net."""
+        self._refuse_forked()
+        self._wait_for_publishers()
+        with self.document._lock:
+            if self._batch is not None:
+                with self._inner_batch(self._batch):
+                    yield
+                return
+            log = self._usable()
+            self._batch = []
+            savepoint = Savepoint(self.document, self)
+            try:
+                with self.document.netted() as netted:
+                    yield
+            except BaseException:
+                self._batch = None
+                self._take_back(savepoint)
+                raise
+            done, self._batch = self._batch, None
+            if done:
+                self._log_batch(log, done)
+                self._post(self.record, netted)
+                tell(netted)
+        self._compact_if_due()
+
+    @contextmanager
+    def _inner_batch(self, batch: list[Record]) -> Iterator[None]:
+        """A batch in a batch: if its body raises, its part leaves the frame."""
+        savepoint, done = Savepoint(self.document, self), len(batch)
+        try:
+            yield
+        except BaseException:
+            del batch[done:]
+            self._take_back(savepoint)
+            raise
+
+    def _take_back(self, savepoint: Savepoint) -> None:
+        document = self.document
+        document.sealed, sealed = None, document.sealed
+        try:
+            savepoint.restore()
+        finally:
+            document.sealed = sealed
+
+    def _log_batch(self, log: Log, done: list[Record]) -> None:
+        try:
+            self.record = log.append([encode({"batch": done})])
+        except StoreError as error:
+            self._break(str(error))  # the document is ahead of the log
+            raise
+
+    def _break(self, why: str) -> None:
+        self._broken = why
+        report(_events, ERROR, "store broken", widget=self.name, seq=self.record, error=why)
+
+    def _refuse_forked(self) -> None:
+        """Before any lock is taken: another thread of the parent may have held it at the fork."""
+        if self._log is not None and not self._log.is_ours:
+            raise forked()
+
+    def _usable(self) -> Log:
+        if self._broken is not None or self._log is None:
+            raise StoreError(
+                "AX873",
+                f"the store takes no more updates: {self._broken or 'it is closed'}",
+                advice="open it again: everything that was acknowledged is there",
+            )
+        return self._log
+
+    # Publishers -----------------------------------------------------------------------------------
+
+    def publish(
+        self, view: str, sink: Taking, name: str | None = None, *, most: int = MOST
+    ) -> Outbox:
+        """Hand the changes of a view to a sink, from now on and across restarts.
+
+        After a restart call it again with the same name: what the sink had not taken comes first.
+        Feeding waits while `most` changes or more have not been taken.
+        """
+        box = self.outbox(view, name if name is not None else view)
+        box.most = most
+        box.start(sink, self.note_published)
+        return box
+
+    def unpublish(self, name: str) -> None:
+        """Let a publisher go, and what it has not taken."""
+        self._refuse_forked()
+        with self.document._lock:
+            box = self.outboxes.get(name)
+            if box is None:
+                raise StoreError(
+                    "AX875", f"there is no publisher {name!r}", expected=", ".join(self.outboxes)
+                )
+            self.record = self._usable().append([encode({"unpublish": name})])
+            del self.outboxes[name]
+        box.close(0.0)
+
+    def outbox(self, view: str, name: str) -> Outbox:
+        """The outbox of a publisher, made when it is first asked for."""
+        self._refuse_forked()
+        with self.document._lock:
+            log = self._usable()
+            box = self.outboxes.get(name)
+            if box is None:
+                self.view(view)
+                self.record = log.append([encode({"publisher": name, "view": view})])
+                box = self.outboxes[name] = Outbox(name, view)
+            elif box.view != view:
+                raise StoreError("AX875", f"the publisher {name!r} takes the view {box.view!r}")
+            return box
+
+    def note_published(self, name: str, batch: int) -> None:
+        """Note how far a publisher is: if this is lost, a batch is delivered twice, no more."""
+        with self.document._lock:
+            log = self._log
+            if log is None or self._broken is not None or name not in self.outboxes:
+                return
+            if self._batch is None:
+                noted = encode({"published": name, "record": batch})
+                self.record = log.append([noted], sync=False)
+
+    @property
+    def name(self) -> str:
+        """What events and metrics call it: its directory's name."""
+        return "store" if self._directory is None else self._directory.name
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the store takes no more updates; None while it does."""
+        return self._broken or (None if self._log is not None else "the store is closed")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the widget still takes updates: its state is that of its log."""
+        return self._broken is None and self._log is not None
+
+    def _post(self, number: int, held: Told) -> None:
+        for box in self.outboxes.values():
+            changes = [change for view, told in held if view.name == box.view for change in told]
+            if changes:
+                box.put(number, changes)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write a snapshot here and now, and drop the log before it; nothing else goes on."""
+        self._refuse_forked()
+        with self.document._lock:
+            began = perf_counter()
+            log = self._usable()
+            self._give_up_compaction()  # it would read what goes now
+            log.rotate()
+            parts = snapshot_parts(self, self._settings, self.outboxes)
+            write_snapshot(self._files, self.record, parts)
+            self._drop_old(self.record)
+            self.pauses.note(perf_counter() - began)
+            self._note_snapshot(began, self.record)
+
+    def _note_snapshot(self, began: float, record: int) -> None:
+        taken = perf_counter() - began
+        self.snapshots.note(taken)
+        report(_events, INFO, "snapshot", widget=self.name, seq=record, seconds=round(taken, 3))
+
+    def _compact_if_due(self) -> None:
+        due = self._compact_after
+        if due is None or self._directory is None:
+            return
+        if self._compactor is not None:
+            self._finish_compaction(wait=False)
+        elif self.record - self._snapshot_at >= due:
+            self.compact(wait=False)
+
+    def compact(self, wait: bool = True) -> None:
+        """Let a process of its own make a snapshot from the log; then drop the log before it."""
+        self._refuse_forked()
+        if self._directory is None:
+            return self.snapshot()
+        self._usable().sync()  # what is synced before need not be while everybody waits
+        with self.document._lock:
+            if self._compactor is not None or self._is_starting:
+                upto = None
+            else:
+                self._is_starting = True
+                began = perf_counter()
+                upto = self._usable().rotate() - 1
+                self.pauses.note(perf_counter() - began)
+        if upto is not None:
+            try:
+                command = [sys.executable, "-m", "axlog.live.compaction"]
+                started = subprocess.Popen([*command, str(self._directory), str(upto)])
+                self._compactor = (started, upto, began)
+            finally:
+                self._is_starting = False
+        return self._finish_compaction(wait)
+
+    def _finish_compaction(self, wait: bool) -> None:
+        if self._compactor is None:
+            return
+        process, upto, began = self._compactor
+        code = process.wait() if wait else process.poll()
+        if code is None:
+            return
+        self._compactor = None
+        if code != 0 and self._snapshot_at >= upto:
+            return  # a later snapshot was made meanwhile, and the log it read is gone
+        # A compaction that failed is tried again after as many records; the log is all there.
+        self._snapshot_at = max(self._snapshot_at, upto)
+        if code == 0:
+            self._drop_old(upto)
+            self._note_snapshot(began, upto)
+            return
+        self.failed_snapshots += 1
+        report(_events, WARNING, "snapshot failed", widget=self.name, seq=upto, code=code)
+        if wait:
+            raise StoreError("AX873", f"no snapshot could be made: the process ended with {code}")
+
+    def _give_up_compaction(self) -> None:
+        if self._compactor is not None:
+            self._compactor[0].terminate()
+            self._compactor[0].wait()
+            self._compactor = None
+
+    def _drop_old(self, record: int) -> None:
+        self._snapshot_at = record
+        remove_snapshots(self._files, record)
+        if self._log is not None:
+            self._log.drop_before(0 if self._retain else record + 1)
+
+    # The end --------------------------------------------------------------------------------------
+
+    def close(self, flush: float = 5.0) -> None:
+        """Deliver what waits (up to `flush` seconds), close the log, let the directory go.
+
+        A forked child only lets go: the store is its parent's.
+        """
+        if self._log is not None and not self._log.is_ours:
+            self._log.close()
+            self._log = self._held_lock = None
+            return
+        for box in self.outboxes.values():
+            box.close(flush)
+        with self.document._lock:
+            self._give_up_compaction()
+            if self._log is not None:
+                self._log.close()
+                self._log = None
+                report(_events, INFO, "store closed", widget=self.name, seq=self.record)
+            if self._held_lock is not None:
+                self._held_lock.close()
+                self._held_lock = None
+
+    def __enter__(self) -> DurableWidget:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,138 @@
+"""A file as a living document: when it changes, the views are told what changed in them.
+
+    with axlog.watch_file("orders.xml", "//order[not(shipped)]", interval=2) as watch:
+        for change in watch:
+            print(change)
+
+The file is looked at every now and then: first whether its time or size is another, then whether
+its bytes are; only then it is parsed, and the difference to the version before is applied as one
+update, with the file's time. While a file cannot be read or parsed (somebody is writing it) the
+document stays as it was and `error` says why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+
+from axlog.document.diff import diff
+from axlog.document.loader import load
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.errors import AxlogError, InputError
+from axlog.live.document import Document
+from axlog.query.query import Query
+from axlog.views.change import Change
+from axlog.views.view import View
+
+
+def watch_file(
+    path: str | os.PathLike[str],
+    query: str | Query,
+    *,
+    interval: float = 1.0,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    keep_whitespace: bool = False,
+    namespaces: Mapping[str, str] | None = None,
+) -> FileWatch:
+    """Keep the rows of a query over a file; iterate over the result for their changes."""
+    watch = FileWatch(path, interval, limits, keep_whitespace, namespaces)
+    watch.view = watch.document.watch(query, language=language)
+    return watch
+
+
+class FileWatch:
+    """A file, its document, one view over it, and the changes as they come."""
+
+    view: View
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        interval: float,
+        limits: Limits,
+        keep_whitespace: bool,
+        namespaces: Mapping[str, str] | None,
+    ) -> None:
+        self.path = Path(path)
+        self.interval = interval
+        self.error: AxlogError | None = None
+        self._stopped = Event()
+        self._stamp = self._look()
+        content = self._read()
+        self._digest = _digest(content)
+        tree = load(content, limits=limits, keep_whitespace=keep_whitespace)
+        self.document = Document(
+            tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces
+        )
+
+    def poll(self) -> list[Change]:
+        """Look at the file now; what changed in the view since the last look."""
+        try:
+            stamp = self._look()
+            if stamp == self._stamp:
+                return []
+            content = self._read()
+            digest = _digest(content)
+            if digest == self._digest:
+                self._stamp = stamp
+                return []
+            new = load(
+                content,
+                limits=self.document.limits,
+                keep_whitespace=self.document.keep_whitespace,
+            )
+        except AxlogError as error:
+            self.error = error
+            return []
+        operations = diff(self.document.nodes(), new)
+        time = max(stamp[0] // 1000, self.document.tree.clock)
+        changes = self.document._apply(operations, time)
+        self._stamp, self._digest, self.error = stamp, digest, None
+        return changes
+
+    def __iter__(self) -> Iterator[Change]:
+        """The changes as they come, until `stop`."""
+        while not self._stopped.is_set():
+            yield from self.poll()
+            self._stopped.wait(self.interval)
+
+    def stop(self) -> None:
+        """End the iteration, from any thread."""
+        self._stopped.set()
+
+    def __enter__(self) -> FileWatch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _look(self) -> tuple[int, int, int]:
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError("AX102", f"{str(path)!r}: {error.strerror or error}")

@@ -1,0 +1,60 @@
+"""Enforced keys: the values seen so far, and the refusal of a second node with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from axlog.document.operations import call_of
+from axlog.document.parser import Element
+from axlog.document.tree import Tree
+from axlog.errors import StreamError
+from axlog.future.keys import Key, Owner, values_in, values_seen
+
+
+class KeyGuard:
+    """Keeps the values of a document's enforced keys; deleting a node does not free its value."""
+
+    def __init__(self, tree: Tree, keys: Iterable[Key]) -> None:
+        self._tree = tree
+        self._seen = {key: set(values_seen(tree, key)) for key in keys if key.is_enforced}
+
+    def __bool__(self) -> bool:
+        return bool(self._seen)
+
+    def check(self, stream: str, forest: Iterable[Element]) -> list[tuple[Key, str]]:
+        """The key values that a message brings, all of them new; nothing is noted yet."""
+        node, _ = call_of(self._tree, stream)
+        parent = self._tree.parent(node)
+        brought: dict[tuple[Key, str], Owner] = {}
+        for root in forest:
+            for key, seen in self._seen.items():
+                for owner, value in values_in(key, self._tree, parent, root):
+                    first = brought.setdefault((key, value), owner)
+                    if first is not owner or self._has_another(key, value, owner, seen):
+                        path, by = "/".join(key.path), "/".join(key.by)
+                        raise StreamError(
+                            "AX413",
+                            f"there is already a {path} with {by} {value!r}",
+                            advice=f"the document declares `{key}`",
+                        )
+        return list(brought)
+
+    def _has_another(self, key: Key, value: str, owner: Owner, seen: set[str]) -> bool:
+        """Whether another node has, or had, a value; a node that is here may get its own again."""
+        if value not in seen:
+            return False
+        return not isinstance(owner, int) or values_seen(self._tree, key).get(value) != {owner}
+
+    def note(self, brought: Iterable[tuple[Key, str]]) -> None:
+        """Remember values whose message was applied."""
+        for key, value in brought:
+            self._seen[key].add(value)
+
+    def values(self) -> dict[str, list[str]]:
+        """The values seen of every enforced key, for a snapshot."""
+        return {str(key): sorted(seen) for key, seen in self._seen.items()}
+
+    def restore(self, values: Mapping[str, Iterable[str]]) -> None:
+        """Go on from the values of a snapshot."""
+        for key, seen in self._seen.items():
+            seen.update(values.get(str(key), ()))

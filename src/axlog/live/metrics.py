@@ -1,0 +1,187 @@
+"""What a widget says of itself: samples for metrics, and how far its views are behind.
+
+Everything is read when it is asked for, under the widget's lock: a widget that nobody asks pays
+nothing. A widget follows every update before the call that brought it returns, so its views are
+behind only where they were told to wait (`view.defer()`), and their readers where publishers are
+slow or a store is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from axlog.errors import QueryError
+from axlog.live.durable import DurableWidget
+from axlog.live.outbox import Outbox
+from axlog.live.widget import Widget
+from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
+from axlog.views.counting.state_codec import size_of_tables
+from axlog.views.view import View
+
+
+def widget_samples(name: str, widget: Widget) -> Iterator[Sample]:
+    """The numbers of one widget."""
+    with widget.document._lock:
+        found = [*_streams(name, widget), *_views(name, widget)]
+        joins = size_of_tables(widget.document.engine)
+        nodes = len(widget.document.tree)
+    yield from found
+    yield gauge("axlog_document_nodes", nodes, "Nodes of the document", widget=name)
+    yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", widget=name)
+    yield gauge(
+        "axlog_clock_seconds",
+        widget.document.tree.clock / 1_000_000,
+        "The document's clock",
+        widget=name,
+    )
+    yield gauge(
+        "axlog_dead_letters", len(widget.dead_letters), "Dead letters that are kept", widget=name
+    )
+    if isinstance(widget, DurableWidget):
+        yield from store_samples(name, widget)
+
+
+def _streams(widget: str, of: Widget) -> Iterator[Sample]:
+    for stream, status in of.streams().items():
+        at = {"widget": widget, "stream": stream}
+        yield counter("axlog_updates_total", status.messages, "Updates that came", **at)
+        yield counter(
+            "axlog_updates_dropped_total", status.dropped, "Updates that no view wanted", **at
+        )
+        yield counter(
+            "axlog_updates_refused_total", status.refused, "Updates that could not be taken", **at
+        )
+        yield gauge("axlog_stream_ended", status.ended, "1 once the stream has ended", **at)
+
+
+def _views(widget: str, of: Widget) -> Iterator[Sample]:
+    for name, view in of.document.views.items():
+        at = {"widget": widget, "view": name}
+        is_aside = view.broken is not None
+        yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
+        yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
+        yield counter("axlog_view_changes_total", view.sequence, "Changes told", **at)
+        yield counter("axlog_view_never_total", view.never, "Rows told never to come", **at)
+        yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
+
+
+def _size(view: View) -> int:
+    """The rows; a deferred view is not made to catch up for it."""
+    return view.maintainer.size() if view.is_deferred else len(view)
+
+
+def store_samples(name: str, widget: DurableWidget) -> Iterator[Sample]:
+    """The numbers of a durable widget's store and publishers."""
+    log = widget._log
+    yield counter("axlog_store_records_total", widget.record, "Records in the log", widget=name)
+    yield gauge("axlog_store_whole", widget.is_whole, "1 while it takes updates", widget=name)
+    if log is not None:
+        yield counter(
+            "axlog_store_written_bytes_total", log.written, "Bytes given to the log", widget=name
+        )
+        yield gauge(
+            "axlog_store_unsynced", log.next - 1 - log.synced, "Records not synced yet", widget=name
+        )
+        yield from log.syncs.samples("axlog_store_sync_seconds", "Syncs of the log", widget=name)
+    yield from widget.snapshots.samples(
+        "axlog_store_snapshot_seconds", "From the beginning of a snapshot to its end", widget=name
+    )
+    yield from widget.pauses.samples(
+        "axlog_store_pause_seconds", "What a snapshot stops maintenance for", widget=name
+    )
+    yield counter(
+        "axlog_store_snapshot_failures_total", widget.failed_snapshots, "Snapshots that failed",
+        widget=name,
+    )  # fmt: skip
+    for box in list(widget.outboxes.values()):
+        yield from _publisher(name, box)
+
+
+def _publisher(widget: str, box: Outbox) -> Iterator[Sample]:
+    at = {"widget": widget, "publisher": box.name}
+    yield gauge("axlog_publisher_waiting", box.waiting, "Changes that it has not taken", **at)
+    yield gauge("axlog_publisher_lag_seconds", box.lag, "Age of the oldest of them", **at)
+    yield counter("axlog_publisher_failures_total", box.failures, "Batches that failed", **at)
+    yield counter(
+        "axlog_publisher_blocked_seconds_total", box.blocked, "Feeding waited for room", **at
+    )
+
+
+def widgets_samples(widgets: Mapping[str, Widget]) -> Iterator[Sample]:
+    """The numbers of several widgets."""
+    for name, widget in widgets.items():
+        yield from widget_samples(name, widget)
+
+
+# Health -------------------------------------------------------------------------------------------
+
+
+def widget_health(name: str, widget: Widget) -> Health:
+    """How far each view of a widget is behind, and why."""
+    failures: list[str] = []
+    if isinstance(widget, DurableWidget) and not widget.is_whole:
+        failures.append(f"{name}: {widget.trouble or 'the store is closed'}")
+    with widget.document._lock:
+        boxes = list(widget.outboxes.values()) if isinstance(widget, DurableWidget) else []
+    views = [
+        _view_health(name, view, [box for box in boxes if box.view == view.name])
+        for view in widget.views.values()
+    ]
+    return Health(tuple(views), tuple(failures))
+
+
+def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
+    broken = view.broken
+    reasons = [] if broken is None else [put_aside(broken)]
+    updates = view.owed
+    if updates:
+        reasons.append(f"the view is deferred: {updates} updates since it was read")
+    late = [box for box in boxes if box.waiting]
+    for box in late:
+        said = f": {box.last_error}" if box.last_error else ""
+        reasons.append(f"publisher {box.name} has yet to take {box.waiting} changes{said}")
+    is_failing = any(box.last_error for box in late)
+    state = State.DEGRADED if is_failing or updates else State.OK
+    return ViewHealth(
+        widget,
+        view.name,
+        state if broken is None else State.FAILED,
+        view.sequence,
+        updates,
+        sum(box.waiting for box in late),
+        max((box.lag for box in late), default=0.0),
+        tuple(reasons),
+    )
+
+
+def put_aside(broken: QueryError) -> str:
+    """Why a view answers no more, and what to do."""
+    return f"the view was put aside: {broken.message}; forget it and watch it again"
+
+
+# The process --------------------------------------------------------------------------------------
+
+_STARTED = time.time()
+
+
+def process_samples() -> Iterator[Sample]:
+    """Memory, processor and files of this process, under the names that are usual."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield counter("process_cpu_seconds_total", used.ru_utime + used.ru_stime, "Processor time used")
+    yield gauge("process_resident_memory_bytes", resident(), "Memory that is in use")
+    yield gauge("process_start_time_seconds", _STARTED, "When the process began")
+
+
+def resident() -> int:
+    """Bytes of memory in use; where the system does not tell, the most there ever were."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,419 @@
+"""What never comes, of views that no join of two tells it of: by the possible rows, as they fall.
+
+    never after an update  =  the rows that were possible before it, of which afterwards no instance
+                              holds or is possible
+
+Of joins of two parts that streams feed this is read off the join's tables (`collector.py`). Of the
+other views the scenarios are kept as data arrives (`future/scenario_tracker.py`), and those that
+fall are looked at. Where only the end of a stream can make something fall, messages cost nothing
+until one ends; then those that came since are read once. Where the clock, a key or the number of
+trees can, each message is read as it comes, as nodes.
+
+With `never="all"` the possible rows of views with `not`, and under types, are told too: they are
+worked out anew after every update, which costs a walk over the document each time.
+
+Not told, and said in `view.explain()`: where messages were not kept (`keep="needed"`), of deferred
+views, and where the analyses do not decide. Nothing is told of what a statement makes impossible:
+it starts anew. Rows are told apart by the nodes that they show, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from axlog.document.delta import Delta
+from axlog.document.tree import CALL
+from axlog.errors import UndecidedError, UnsupportedError, UpdateError
+from axlog.evaluate.joins import Bag
+from axlog.future.generalized_rows import Values
+from axlog.future.profiles import has_not
+from axlog.future.scenario_tracker import Living, Scenario, is_followed
+from axlog.future.scenarios import is_limited, may_bring
+from axlog.future.truth import Outlook, column_of, row_of
+from axlog.live.document import Document, Told
+from axlog.query.compile import Relation
+from axlog.query.pattern import Kind
+from axlog.query.truth import Truth
+from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
+from axlog.views.view import View
+
+Shown = tuple[Any, ...]
+WAYS = ("kept", "all", "joins", "off")
+"""Whom `never` is told: `kept`, where it is kept as data arrives; `joins`, joins of two only."""
+
+_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
+_NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """One view, and what is known of its rows to come."""
+
+    view: View
+    is_eager: bool  # whether each message is looked at
+    root: Relation | None = None  # of the program whose rows are taken, where nodes need not be
+    living: Living | None = None
+    walked: dict[Values, Shown] | None = None  # the possible rows, where they are worked out anew
+    before: dict[Values, Shown] = field(default_factory=dict)  # rows with nodes, as shown before
+    reason: str | None = None  # why nothing is told
+    is_old: bool = False  # whether something was taken away
+
+
+class Teller:
+    """Tells the views of one widget what never comes."""
+
+    def __init__(self, document: Document, how: str, keeps: bool = True) -> None:
+        """`keeps`: whether all messages become nodes of the document, sooner or later."""
+        self._document = document
+        self.how = how
+        self._keeps = keeps
+        self._followed: dict[View, _Followed] = {}
+        self._views: list[View] = []
+        self._added: list[int] = []  # subtrees that came and were not looked at
+        self._aside: list[int] = []  # the same, of which some views have had the rows
+        self._closed: list[str] = []
+        self.is_eager = False  # whether some view wants to look at every message
+        self.is_busy = False  # whether some view wants to look at the update under way
+        document.brought, document.may_come = self.note, self.may_come
+
+    def _look(self) -> None:
+        """Work out who has to look at what comes."""
+        every = self._followed.values()
+        self.is_eager = any(each.is_eager and each.reason is None for each in every)
+        is_final = bool(self._closed) or any(each.is_old for each in every)
+        self.is_busy = self.is_eager or is_final
+
+    def way(self, view: View) -> str:
+        """How `never` is told of a view, or why it is not."""
+        if self.how in ("off", "joins"):
+            return f'not reported: the widget was made with never="{self.how}"'
+        followed = self._followed.get(view)
+        if followed is None or not self._document.tree._calls:
+            return "not reported: no stream is open"
+        if view.is_deferred:
+            return "not reported: the view is deferred"
+        if followed.reason is not None:
+            return f"not reported: {followed.reason}"
+        reason = self._refusal(followed)
+        if reason is not None:
+            return f"not reported: {reason}"
+        if has_not(view.pattern) or self._document.tree.types is not None:
+            return "reported by possible rows, worked out anew after every update"
+        if followed.root is not None:
+            return "reported by possible rows, kept as messages arrive"
+        if followed.is_eager:
+            return "reported by possible rows, kept as messages arrive, each read as nodes"
+        return "reported by possible rows; messages are read when a stream ends"
+
+    def _refusal(self, followed: _Followed) -> str | None:
+        """Why the possible rows of a view are not decided; found out before a stream ends.
+
+        Costs a walk over the document where they are not kept yet.
+        """
+        if followed.living is not None or followed.walked is not None:
+            return None
+        view = followed.view
+        try:
+            tree = view.nodes_left()
+            if has_not(view.pattern) or tree.types is not None:
+                Outlook(tree, view.pattern).bindings()
+            else:
+                Living(tree, view.pattern, followed.root)
+        except _NOT_DECIDED as error:
+            return error.message
+        return None
+
+    def may_come(self, view: View) -> bool | None:
+        """Whether some row may still come, where the scenarios are kept; None: they are not."""
+        followed = self._followed.get(view)
+        if followed is None or followed.living is None:
+            return None
+        if followed.root is None:
+            self._document.settle()
+        self.catch_up()
+        living = self._followed[view].living  # it may have been given up
+        return None if living is None else living.is_possible
+
+    # Setting up -----------------------------------------------------------------------------------
+
+    def refresh(self, told_by_joins: Iterable[View]) -> None:
+        """Follow the views that are not told otherwise; before an update, whatever it is."""
+        if self.how not in ("kept", "all"):
+            return
+        joins = set(told_by_joins)
+        tree = self._document.tree
+        views = [view for view in self._document.views.values() if view.broken is None]
+        wanted = [view for view in views if view not in joins]
+        if wanted != self._views:
+            self._views = wanted
+            known = self._followed
+            self._followed = {view: known.get(view) or self._follow(view) for view in wanted}
+        for followed in self._followed.values():
+            if followed.view.is_deferred:
+                followed.living, followed.walked = None, None
+            elif followed.is_eager and tree._calls:
+                self._build(followed)
+        self._look()
+
+    def _follow(self, view: View) -> _Followed:
+        tree, pattern = self._document.tree, view.query.pattern
+        if not self._keeps:
+            return _Followed(view, is_eager=False, reason="messages are not kept")
+        if has_not(pattern) or tree.types is not None:
+            made = _Followed(view, is_eager=True)
+            if self.how != "all":
+                what = "`not`" if has_not(pattern) else "types"
+                made.reason = f'{what}: possible rows are worked out anew; never="all" does'
+            return made
+        made = _Followed(view, is_eager=is_followed(tree, pattern))
+        by_rows = made.is_eager and not (tree.facts or is_limited(tree))
+        if by_rows and isinstance(view.maintainer, Counting):
+            made.root = view.maintainer.root
+        return made
+
+    def _build(self, followed: _Followed) -> None:
+        """Have the possible rows as they are now."""
+        if followed.reason is not None or followed.view.is_deferred:
+            return
+        view = followed.view
+        try:
+            if has_not(view.pattern) or self._document.tree.types is not None:
+                if followed.walked is None:
+                    followed.walked = _possible(Outlook(view.nodes_left(), view.pattern))
+            elif followed.living is None:
+                followed.living = self._living(view)
+        except _NOT_DECIDED as error:
+            self._give_up(followed, error)
+
+    def _living(self, view: View) -> Living:
+        tree = view.nodes_left()  # puts in what was put aside
+        self.catch_up()  # the others: this one has seen all
+        return Living(tree, view.pattern, self._followed[view].root)
+
+    def _give_up(self, followed: _Followed, error: Exception) -> None:
+        followed.reason = getattr(error, "message", str(error))
+        followed.living, followed.walked = None, None
+        self._look()
+
+    def catch_up(self) -> None:
+        """Let all views look at what came; without an end, nothing falls for those that wait."""
+        added, self._added = self._added, []
+        aside, self._aside = self._aside, []
+        for followed in self._followed.values():
+            if followed.living is not None:
+                try:
+                    followed.living.grow(added if followed.root is not None else aside + added)
+                except _NOT_DECIDED as error:
+                    self._give_up(followed, error)
+
+    # Updates --------------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Something that no stream brings: start anew."""
+        self._added.clear()
+        self._aside.clear()
+        self._closed.clear()
+        for view, followed in list(self._followed.items()):
+            followed.living, followed.walked, followed.is_old = None, None, False
+            self._followed[view] = self._follow(view)
+        self._look()
+
+    def arrival(
+        self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
+    ) -> Callable[[tuple[Bag, ...]], None] | None:
+        """What to do with the rows of messages that are put aside; None: nothing."""
+        if not any(f.root is not None and f.reason is None for f in self._followed.values()):
+            return None
+
+        def arrive(bags: tuple[Bag, ...]) -> None:
+            children = dict(zip(here, bags, strict=False))
+            descendants = dict(zip(everywhere, bags[len(here) :], strict=True))
+            for followed in self._followed.values():
+                if followed.root is not None and followed.living is not None:
+                    try:
+                        followed.living.arrive(place, children, descendants)
+                    except _NOT_DECIDED as error:
+                        self._give_up(followed, error)
+
+        return arrive
+
+    def note(self, delta: Delta, stream: str | None, was_aside: bool = False) -> None:
+        """An update was carried out; None: not by a stream."""
+        if stream is None:
+            self.forget()
+            return
+        if delta.opened or delta.closed or _uses_up_trees(delta, stream):
+            for followed in self._followed.values():
+                if followed.walked is None and followed.living is None:
+                    followed.reason = self._follow(followed.view).reason  # may be decided now
+            self._look()
+        if not any(f.living is not None for f in self._followed.values()):
+            return
+        if was_aside:
+            self._aside += delta.added
+            return
+        self._added += delta.added
+        self._closed += delta.closed
+        if _takes_away(delta) or self._opens_limits(delta) or _uses_up_calls(delta, stream):
+            for followed in self._followed.values():
+                followed.is_old = True
+        self._look()
+
+    def _opens_limits(self, delta: Delta) -> bool:
+        tree = delta.tree
+        calls = [tree.call(tree._calls[s]) for s in delta.opened if s in tree._calls]
+        return any(c.most is not None or c.mode != "stream" or c.deletes != "no" for c in calls)
+
+    def before(self, stream: str, is_insertion: bool) -> None:
+        """An update of a stream is about to be carried out; what was put aside are nodes."""
+        tree = self._document.tree
+        node = tree._calls.get(stream)
+        if is_insertion and node is not None:
+            call = tree.call(node)
+            if call.mode == "stream" and call.most is None:
+                return
+        for followed in self._followed.values():
+            self._build(followed)
+        self.catch_up()
+        for followed in self._followed.values():
+            living, pattern = followed.living, followed.view.pattern
+            if living is not None and any(o.kind in _NODES for o in pattern.outputs):
+                followed.before = {
+                    values: self._row(followed.view, living, values)
+                    for values, needs in living.found.rows.items()
+                    if any(need.brought for need in needs)
+                }
+
+    def abandon(self) -> None:
+        """The update was refused."""
+        for followed in self._followed.values():
+            followed.before = {}
+
+    def after(self, told: Told, time: int) -> Told:
+        """What can no longer come after an update, put to what the views are told."""
+        if any(f.is_eager and f.root is None for f in self._followed.values()):
+            self._document.settle()
+        added, self._added = self._added, []
+        aside, self._aside = self._aside, []
+        closed, self._closed = self._closed, []
+        for view, followed in self._followed.items():
+            if followed.reason is not None:
+                continue
+            new = added if followed.root is not None else aside + added
+            never = self._fallen(followed, new, closed)
+            followed.before = {}
+            if not never:
+                continue
+            changes = view.number([Change("never", Row(view.columns, r)) for r in never], time)
+            mine = next((each for known, each in told if known is view), None)
+            if mine is None:
+                told.append((view, changes))
+            else:
+                mine += changes
+        self._look()
+        return told
+
+    # What fell ------------------------------------------------------------------------------------
+
+    def _fallen(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Shown]:
+        try:
+            if followed.walked is not None:
+                return self._walk(followed)
+            if followed.living is None:
+                return []
+            before, fallen = followed.living, self._move(followed, added, closed)
+            return self._never(followed, before, fallen)
+        except _NOT_DECIDED as error:
+            self._give_up(followed, error)
+            return []
+
+    def _move(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Scenario]:
+        """The scenarios that fell."""
+        living = followed.living
+        assert living is not None
+        if followed.is_old:
+            followed.is_old = False
+            view = followed.view
+            followed.living = Living(view.nodes_left(), view.pattern, followed.root)
+            return [(v, n) for v, needs in living.found.rows.items() for n in needs if n.brought]
+        fallen = living.grow(added)
+        for stream in closed:
+            fallen += living.close(stream)
+        return fallen + living.expire()
+
+    def _never(
+        self, followed: _Followed, before: Living, fallen: Iterable[Scenario]
+    ) -> list[Shown]:
+        """The rows of fallen scenarios of which no instance holds or can come."""
+        view, living = followed.view, followed.living
+        assert living is not None
+        shown = [column_of(output) for output in view.pattern.outputs]
+        old = [before.columns.index(column) for column in shown]
+        new = [living.columns.index(column) for column in shown]
+        found: dict[Values, Shown] = {}
+        judged: set[Values] = set()
+        for values, _ in fallen:
+            row = tuple(values[i] for i in old)
+            if row in judged:
+                continue
+            judged.add(row)
+            known = [(at, value) for at, value in zip(new, row, strict=True) if value is not None]
+            positions = dict(known)
+            at = tuple(sorted(positions))
+            if living.agrees(at, tuple(positions[i] for i in at)) or self._holds(view, row):
+                continue
+            found[row] = followed.before.get(values) or self._row(view, before, values)
+        return list(found.values())
+
+    def _holds(self, view: View, row: Values) -> bool:
+        """Whether a row holds whose nodes were collected."""
+        if not self._document.collected:
+            return False
+        return any(
+            all(
+                value is None or value == known
+                for value, known in zip(row, each.values_, strict=True)
+            )
+            for each in view.rows()
+        )
+
+    def _row(self, view: View, living: Living, values: Values) -> Shown:
+        return tuple(row_of(living.tree, view.pattern, living.columns, values).values())
+
+    def _walk(self, followed: _Followed) -> list[Shown]:
+        """The same by a walk over the document, before and after."""
+        view, rows = followed.view, followed.walked
+        assert rows is not None
+        outlook = Outlook(view.nodes_left(), view.pattern)
+        followed.walked = _possible(outlook)
+        return [
+            shown
+            for binding, shown in rows.items()
+            if binding not in followed.walked and outlook.truth_of(binding) is Truth.NEVER
+        ]
+
+
+def _takes_away(delta: Delta) -> bool:
+    """Whether an update removes more than calls, or changes something."""
+    kinds = delta.tree._kind
+    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
+
+
+def _uses_up_calls(delta: Delta, stream: str) -> bool:
+    """Whether a message brings the last calls of its stream: trees to come have one time then."""
+    tree = delta.tree
+    return bool(delta.opened) and stream in tree._calls and not tree.may_bring_calls(stream)
+
+
+def _uses_up_trees(delta: Delta, stream: str) -> bool:
+    """Whether a message brings the last trees of its stream: values above it may be settled."""
+    tree = delta.tree
+    node = tree._calls.get(stream)
+    return bool(delta.added) and node is not None and not may_bring(tree, tree.call(node))
+
+
+def _possible(outlook: Outlook) -> dict[Values, Shown]:
+    return {binding: tuple(row.values()) for binding, row in outlook.bindings().items()}

@@ -1,0 +1,320 @@
+"""Opening a store: the last good snapshot, and the log records behind it carried out again.
+
+What a snapshot holds is written by `snapshot_parts` and read by `restore`: the settings, the
+document's columns, the views with their sequence numbers, the messages counted for each stream, the
+dead letters, the outboxes, whether streams were tuned (the filters are worked out again), and,
+where messages are not kept, the engine's rows with what joins remember of keys. Everything is
+JSON or columns of integers: nothing in a file can run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from logging import WARNING, getLogger
+from typing import Any
+
+from axlog.document.ids import Id
+from axlog.document.times import checked_times
+from axlog.document.tree_codec import load_tree, save_tree
+from axlog.errors import AxlogError, QueryError, StoreError, StreamError
+from axlog.live import log_records
+from axlog.live.document import Told
+from axlog.live.log_records import Record, decode
+from axlog.live.outbox import Outbox
+from axlog.live.widget import DeadLetter, Widget
+from axlog.reporting import report
+from axlog.store.files import Files
+from axlog.store.log_reader import LogReader, Torn, missing, segments
+from axlog.store.snapshots import read_snapshot, snapshots
+from axlog.views.change import Change, Row, timed_change
+
+_events = getLogger("axlog.store")
+
+
+@dataclass(slots=True)
+class Restored:
+    """A widget as the store has it."""
+
+    widget: Widget
+    settings: Record
+    record: int = 0  # the last record carried out
+    snapshot: int = 0  # the record of the snapshot it started from
+    outboxes: dict[str, Outbox] = field(default_factory=dict)
+    is_closed: bool = False  # whether the log was closed
+    torn: Torn | None = None  # the end of the log that is left out: a crash left it unfinished
+
+
+def restore(
+    files: Files,
+    kind: type[Widget],
+    views: Mapping[str, str],
+    until: int | None = None,
+    from_start: bool = False,
+) -> Restored | None:
+    """The widget of a store, up to a record if one is given; None if there is no store.
+
+    `views` are what the caller wants: one that is there with another text is refused, and one that
+    needs messages which are not kept is filled from the log, if that goes back to the start.
+    """
+    if not segments(files):
+        LogReader(files)  # refuses a store whose log is missing
+        if snapshots(files):
+            raise missing("the log of the store")
+        return None
+    found = None if from_start else _from_snapshot(files, kind, until)
+    if found is not None and _lacks(found.widget, views) and found.widget.document.forgotten:
+        found = None
+    last = [state for _, state in deque(replay(files, found, kind, until, views), maxlen=1)]
+    found = last[0] if last else found
+    if found is None:
+        if segments(files)[0] != 1:
+            raise missing("the snapshot that the log goes on from")
+        return None
+    for name, text in views.items():
+        known = found.widget.document.views.get(name)
+        if known is not None and known.query.text.strip() != text.strip():
+            raise StoreError(
+                "AX875",
+                f"the store keeps another view {name!r}: {known.query.text}",
+                expected=text,
+                advice="forget it first, or give the new one another name",
+            )
+    return found
+
+
+def _lacks(widget: Widget, views: Mapping[str, str]) -> bool:
+    return any(name not in widget.document.views for name in views)
+
+
+def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Restored | None:
+    usable = [record for record in snapshots(files) if until is None or record <= until]
+    for record in reversed(usable):
+        try:
+            return load_parts(read_snapshot(files, record), record, kind)
+        except StoreError as error:
+            # An older one and a longer log do as well, if they are there.
+            if record == usable[0] and segments(files)[0] != 1:
+                raise
+            report(_events, WARNING, "snapshot not used", seq=record, error=error.message)
+    return None
+
+
+def replay(
+    files: Files,
+    found: Restored | None,
+    kind: type[Widget],
+    until: int | None = None,
+    views: Mapping[str, str] | None = None,
+) -> Iterator[tuple[int, Restored]]:
+    """Carry records out one after the other; the state after each, with nobody told."""
+    after = 0 if found is None else found.record
+    log = LogReader(files)
+    for frame in log.frames(after):
+        for number, data in enumerate(frame.records, frame.first):
+            if until is not None and number > until:
+                return
+            record = decode(data, number)
+            log_records.check_form(record, number)
+            if found is None:
+                found = _begin(record, number, kind, views or {})
+            elif number != found.record + 1:
+                raise _gap(found, number)
+            else:
+                repeat(found, record, number)
+            yield number, found
+    if found is not None:
+        if log.next != found.record + 1:
+            raise _gap(found, log.next)
+        found.is_closed, found.torn = log.is_closed, log.torn
+
+
+def _gap(found: Restored, number: int) -> StoreError:
+    return StoreError(
+        "AX878",
+        f"the log goes on with record {number}",
+        expected=f"record {found.record + 1}",
+        advice="an older snapshot or part of the log is missing: restore it from a copy",
+    )
+
+
+def _begin(record: Record, number: int, kind: type[Widget], views: Mapping[str, str]) -> Restored:
+    if "open" not in record or number != 1:
+        raise StoreError(
+            "AX878",
+            f"the log starts with record {number}",
+            expected="record 1, or a snapshot of the records before",
+            advice="restore the directory from a copy",
+        )
+    source = record["open"]["source"]
+    found = Restored(log_records.make_widget(record, source, kind), record, 1)
+    if record["open"]["options"].get("keep") == "needed":
+        # What is not kept cannot be looked at later: later views are there from the start.
+        for name, text in views.items():
+            Widget.watch(found.widget, text, name)
+    return found
+
+
+def repeat(found: Restored, record: Record, number: int) -> Told:
+    """Carry a record out; who would hear what. What was refused then is refused again."""
+    found.record = number
+    document = found.widget.document
+    if "publisher" in record:
+        found.outboxes[record["publisher"]] = Outbox(record["publisher"], record["view"])
+        return []
+    if "unpublish" in record:
+        found.outboxes.pop(record["unpublish"], None)
+        return []
+    if "published" in record:
+        box = found.outboxes.get(record["published"])
+        if box is not None:  # else it was let go meanwhile
+            box.took(record["record"])
+        return []
+    if record.get("watch") in document.views:
+        return []  # it was there from the start
+    with document.netted() as told:
+        for one in record.get("batch", (record,)):
+            try:
+                log_records.carry_out(found.widget, one)
+            except AxlogError:
+                continue
+    for box in found.outboxes.values():
+        changes = [change for view, heard in told if view.name == box.view for change in heard]
+        if changes and number > box.taken:
+            box.put(number, changes)
+    return told
+
+
+# Snapshots ----------------------------------------------------------------------------------------
+
+
+def snapshot_parts(
+    widget: Widget, settings: Record, boxes: Mapping[str, Outbox]
+) -> dict[str, bytes]:
+    """Everything of a widget, as parts of a snapshot."""
+    document = widget.document
+    document.settle()
+    views = {
+        name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
+               "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
+               **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
+        for name, v in document.views.items()
+    }  # fmt: skip
+    said = {
+        "settings": settings,
+        "views": views,
+        "forgotten": document.forgotten,
+        "streams": {s.stream: [s.messages, s.refused, s.microseconds, s.unparsed]
+                    for s in widget.streams().values()},
+        "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
+                    for d in widget.dead_letters],
+        "outboxes": {name: [box.view, box.taken, [[n, [_change(c) for c in changes]]
+                                                  for n, changes in box.pending()]]
+                     for name, box in boxes.items()},
+        "keys": widget._guard.values(),
+        "tuned": bool(widget._streaming.wants),
+    }  # fmt: skip
+    parts = {"widget": log_records.encode(said), **save_tree(document.tree)}
+    if document.forgotten:
+        parts["rows"] = log_records.encode({"state": widget._streaming.state()})
+    return parts
+
+
+def load_parts(
+    parts: Mapping[str, bytes], record: int, kind: type[Widget] = Widget, types: Any = None
+) -> Restored:
+    """The widget that `snapshot_parts` wrote down, as it was after a record; with its types."""
+    try:
+        said = decode(parts["widget"], record)
+        settings: Record = said["settings"]
+        log_records.check_form(settings, record)
+        widget = log_records.make_widget(settings, load_tree(parts), kind, types)
+        for name, view in said["views"].items():
+            made = Widget.watch(
+                widget, view["query"], name, language=view["language"],
+                maintainer=view["maintainer"], work=view.get("work"),
+            )  # fmt: skip
+            made.sequence = view["sequence"]
+            if "broken" in view and made.broken is None:
+                made.put_aside(QueryError(*view["broken"]))
+        if "rows" in parts:
+            widget._streaming.restore(_tuples(decode(parts["rows"], record)["state"]))
+        widget.document.forgotten = said["forgotten"]
+        for stream, (messages, refused, last, unparsed) in said["streams"].items():
+            status = widget._streaming.status(stream)
+            status.messages, status.refused = messages, refused
+            status.microseconds, status.unparsed = last, unparsed
+        widget._guard.restore(said["keys"])
+        widget.dead_letters += [
+            DeadLetter(stream, number, message, StreamError(code, what))
+            for stream, number, message, code, what in said["letters"]
+        ]
+        if said.get("tuned"):  # filters follow from the document and the views
+            widget.tuner.tune()
+        boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        if isinstance(error, AxlogError):
+            raise
+        raise StoreError(
+            "AX871", f"the snapshot of record {record} does not fit: {error}"
+        ) from None
+    return Restored(widget, settings, record, record, boxes)
+
+
+def _outbox(name: str, view: str, taken: int, pending: list[Any]) -> Outbox:
+    box = Outbox(name, view)
+    box.restore([(n, [_read_change(c) for c in changes]) for n, changes in pending], taken)
+    return box
+
+
+def _text(message: object) -> str:
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+
+
+def _change(change: Change) -> list[Any]:
+    return [
+        change.op, _row(change.row), None if change.before is None else _row(change.before),
+        change.view, change.microseconds, change.sequence, change.row.times,
+    ]  # fmt: skip
+
+
+def _row(row: Row) -> list[Any]:
+    return [list(row.columns), [_value(value) for value in row.values_], row.count]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Id):
+        return {"id": value.key.hex(), "labels": list(value.labels or ())}
+    if isinstance(value, tuple):
+        return {"values": [_value(each) for each in value]}
+    return value
+
+
+def _read_change(said: list[Any]) -> Change:
+    op, row, before, view, time, sequence, *times = said
+    old = None if before is None else _read_row(before)
+    read = Change(op, _read_row(row), old, view, time, sequence)
+    return timed_change(read, checked_times(times[0])) if times else read
+
+
+def _read_row(said: list[Any]) -> Row:
+    columns, values, count = said
+    return Row(tuple(columns), tuple(_read_value(value) for value in values), count)
+
+
+def _read_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "id" in value:
+            return Id(bytes.fromhex(value["id"]), tuple(value["labels"]))
+        return tuple(_read_value(each) for each in value["values"])
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples that they were."""
+    if isinstance(value, list):
+        return tuple(_tuples(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in value.items()}
+    return value

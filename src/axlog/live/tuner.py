@@ -1,0 +1,387 @@
+"""The tuner: what streams are still wanted for, put to use (P3 3.4 to 3.6, 5.2).
+
+Compile, tune, maintain, tune again: now and then, by number of messages, by time, when a stream
+ends, or by hand (`Widget.tune`). The engine's facts are copied under the lock, which is short; what
+is wanted is worked out on the copy, beside maintenance; the result is installed if it still holds.
+It holds for every future of the streams, so messages that came in between do not matter; what a
+person writes and a new view do (`Streaming.epoch`).
+
+Law 5: rows and changes are the same as without tuning; counts may differ. Where any stream may
+delete nothing is tuned: what does not matter now may matter to a deletion (P3 figure 8). What
+joins keep in vain goes as it comes, tuned or not (`collector.py`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+from time import monotonic, sleep
+from typing import Any
+
+from axlog.document.times import Shown, plain, shown
+from axlog.document.tree import Tree
+from axlog.errors import QueryError, UndecidedError
+from axlog.evaluate.joins import Row
+from axlog.future.search_budget import bounded
+from axlog.live.document import Document
+from axlog.live.exact_relevance import MOST_NODES, not_relevant
+from axlog.live.provenance import wanted_of_streams
+from axlog.live.stream_engine import Streaming
+from axlog.query.compile import Relation
+from axlog.query.pattern import Kind, Pattern
+from axlog.views.counting.facts import Facts, facts_of
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.routes import Known, Wants
+from axlog.views.maintainer import PutAside
+from axlog.views.view import View
+
+MOST_FACTS = 50_000
+"""Rows of the engine up to which it is worth working out what they still need."""
+
+
+# When ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When to tune: after so many messages, after so many seconds, when a stream ends."""
+
+    messages: int | None = None
+    seconds: float | None = None
+    on_end: bool = False
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, float]) -> Policy | None:
+        """The policy that the widget's option says; None: only by hand."""
+        if isinstance(given, str):
+            if given not in ("off", "auto"):
+                raise _refused(given)
+            return cls(10_000, 60.0, True) if given == "auto" else None
+        messages, seconds = given.get("messages"), given.get("seconds")
+        if set(given) - {"messages", "seconds"} or not given:
+            raise _refused(given)
+        if any(type(n) not in (int, float) or n <= 0 for n in given.values()):
+            raise _refused(given)
+        return cls(None if messages is None else int(messages), seconds, True)
+
+
+def _refused(given: object) -> QueryError:
+    return QueryError(
+        "AX211",
+        f"tune={given!r}",
+        expected='"off", "auto", or {"messages": N, "seconds": S} with one of the two or both',
+    )
+
+
+# What was done ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTuning:
+    """What tuning found of one stream."""
+
+    stream: str
+    before: tuple[str, ...]  # the patterns that were looked for in its messages
+    wanted: tuple[str, ...]  # those that still are
+    reason: str
+
+    @property
+    def is_unsubscribed(self) -> bool:
+        return not self.wanted
+
+    @property
+    def not_looked_for(self) -> tuple[str, ...]:
+        """The patterns that are no longer looked for."""
+        return tuple(pattern for pattern in self.before if pattern not in self.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class TuningReport:
+    """What one tuning installed, and why."""
+
+    clock: Shown
+    streams: dict[str, StreamTuning] = field(default_factory=dict)
+    undecided: dict[str, str] = field(default_factory=dict)  # views of which all is wanted, and why
+    facts: int = 0  # rows of the engine that it was worked out from
+    seconds: float = 0.0
+    installed: bool = True
+
+    @property
+    def unsubscribed(self) -> tuple[str, ...]:
+        """The streams that no view can use any more."""
+        return tuple(name for name, each in self.streams.items() if each.is_unsubscribed)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "clock": plain(self.clock),
+            "streams": {
+                name: {"wanted": list(each.wanted), "before": list(each.before),
+                       "unsubscribed": each.is_unsubscribed, "reason": each.reason}
+                for name, each in self.streams.items()
+            },
+            "undecided": self.undecided,
+            "facts": self.facts,
+            "installed": self.installed,
+        }  # fmt: skip
+
+
+# What is worked out -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A view to work out: its root relation and its rows."""
+
+    name: str
+    root: Relation
+    rows: tuple[Row, ...]
+    reason: str | None  # why all is wanted for it
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """All that is needed to work out what streams are wanted for."""
+
+    epoch: int
+    facts: Facts
+    views: tuple[_Asked, ...]
+    before: dict[str, tuple[str, ...]]
+    whole: dict[str, str]  # streams that must not be filtered, and why
+    tree: Tree | None = None  # a copy, to be exact
+    patterns: tuple[Pattern, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    wants: dict[str, Wants]
+    undecided: dict[str, str]
+
+
+class Tuner:
+    """Tunes the streams of one widget."""
+
+    def __init__(
+        self,
+        document: Document,
+        streaming: Streaming,
+        policy: Policy | None = None,
+    ) -> None:
+        self._document, self._streaming = document, streaming
+        self._policy = policy
+        self.last: TuningReport | None = None
+        self._since, self._then = 0, monotonic()
+        self._pause = 0.0
+        self._running: Thread | None = None
+        self._is_due = False
+        self._deciding = Lock()  # whether to tune
+        self._one = Lock()
+
+    # When -----------------------------------------------------------------------------------------
+
+    def count(self) -> None:
+        """One more message has come: tune beside it, if it is time."""
+        self._since += 1
+        policy = self._policy
+        if policy is None:
+            return
+        is_due = policy.messages is not None and self._since >= policy.messages
+        if policy.seconds is not None and not self._since % 64:  # the clock costs more than this
+            is_due = is_due or monotonic() - self._then >= policy.seconds
+        if is_due:
+            self.begin()
+
+    def ended(self) -> None:
+        """A stream has ended: what others bring may have become useless."""
+        if self._policy is not None and self._policy.on_end:
+            self.begin()
+
+    def begin(self) -> None:
+        """Tune in a thread of its own: at once, or after the tuning that is under way.
+
+        A tuning that is due is never dropped: no message may come that would ask for it again.
+        """
+        with self._deciding:
+            self._since = 0
+            self._is_due = True
+            if self._running is None:
+                self._running = Thread(target=self._work, name="axlog-tuner", daemon=True)
+                self._running.start()
+
+    def _work(self) -> None:
+        """Tune as long as it is due, with pauses as long as the last tuning demands."""
+        try:
+            while self._is_still_due():
+                sleep(max(0.0, self._then + self._pause - monotonic()))
+                self._is_due = False  # what comes from here on may be missed: it asks again
+                self.tune()
+        except BaseException:
+            self._running = None
+            raise
+
+    def _is_still_due(self) -> bool:
+        """Whether to go on; if not, the next `begin` starts a thread again."""
+        with self._deciding:
+            if not self._is_due:
+                self._running = None
+            return self._is_due
+
+    def wait(self) -> None:
+        """Until everything that is due is worked out and installed."""
+        running = self._running
+        if running is not None:
+            running.join()
+
+    # Tuning ---------------------------------------------------------------------------------------
+
+    def tune(self, exact: bool = False) -> TuningReport:
+        """Work out what every stream is still wanted for, and let nothing else pass."""
+        with self._one:
+            started = monotonic()
+            with self._document._lock:
+                snapshot = self._snapshot(exact)
+            found = _work_out(snapshot)
+            with self._document._lock:
+                is_valid = snapshot.epoch == self._streaming.epoch
+                if is_valid:
+                    self._streaming.install(found.wants)
+                report = self._report(snapshot, found, is_valid, monotonic() - started)
+            self._then = monotonic()
+            # Beside maintenance, not instead of it: at most a twentieth of the time.
+            self._pause = 20 * report.seconds
+            self.last = report
+            return report
+
+    def _snapshot(self, exact: bool) -> _Snapshot:
+        document, streaming = self._document, self._streaming
+        views = tuple(self._asked(name, view) for name, view in document.views.items())
+        relations = {relation for view in views for relation in view.root.walk()}
+        facts = facts_of(document.engine, relations)
+        open_streams = sorted(stream for streams in facts.calls.values() for stream in streams)
+        whole = {}
+        for stream in open_streams:
+            reason = self.must_pass(stream)
+            if reason is not None:
+                whole[stream] = reason
+        before = {stream: streaming.patterns(stream) for stream in open_streams}
+        tree: Tree | None = None
+        is_whole = not (document.forgotten or document.collected)
+        if exact and is_whole and len(document) <= MOST_NODES:
+            tree = copy.deepcopy(document.nodes())
+        patterns = tuple(view.query.pattern for view in document.views.values())
+        return _Snapshot(streaming.epoch, facts, views, before, whole, tree, patterns)
+
+    def _asked(self, name: str, view: View) -> _Asked:
+        maintainer, nothing = view.maintainer, Relation("q", None)
+        if isinstance(maintainer, PutAside):
+            return _Asked(name, nothing, (), None)  # it wants nothing any more
+        if not isinstance(maintainer, Counting):
+            return _Asked(name, nothing, (), f"it is kept by {maintainer.name}")
+        return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
+
+    def must_pass(self, stream: str) -> str | None:
+        """Why everything that a stream brings must pass; None if it can be filtered."""
+        document = self._document
+        tree = document.tree
+        if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
+            return "some stream may delete: what does not matter now may matter to a deletion"
+        document.engine.build()
+        if document.engine.is_value_sensitive(tree.parent(tree._calls[stream])):
+            return "a view compares the value of a node that the call is in"
+        for name, view in document.views.items():
+            if not isinstance(view.maintainer, Counting):
+                return (
+                    f"the view {name!r} is kept by {view.maintainer.name}, from all that is there"
+                )
+            if view.maintainer.gathers:
+                return f"the view {name!r} collects a path from all that is there"
+            if not self._streaming.keeps and _shows_ids(view.query.pattern):
+                return f"the view {name!r} shows ids, which count what is not kept too"
+            if _reads_above(view, document.engine.states_at, tree, stream):
+                return f"the view {name!r} shows the content of a node that the call is in"
+        return None
+
+    def _report(
+        self, snapshot: _Snapshot, found: _Found, is_valid: bool, seconds: float
+    ) -> TuningReport:
+        tree = self._document.tree
+        streams: dict[str, StreamTuning] = {}
+        for stream, before in snapshot.before.items():
+            if stream not in tree._calls:
+                continue
+            wanted = self._streaming.patterns(stream) if is_valid else before
+            reason = snapshot.whole.get(stream) or _reason(before, wanted)
+            streams[stream] = StreamTuning(stream, before, wanted, reason)
+        facts = snapshot.facts
+        clock = shown(facts.clock, self._document.times)
+        return TuningReport(clock, streams, found.undecided, facts.size, seconds, is_valid)
+
+
+def _reason(before: tuple[str, ...], wanted: tuple[str, ...]) -> str:
+    if not wanted:
+        return "whatever it brings, no row of a view can come of it that is not there without"
+    if wanted != before:
+        return "rows that the others could add to are there already, or can come no more"
+    return "rows may still come of all that is looked for"
+
+
+def _shows_ids(pattern: Pattern) -> bool:
+    return any(output.kind is Kind.ID for output in pattern.outputs)
+
+
+def _reads_above(
+    view: View, states_at: Callable[[int], Iterable[Any]], tree: Tree, stream: str
+) -> bool:
+    """Whether a view shows the value or content of a node that a stream's call is in."""
+    shown = {
+        f"{output.of}.node"
+        for output in view.query.pattern.outputs
+        if output.kind in (Kind.VAL, Kind.CONT)
+    }
+    if not shown:
+        return False
+    parent = tree.parent(tree._calls[stream])
+    relations = [s.relation for n in (parent, *tree.ancestors(parent)) for s in states_at(n)]
+    return any(column in shown for relation in relations for column, _ in relation.own)
+
+
+def _work_out(snapshot: _Snapshot) -> _Found:
+    """What each stream that can be filtered is wanted for, over all views."""
+    streams = [stream for stream in snapshot.before if stream not in snapshot.whole]
+    wants = {stream: Wants() for stream in streams}
+    undecided: dict[str, str] = {}
+    for view in snapshot.views:
+        found: Mapping[str, Wants] | None = None
+        reason = view.reason
+        if reason is None and snapshot.facts.size > MOST_FACTS:
+            reason = f"the engine keeps more than {MOST_FACTS} rows"
+        if reason is None:
+            try:
+                with bounded(snapshot.facts.size):
+                    found = wanted_of_streams(snapshot.facts, view.root, view.rows)
+            except UndecidedError as error:
+                reason = error.message
+        if found is None:
+            undecided[view.name] = reason or ""
+            everything: dict[Relation, Known] = {relation: {} for relation in view.root.walk()}
+            found = dict.fromkeys(streams, Wants(everything, everything))
+        for stream in streams:
+            _add(wants[stream], found.get(stream) or Wants())
+    if snapshot.tree is not None:
+        open_streams = [stream for stream in streams if wants[stream]]
+        for stream in not_relevant(snapshot.tree, snapshot.patterns, open_streams):
+            wants[stream] = Wants()
+    return _Found(wants, undecided)
+
+
+def _add(wants: Wants, more: Wants) -> None:
+    """What two views want of a stream; a value matters if it does to one of them."""
+    for into, other in ((wants.here, more.here), (wants.everywhere, more.everywhere)):
+        for relation, known in other.items():
+            mine = into.get(relation)
+            if mine is None:
+                into[relation] = known
+            else:
+                into[relation] = {c: mine[c] | known[c] for c in mine.keys() & known.keys()}

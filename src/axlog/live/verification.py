@@ -1,0 +1,137 @@
+"""Looking at a store without opening it: its history told again, its views recomputed.
+
+Neither takes the store's lock nor changes a byte, so both work beside a running process (and then
+see the store as it was when they started reading).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from axlog.errors import AxlogError, StoreError
+from axlog.live.log_records import decode
+from axlog.live.recovery import Restored, repeat, restore
+from axlog.live.widget import Widget
+from axlog.store.files import Files
+from axlog.store.log_reader import Torn, read_log, segments
+from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
+from axlog.views.reevaluate import Reevaluate
+from axlog.views.view import View
+
+
+def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[Change]]]:
+    """The changes of every record that is still in the log, up to a record, oldest first."""
+    firsts = segments(files)
+    if not firsts:
+        raise StoreError("AX875", "there is no store here", expected="a directory with a log")
+    found = restore(files, Widget, {}, until=firsts[0] - 1) if firsts[0] > 1 else None
+    if found is None and firsts[0] > 1:
+        raise StoreError(
+            "AX875",
+            f"the log starts with record {firsts[0]}, and there is no snapshot before it",
+            advice="open the store with retain=True to keep its history",
+        )
+    for first, batch in read_log(files, 0 if found is None else found.record):
+        for number, data in enumerate(batch, first):
+            if until is not None and number > until:
+                return
+            if found is None:
+                found = restore(files, Widget, {}, until=1, from_start=True)
+                continue
+            told = repeat(found, decode(data, number), number)
+            changes = [change for _, heard in told for change in heard]
+            if changes:
+                yield number, changes
+    if found is None:
+        raise StoreError("AX875", "nothing in the log is whole", expected="a directory with a log")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of recomputing one view."""
+
+    view: str
+    rows: int
+    missing: tuple[Row, ...] = ()  # rows that the document gives and the view lacks
+    extra: tuple[Row, ...] = ()  # rows that the view has and the document does not give
+    reason: str | None = None  # why it could not be recomputed
+
+    @property
+    def is_right(self) -> bool:
+        return self.reason is None and not self.missing and not self.extra
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A store whose files were read, and its views recomputed."""
+
+    record: int  # the last one
+    is_closed: bool  # else a process has it open, or has crashed
+    torn: Torn | None  # the unfinished end of the log, which is cut off when the store is opened
+    views: tuple[Verified, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return all(view.is_right for view in self.views)
+
+
+def verify(files: Files) -> Verification:
+    """Every file of a store, read; every view, recomputed from the document and compared."""
+    found = restore(files, Widget, {})
+    if found is None:
+        raise StoreError("AX875", "there is no store here", expected="a directory with a log")
+    document = found.widget.document
+    whole = found if not document.forgotten else _kept(files)
+    views = tuple([_verify(view, whole) for view in document.views.values()])
+    return Verification(found.record, found.is_closed, found.torn, views)
+
+
+def _kept(files: Files) -> Restored | None:
+    """The store replayed from its first record with every message kept, if the log has it all."""
+    firsts = segments(files)
+    if not firsts or firsts[0] != 1:
+        return None
+    try:
+        return restore(files, _Keeping, {}, from_start=True)
+    except StoreError:
+        return None
+
+
+class _Keeping(Widget):
+    """A widget that keeps everything, whatever its settings say."""
+
+    def __init__(self, source: object, **options: object) -> None:
+        super().__init__(source, **(options | {"keep": "all", "validate": "all"}))  # type: ignore[arg-type]
+
+
+def _verify(view: View, whole: Restored | None) -> Verified:
+    if view.broken is not None:
+        return Verified(view.name, 0, reason=f"it was put aside: {view.broken.message}")
+    rows = list(view.rows())
+    if whole is None:
+        reason = "messages were not kept, and the log does not go back to the first"
+        return Verified(view.name, len(rows), reason=reason)
+    pattern = view.query.pattern
+    # Recomputed by counting, on a fresh engine, where it takes the pattern; else by definition.
+    recompute = Counting if Counting.refusal(pattern) is None else Reevaluate
+    try:
+        right = list(recompute(whole.widget.document.nodes(), pattern).rows())
+    except AxlogError as error:
+        return Verified(view.name, len(rows), reason=error.message)
+    missing, extra = _without(right, rows), _without(rows, right)
+    return Verified(view.name, len(rows), tuple(missing), tuple(extra))
+
+
+def _without(rows: list[Row], others: list[Row]) -> list[Row]:
+    """The rows of the first that the second has not; rows of several nodes may show the same."""
+    left = Counter(row.values_ for row in others)
+    found = []
+    for row in rows:
+        if left[row.values_]:
+            left[row.values_] -= 1
+        else:
+            found.append(row)
+    return found

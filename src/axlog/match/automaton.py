@@ -1,0 +1,297 @@
+"""One automaton for the paths of any number of patterns, determinised as messages need it.
+
+The paths are kept in a trie, shared as far as they begin alike (YFilter): a node of it is reached
+by a label, by `*`, or is the loop that `//` stands for. The automaton's states are sets of these
+nodes, made when a message first leads to them: state x label -> state is then one probe a level,
+whatever the number of patterns (Green et al., lazy determinisation). A label that leads nowhere
+leads to a dead state, and what is below it is not looked at.
+
+States are bounded: when there are `most_states`, the half that was not used for longest is dropped.
+`nodes`, `states`, `hits`, `misses`, `evicted` count. Changes to the trie drop all states.
+
+Law: `look(message)` finds the needs of which the message has a place, and the marked routes that
+lead to two of its elements or more. Not handled here: what a pattern asks of several places
+together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from axlog.document.parser import Element
+from axlog.document.tree import CALL_LABEL
+from axlog.match.linear_paths import ANY, BELOW, Place, Route
+from axlog.match.string_tests import Found, Merging, Watched, Watchers
+
+MOST_STATES = 8192
+"""States kept at most; a state costs some kilobytes where many patterns hold `//`."""
+
+children: Callable[[Element], list[Element]] = itemgetter(slice(None))
+"""The children of an element as a list: a third faster than iterating over the element."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """How the states were used."""
+
+    hits: int = 0
+    misses: int = 0
+    evicted: int = 0
+    messages: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of steps that found their state made."""
+        steps = self.hits + self.misses
+        return self.hits / steps if steps else 1.0
+
+
+class TrieNode:
+    """Where a beginning of paths ends."""
+
+    __slots__ = ("below", "by_label", "is_loop", "marks", "needs", "star", "watched")
+
+    def __init__(self, is_loop: bool = False) -> None:
+        self.by_label: dict[str, TrieNode] = {}
+        self.star: TrieNode | None = None
+        self.below: TrieNode | None = None  # the loop of `//`: here and at all that is below
+        self.is_loop = is_loop
+        self.needs: set[int] = set()
+        self.marks: set[int] = set()  # routes whose elements are counted
+        self.watched = Watched()
+
+    def get(self, label: str) -> TrieNode | None:
+        if label == BELOW:
+            return self.below
+        return self.star if label == ANY else self.by_label.get(label)
+
+    def put(self, label: str, node: TrieNode | None) -> None:
+        if label == BELOW:
+            self.below = node
+        elif label == ANY:
+            self.star = node
+        elif node is None:
+            del self.by_label[label]
+        else:
+            self.by_label[label] = node
+
+    @property
+    def leads_on(self) -> bool:
+        return bool(self.by_label or self.star or self.below or self.is_loop)
+
+    @property
+    def is_empty(self) -> bool:
+        has_paths = self.by_label or self.star or self.below
+        return not (has_paths or self.needs or self.marks or self.watched)
+
+
+class State(dict[object, "State"]):
+    """A set of trie nodes; as a mapping, the next state by label, made when it is first asked."""
+
+    __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watchers")
+
+    def __init__(self, automaton: Automaton, nodes: frozenset[TrieNode]) -> None:
+        super().__init__()
+        self.automaton = automaton
+        self.nodes = nodes
+        self.leads_on = any(node.leads_on for node in nodes)
+        self.needs = frozenset(need for node in nodes for need in node.needs)
+        self.marks = frozenset(mark for node in nodes for mark in node.marks)
+        watched = [node.watched for node in nodes if node.watched]
+        self.watchers = Watchers(watched, automaton.merging) if watched else None
+        self.used = 0
+
+    def __missing__(self, label: object) -> State:
+        return self.automaton.step(self, label)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # a state is itself, whatever it knows
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class Automaton:
+    """The shared automaton; needs are numbers that its owner gives."""
+
+    def __init__(self, most_states: int = MOST_STATES) -> None:
+        self.most_states = max(most_states, 4)
+        self.counters = Counters()
+        self.nodes = 1
+        self._root = TrieNode()
+        self._states: dict[frozenset[TrieNode], State] = {}
+        self._start()
+
+    def _start(self) -> None:
+        """Begin with the states that every message needs."""
+        self._states = {}
+        self.merging = Merging()
+        self._is_stale = False
+        self._dead = self._state(frozenset())
+        self._first = self._state(_closed([self._root]))
+
+    @property
+    def states(self) -> int:
+        return len(self._states)
+
+    # The trie -------------------------------------------------------------------------------------
+
+    def add(self, places: Iterable[Place], need: int) -> None:
+        """Look for a need at these places."""
+        for place in places:
+            node = self._grow(place.route)
+            if place.watch is None:
+                node.needs.add(need)
+            else:
+                node.watched.add(place.watch, need)
+
+    def remove(self, places: Iterable[Place], need: int) -> None:
+        """Look for a need no more."""
+        for place in places:
+            node = self._way(place.route)[-1]
+            if place.watch is None:
+                node.needs.discard(need)
+            else:
+                node.watched.remove(place.watch, need)
+            self._prune(place.route)
+
+    def mark(self, route: Route, mark: int) -> None:
+        """Say of messages whether this route leads to more than one element."""
+        self._grow(route).marks.add(mark)
+
+    def unmark(self, route: Route, mark: int) -> None:
+        self._way(route)[-1].marks.discard(mark)
+        self._prune(route)
+
+    def _grow(self, route: Route) -> TrieNode:
+        """The node of a route, made if there is none."""
+        self._is_stale = True
+        node = self._root
+        for label in route:
+            following = node.get(label)
+            if following is None:
+                following = TrieNode(label == BELOW)
+                node.put(label, following)
+                self.nodes += 1
+            node = following
+        return node
+
+    def _prune(self, route: Route) -> None:
+        """Drop the nodes of a route that nothing needs any more."""
+        self._is_stale = True
+        way = self._way(route)
+        for above, label in zip(reversed(way[:-1]), reversed(route), strict=True):
+            below = above.get(label)
+            if below is None or not below.is_empty:
+                return
+            above.put(label, None)
+            self.nodes -= 1
+
+    def _way(self, route: Route) -> list[TrieNode]:
+        node = self._root
+        way = [node]
+        for label in route:
+            following = node.get(label)
+            assert following is not None, "what is removed was added"
+            node = following
+            way.append(node)
+        return way
+
+    # States ---------------------------------------------------------------------------------------
+
+    def _state(self, nodes: frozenset[TrieNode]) -> State:
+        known = self._states.get(nodes)
+        if known is None:
+            if len(self._states) >= self.most_states:
+                self._evict()
+            known = self._states[nodes] = State(self, nodes)
+            known.used = self.counters.messages
+        return known
+
+    def step(self, state: State, label: object) -> State:
+        """The state that a label leads to; comments, instructions and calls lead nowhere."""
+        self.counters.misses += 1
+        if type(label) is not str or label == CALL_LABEL:
+            following = self._dead
+        else:
+            found: list[TrieNode] = []
+            for node in state.nodes:
+                if node.is_loop:
+                    found.append(node)
+                named = node.by_label.get(label)
+                if named is not None:
+                    found.append(named)
+                if node.star is not None:
+                    found.append(node.star)
+            following = self._state(_closed(found))
+        state[label] = following
+        return following
+
+    def _evict(self) -> None:
+        """Keep the half of the states that was used last, and the first and the dead one.
+
+        Also in the middle of a message: what it holds of the dropped states stays right.
+        """
+        keep = sorted(self._states.values(), key=lambda state: -state.used)[: self.most_states // 2]
+        kept = {*keep, self._first, self._dead}
+        self.counters.evicted += len(self._states) - len(kept)
+        self._states = {state.nodes: state for state in kept}
+        for state in kept:
+            gone = [label for label, following in state.items() if following not in kept]
+            for label in gone:
+                del state[label]
+
+    # Messages -------------------------------------------------------------------------------------
+
+    def look(self, message: Element) -> tuple[Found, set[int]]:
+        """The needs of which a message has a place, and the marks of routes that lead to several.
+
+        A mark is also given where two states hold it: they are states of different elements.
+        """
+        if self._is_stale:
+            self._start()
+        counters, dead = self.counters, self._dead
+        counters.messages += 1
+        missed = counters.misses
+        first = self._first[message.tag]
+        steps = 1
+        visited = [first]
+        found: Found = set()
+        if first.watchers is not None:
+            first.watchers.look(message, found)
+        waiting = [(message, first)] if first.leads_on else []
+        while waiting:
+            above, state = waiting.pop()
+            for element in children(above):
+                steps += 1
+                following = state[element.tag]
+                if following is dead:
+                    continue
+                visited.append(following)
+                if following.watchers is not None:
+                    following.watchers.look(element, found)
+                if following.leads_on and len(element):
+                    waiting.append((element, following))
+        counters.hits += steps - (counters.misses - missed)
+        return self._gather(visited, found)
+
+    def _gather(self, visited: list[State], found: Found) -> tuple[Found, set[int]]:
+        now = self.counters.messages
+        once: set[int] = set()
+        repeated: set[int] = set()
+        for state, count in Counter(visited).items():
+            state.used = now
+            found |= state.needs
+            if state.marks:
+                repeated |= state.marks if count > 1 else once & state.marks
+                once |= state.marks
+        return found, repeated
+
+
+def _closed(nodes: Iterable[TrieNode]) -> frozenset[TrieNode]:
+    """With the loops that begin at these nodes."""
+    found = set(nodes)
+    found |= {node.below for node in found if node.below is not None}
+    return frozenset(found)

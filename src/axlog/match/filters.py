@@ -1,0 +1,481 @@
+"""Filters: which of many patterns a message matches, and with which bindings (P3 3.5).
+
+All patterns wanted from a stream, of one widget or of many, in one filter. The linear paths that
+the patterns need go into one shared automaton; what it cannot say is checked after, on the patterns
+it leaves open only: branches that meet, values, then joins, then the values that can still join
+(`known`). Below `automaton_from` patterns there is no automaton: one generated matcher tests them
+one after the other.
+
+    >>> from axlog.document.parser import parse
+    >>> wanted = Filter()
+    >>> wanted.add("inria", 'match /order[client/"INRIA"]/oid/$x return $x')
+    >>> wanted.add("any", "//order[@urgent = 'yes']", language="xpath")
+    >>> message = parse("<order><oid>17</oid><client>INRIA</client></order>").root
+    >>> wanted.matches(message), wanted.match(message)
+    ({'inria'}, {'inria': {('17',): 1}})
+
+Law: `match` gives each key the bag that `evaluate/answers.py` gives on the message as a document of
+its own, and leaves out the empty ones; `matches` is its keys. Rows are over `columns(key)`; a node
+in a row is a handle of the tree that `document.xml.load` makes of the message.
+
+A filter is its texts and options: `to_json` and `from_json` send it to a stream's source, where it
+runs with no document. Not handled: axes that leave the subtree, several trees in one message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+
+from axlog.document.parser import Element
+from axlog.errors import QueryError, StreamError
+from axlog.evaluate.joins import Bag
+from axlog.match.automaton import MOST_STATES, Automaton
+from axlog.match.candidates import Checking
+from axlog.match.filter_pattern import Known, Wanted, known_values
+from axlog.match.linear_paths import Need, Route, rarest
+from axlog.match.message_values import has_markup
+from axlog.match.naive_filter import Asked, OnTree, Tested, is_odd
+from axlog.query.compile import Relation
+from axlog.query.pattern import Axis, Pattern
+from axlog.query.query import Query, parse_query
+
+T = TypeVar("T")
+
+AUTOMATON_FROM = 24
+"""Patterns from which the automaton pays: where `lab/benchmarks/filters.py` sees our two ways
+cross, on messages of 20 to 45 elements."""
+
+VERSION = 1
+"""Of the JSON that filters are sent as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a pattern was given: what is sent when the filter is."""
+
+    text: str
+    language: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+    known: Known = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Its fields for JSON; what is empty is left out."""
+        fields: dict[str, object] = {"text": self.text, "language": self.language}
+        if self.namespaces:
+            fields["namespaces"] = dict(self.namespaces)
+        if self.known:
+            fields["known"] = {name: sorted(values) for name, values in self.known}
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Written:
+        spaces = tuple(sorted(fields.get("namespaces", {}).items()))
+        text, language, known = fields["text"], fields["language"], fields.get("known")
+        strings = [text, language, *(each for pair in spaces for each in pair)]
+        strings += [each for values in (known or {}).values() for each in values]
+        if not all(isinstance(each, str) for each in strings):
+            raise TypeError("texts, languages, namespaces and known values are strings")
+        return cls(text, language, spaces, known_values(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The size of a filter and how its automaton was used."""
+
+    keys: int
+    patterns: int
+    uses_automaton: bool
+    nodes: int
+    states: int
+    hits: int
+    misses: int
+    evicted: int
+    messages: int
+    left_open: int  # patterns that were checked after the automaton
+    refuted: int  # of these, the ones that did not hold
+
+    @property
+    def hit_rate(self) -> float:
+        steps = self.hits + self.misses
+        return self.hits / steps if steps else 1.0
+
+
+class _Waiting(NamedTuple):
+    """A pattern that its rarest need wakes, and when it then holds without a check."""
+
+    others: frozenset[int]  # the needs that must be met too
+    meetings: frozenset[int]  # the marks of routes that must lead to one element
+    is_settled: bool  # needs and meetings say all
+    keys: set[str]  # those of the pattern: most messages need nothing else of it
+    wanted: Wanted
+
+
+class Filter:
+    """Patterns by key, tested together."""
+
+    def __init__(
+        self, automaton_from: int = AUTOMATON_FROM, most_states: int = MOST_STATES
+    ) -> None:
+        self.automaton_from = automaton_from
+        self.most_states = most_states
+        self._written: dict[str, Written | None] = {}
+        self._by_key: dict[str, Wanted] = {}
+        self._wanted: dict[object, Wanted] = {}
+        self._automaton = Automaton(most_states)
+        self._needs: dict[Need, int] = {}
+        self._users: dict[int, int] = {}  # patterns by need
+        self._numbers = 0
+        self._marks: dict[Route, int] = {}
+        self._waiting: dict[int, list[_Waiting]] = {}
+        self._settling: dict[int, list[Wanted]] = {}  # patterns that one need alone settles
+        self._settled: dict[int, list[set[str]]] = {}  # the keys of these
+        self._always: dict[Wanted, None] = {}  # patterns that need no place
+        self._asked: Asked | None = None
+        self._tested: Tested | None = None
+        self._on_tree: dict[bool, OnTree] = {}  # by whether rows are asked for
+        self._reading_texts = 0
+        self._finding_markup: dict[Wanted, None] = {}
+        self._on_markup: dict[bool, OnTree] = {}  # these patterns, by whether rows are asked for
+        self.messages = self.left_open = self.refuted = 0
+        self.exceeding: set[str] = set()  # keys whose pattern took too much work on a message
+
+    # Patterns -------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        key: str,
+        query: str | Query | Pattern,
+        *,
+        namespaces: Mapping[str, str] | None = None,
+        language: str | None = None,
+        known: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Look for a pattern under a key; `known`: the strings a variable can still join with."""
+        values = known_values(known)
+        if isinstance(query, str):
+            parsed = parse_query(query, namespaces, language)
+            spaces = tuple(sorted((namespaces or {}).items()))
+            written = Written(query, parsed.language, spaces, values)
+            pattern = parsed.pattern
+        else:
+            pattern = query.pattern if isinstance(query, Query) else query
+            written = Written(str(pattern), "pattern", (), values)
+        self._add(key, written, pattern, Axis.CHILD, values)
+
+    def add_relation(self, key: str, relation: Relation, everywhere: bool = False) -> None:
+        """Look for the rows of an engine's relation, at the message's root or anywhere in it."""
+        axis = Axis.DESCENDANT if everywhere else Axis.CHILD
+        self._add(key, None, relation, axis, ())
+
+    def _add(
+        self,
+        key: str,
+        written: Written | None,
+        source: Pattern | Relation,
+        axis: Axis,
+        known: Known,
+    ) -> None:
+        if key in self._by_key:
+            raise QueryError(
+                "AX202", f"the filter has a pattern with the key {key!r}", advice="remove it first"
+            )
+        same = (source, axis, known)
+        wanted = self._wanted.get(same)
+        if wanted is None:
+            wanted = self._wanted[same] = Wanted(source, axis, known)
+            self._enter(wanted)
+        wanted.keys.add(key)
+        self._by_key[key] = wanted
+        self._written[key] = written
+
+    def remove(self, key: str) -> None:
+        """Look no more for the pattern of a key."""
+        wanted = self._of(key)
+        del self._by_key[key], self._written[key]
+        wanted.keys.remove(key)
+        if not wanted.keys:
+            del self._wanted[wanted.source, wanted.axis, wanted.values]
+            self._leave(wanted)
+
+    def _of(self, key: str) -> Wanted:
+        wanted = self._by_key.get(key)
+        if wanted is None:
+            raise QueryError("AX203", f"the filter has no pattern with the key {key!r}")
+        return wanted
+
+    def _enter(self, wanted: Wanted) -> None:
+        """Put a new pattern's needs into the automaton; the rarest one wakes it."""
+        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
+        self._reading_texts += wanted.reads_texts
+        if wanted.finds_markup:
+            self._finding_markup[wanted] = None
+        needs = wanted.needs
+        if not needs.each:
+            self._always[wanted] = None
+            return
+        numbers = [self._use(self._needs, need, self._automaton.add) for need in needs.each]
+        meetings = needs.meetings if needs.are_whole else ()
+        marks = [self._use(self._marks, route, self._automaton.mark) for route in meetings]
+        first = self._needs[rarest(needs.each)]
+        others = frozenset(numbers) - {first}
+        if wanted.is_settled and not others and not marks:
+            self._settling.setdefault(first, []).append(wanted)
+            self._settled.setdefault(first, []).append(wanted.keys)
+            return
+        entry = _Waiting(others, frozenset(marks), wanted.is_settled, wanted.keys, wanted)
+        self._waiting.setdefault(first, []).append(entry)
+
+    def _leave(self, wanted: Wanted) -> None:
+        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
+        self._reading_texts -= wanted.reads_texts
+        self._finding_markup.pop(wanted, None)
+        self._always.pop(wanted, None)
+        needs = wanted.needs
+        if not needs.each:
+            return
+        first = self._needs[rarest(needs.each)]
+        waiting = [e for e in self._waiting.pop(first, ()) if e.wanted is not wanted]
+        if waiting:
+            self._waiting[first] = waiting
+        settling = [each for each in self._settling.pop(first, ()) if each is not wanted]
+        self._settled.pop(first, None)
+        if settling:
+            self._settling[first] = settling
+            self._settled[first] = [each.keys for each in settling]
+        for need in needs.each:
+            self._drop(self._needs, need, self._automaton.remove)
+        for route in needs.meetings if needs.are_whole else ():
+            self._drop(self._marks, route, self._automaton.unmark)
+
+    def _use(self, known: dict[T, int], what: T, enter: Callable[[T, int], None]) -> int:
+        """The number of a need or a route, which enters the automaton when it is new."""
+        number = known.get(what)
+        if number is None:
+            number = known[what] = self._numbers
+            self._numbers += 1
+            self._users[number] = 0
+            enter(what, number)
+        self._users[number] += 1
+        return number
+
+    def _drop(self, known: dict[T, int], what: T, leave: Callable[[T, int], None]) -> None:
+        number = known[what]
+        self._users[number] -= 1
+        if not self._users[number]:
+            del self._users[number], known[what]
+            leave(what, number)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_key
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def columns(self, key: str) -> tuple[str, ...]:
+        """What the rows of a key's bags have."""
+        return self._of(key).program.root.columns
+
+    def written(self) -> Iterator[tuple[str, Written | None]]:
+        """Each key with its text; None for relations of an engine, which have none."""
+        return iter(self._written.items())
+
+    # Messages -------------------------------------------------------------------------------------
+
+    def matches(self, message: Element, time: int = 0, content: bytes | None = None) -> set[str]:
+        """The keys whose pattern a message matches.
+
+        A pattern that exceeds its work budget on a message passes it, and is in `exceeding`.
+        `content`, if at hand, is the UTF-8 that the message was parsed from: it saves some looking.
+        """
+        self.messages += 1
+        try:
+            return self._matches(message, time, content)
+        except QueryError:  # a pattern exceeds a limit: each is judged by itself
+            found, exceeding = self._by_tree(False).keys(message, time)
+            self.exceeding |= exceeding
+            return found | exceeding
+
+    def _matches(self, message: Element, time: int, content: bytes | None) -> set[str]:
+        if self._reading_texts and is_odd(message, content):
+            odd = self._by_tree(False).rows(message, time)
+            return {key for wanted, _ in odd for key in wanted.keys}
+        if self._finding_markup and has_markup(message, content):
+            found = self._matched(message, time, content) - self.markup_keys()
+            return found.union(*[wanted.keys for wanted, _ in self._in_markup(message, time)])
+        return self._matched(message, time, content)
+
+    def markup_keys(self) -> set[str]:
+        """The keys of the patterns that comments and processing instructions may matter to."""
+        return set().union(*[wanted.keys for wanted in self._finding_markup])
+
+    def _in_markup(
+        self, message: Element, time: int, with_rows: bool = False
+    ) -> list[tuple[Wanted, Bag]]:
+        """The patterns that comments may matter to, with their rows on a message that has some."""
+        made = self._on_markup.get(with_rows)
+        if made is None:
+            made = self._on_markup[with_rows] = OnTree(list(self._finding_markup), with_rows)
+        return made.rows(message, time)
+
+    def _matched(self, message: Element, time: int, content: bytes | None) -> set[str]:
+        """The keys whose pattern matches what generated code sees of a message."""
+        if len(self._wanted) < self.automaton_from:
+            if self._asked is None:
+                self._asked = Asked(list(self._wanted.values()))
+            return self._asked.keys(message, time, content)
+        needs, repeated = self._automaton.look(message)
+        settled = self._settled
+        # Keys by sets, not by patterns: of ten thousand patterns most are not in the cache.
+        found: set[str] = set().union(
+            *chain.from_iterable([settled[need] for need in needs & settled.keys()])
+        )
+        holding, left_open = self._candidates(needs, repeated)
+        found.update(*[entry.keys for entry in holding])
+        if left_open:
+            checked = Checking(message, time, content, len(left_open))
+            passed = [wanted.keys for wanted in left_open if checked.holds(wanted)]
+            self.refuted += len(left_open) - len(passed)
+            found.update(*passed)
+        return found
+
+    def match(
+        self, message: Element, time: int = 0, content: bytes | None = None
+    ) -> dict[str, Bag]:
+        """The rows of each pattern that a message matches, by key."""
+        self.messages += 1
+        found: Iterable[tuple[Wanted, Bag]]
+        is_tree = bool(self._reading_texts) and is_odd(message, content)
+        if is_tree:
+            found = self._by_tree(True).rows(message, time)
+        elif len(self._wanted) < self.automaton_from:
+            if self._tested is None:
+                self._tested = Tested(list(self._wanted.values()))
+            found = self._tested.rows(message, time, content)
+        else:
+            found = self._rows(message, time, content)
+        if self._finding_markup and not is_tree and has_markup(message, content):
+            others = [pair for pair in found if pair[0] not in self._finding_markup]
+            found = others + self._in_markup(message, time, with_rows=True)
+        return {key: bag for wanted, bag in found if bag for key in wanted.keys}
+
+    @property
+    def uses_automaton(self) -> bool:
+        """Whether there are enough patterns for it to pay."""
+        return len(self._wanted) >= self.automaton_from
+
+    def _by_tree(self, with_rows: bool) -> OnTree:
+        """All patterns by the interpreter, for messages that only a tree shows as they are."""
+        made = self._on_tree.get(with_rows)
+        if made is None:
+            made = self._on_tree[with_rows] = OnTree(list(self._wanted.values()), with_rows)
+        return made
+
+    def _candidates(
+        self, found: set[int], repeated: set[int]
+    ) -> tuple[list[_Waiting], list[Wanted]]:
+        """The patterns of several needs, all met: those that hold, and those left open."""
+        holding: list[_Waiting] = []
+        left_open = list(self._always)
+        waiting = self._waiting
+        for need in found & waiting.keys():
+            for entry in waiting[need]:
+                others, meetings, is_settled, _, wanted = entry
+                if others and not others <= found:
+                    continue
+                if is_settled and (not meetings or meetings.isdisjoint(repeated)):
+                    holding.append(entry)
+                else:
+                    left_open.append(wanted)
+        self.left_open += len(left_open)
+        return holding, left_open
+
+    def _rows(
+        self, message: Element, time: int, content: bytes | None
+    ) -> Iterator[tuple[Wanted, Bag]]:
+        needs, repeated = self._automaton.look(message)
+        holding, left_open = self._candidates(needs, repeated)
+        checked = Checking(message, time, content, len(left_open))
+        for need in needs & self._settling.keys():
+            for wanted in self._settling[need]:
+                yield wanted, checked.rows(wanted)
+        for entry in holding:
+            yield entry.wanted, checked.rows(entry.wanted)
+        for wanted in left_open:
+            if wanted.can_check and not checked.holds(wanted):
+                self.refuted += 1
+            else:
+                yield wanted, checked.rows(wanted)
+
+    def statistics(self) -> Statistics:
+        """How large the filter is and what its automaton did so far."""
+        used = self._automaton.counters
+        return Statistics(
+            keys=len(self._by_key),
+            patterns=len(self._wanted),
+            uses_automaton=self.uses_automaton,
+            nodes=self._automaton.nodes,
+            states=self._automaton.states,
+            hits=used.hits,
+            misses=used.misses,
+            evicted=used.evicted,
+            messages=self.messages,
+            left_open=self.left_open,
+            refuted=self.refuted,
+        )
+
+    # Sending --------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The filter as text, for another place: patterns as they were written, and options."""
+        groups: dict[Written, list[str]] = {}
+        for key, written in self._written.items():
+            if written is None:
+                raise QueryError(
+                    "AX412",
+                    f"{key!r} is a relation of an engine, which has no text",
+                    advice="add the pattern instead of the relation",
+                )
+            groups.setdefault(written, []).append(key)
+        patterns = [{"keys": keys, **each.to_json()} for each, keys in groups.items()]
+        options = {"automaton_from": self.automaton_from, "most_states": self.most_states}
+        return json.dumps({"axlog-filter": VERSION, **options, "patterns": patterns})
+
+    @classmethod
+    def from_json(cls, text: str) -> Filter:
+        """The filter that `to_json` wrote."""
+        try:
+            given = json.loads(text)
+            if given["axlog-filter"] != VERSION:
+                raise ValueError(f"version {given['axlog-filter']}")
+            made = cls(int(given["automaton_from"]), int(given["most_states"]))
+            patterns = [
+                (_keys(each["keys"]), Written.from_json(each)) for each in given["patterns"]
+            ]
+        except (
+            AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError
+        ) as error:  # fmt: skip
+            raise StreamError(
+                "AX411",
+                f"this is not a filter: {type(error).__name__} {error}",
+                expected=f"what Filter.to_json writes, version {VERSION}",
+            ) from None
+        for keys, written in patterns:
+            spaces, known = dict(written.namespaces), dict(written.known)
+            for key in keys:
+                made.add(
+                    key, written.text, namespaces=spaces, language=written.language, known=known
+                )
+        return made
+
+
+def _keys(given: Any) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
+        raise TypeError("keys are a list of strings")
+    return given

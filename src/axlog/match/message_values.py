@@ -1,0 +1,87 @@
+"""What generated matchers ask of a message's elements: texts and string values, as a document has
+them.
+
+The same rules as `document/recorder.py`: whitespace-only texts beside elements do not count,
+comments and instructions split texts, calls and what is in attributes are no part of a value.
+Messages with `xml:space` or calls of their own are not for matchers, nor are messages with comments
+or instructions for relations that may find them: these are matched on a tree.
+"""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from axlog.document.parser import Element
+from axlog.document.tree import CALL_LABEL
+from axlog.query.compile import Relation
+from axlog.query.pattern import sees_markup
+
+_SPACES = " \t\r\n"
+
+
+def texts(element: Element) -> list[str]:
+    """The strings of an element's text nodes."""
+    first = element.text
+    if not len(element):
+        return [first] if first else []
+    found = [first] if first and first.strip(_SPACES) else []
+    for child in element:
+        tail = child.tail
+        if tail and tail.strip(_SPACES):
+            found.append(tail)
+    return found
+
+
+def all_texts(element: Element) -> list[str]:
+    """The strings of all text nodes below an element, in no order."""
+    found: list[str] = []
+    for below in element.iter():
+        if type(below.tag) is str:
+            found += texts(below)
+    return found
+
+
+def value(element: Element) -> str:
+    """The string value of an element."""
+    if not len(element):
+        return element.text or ""
+    parts: list[str] = []
+    first = element.text
+    if first and first.strip(_SPACES):
+        parts.append(first)
+    for child in element:
+        if type(child.tag) is str:
+            parts.append(value(child))
+        tail = child.tail
+        if tail and tail.strip(_SPACES):
+            parts.append(tail)
+    return "".join(parts)
+
+
+def is_element(element: Element) -> bool:
+    """Whether it is an element that tests can see: no comment, instruction or call."""
+    tag = element.tag
+    return type(tag) is str and tag != CALL_LABEL
+
+
+_MARKUP = etree.XPath(
+    "boolean(descendant::comment() | descendant::processing-instruction()"
+    " | preceding-sibling::node() | following-sibling::node())"
+)
+
+
+def has_markup(message: Element, content: bytes | None = None) -> bool:
+    """Whether a message has comments or processing instructions, beside its root too."""
+    if content is not None and not may_have_markup(content):
+        return False
+    return bool(_MARKUP(message))
+
+
+def may_have_markup(content: bytes) -> bool:
+    """Whether comments or processing instructions may be in the bytes of a message."""
+    return content.find(b"<!") >= 0 or content.find(b"<?") >= 0
+
+
+def finds_markup(relation: Relation) -> bool:
+    """Whether comments or processing instructions can make a difference to a relation."""
+    return any(each.node is not None and sees_markup(each.node) for each in relation.walk())

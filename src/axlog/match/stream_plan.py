@@ -1,0 +1,181 @@
+"""A stream's plan for its messages: which can be taken as they are, and the bags that they bring.
+
+The plan holds no state and refers to no document: it can be pickled, sent to where messages arrive
+and used there. What it makes of a message is one bag of bindings for each relation that the
+stream's place feeds, in the order `here`, `everywhere`; joining them is the widget's
+(`live/stream_engine.py`).
+
+    bags = plan.bags(message, time)        stateless, anywhere
+    changes = streaming.apply_all([(stream, bags, time)])      where the joins' state is
+
+Not taken (None): several trees, calls inside, a DOCTYPE, an encoding of its own, `xml:space`,
+anything near a limit, anything wrong; comments and processing instructions, if a relation may find
+them. Such a message goes through the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from lxml.etree import XMLParser, XMLSyntaxError, fromstring
+
+from axlog.document.name_expansion import fits
+from axlog.document.parser import Element, Limits, make_parser
+from axlog.document.tree import Tree
+from axlog.evaluate.interpreter import Interpreter
+from axlog.evaluate.joins import Bag
+from axlog.match.filters import AUTOMATON_FROM, Filter
+from axlog.match.matcher_generator import Match, Matcher, generate
+from axlog.match.message_values import finds_markup, may_have_markup
+from axlog.query.compile import Relation
+
+_OPEN = ord("<")
+_ODD = b"!?\0"
+"""What follows `<` where a message does not start with its root element, or is in UTF-16."""
+_SHORTEST = len("<a/>")
+_LEVEL = len("<a></a>")
+_NOTHING: Bag = {}
+
+
+@dataclass(frozen=True)
+class MessagePlan:
+    """How one stream's messages are read without storing them."""
+
+    here: tuple[Relation, ...]  # looked for at the message's root
+    everywhere: tuple[Relation, ...]  # and anywhere in it
+    limits: Limits
+    depth: int  # of the place where messages arrive
+    wanted: tuple[tuple[bytes, ...], ...] | None = None  # names of which some group must be there
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is compiled: it is made again where the plan arrives."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        return generate(self.here, self.everywhere, self.limits)
+
+    @cached_property
+    def shared(self) -> Filter | None:
+        """One automaton for all relations, where they are so many that it pays."""
+        if len(self.here) + len(self.everywhere) < AUTOMATON_FROM:
+            return None
+        return filter_of(self.here, self.everywhere)
+
+    @cached_property
+    def match(self) -> Match:
+        """The bags of a message, in the order of the relations."""
+        if self.shared is None:
+            return self.matcher.run
+        match, nothing = self.shared.match, [_NOTHING] * (len(self.here) + len(self.everywhere))
+
+        def run(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
+            bags = nothing.copy()
+            for key, bag in match(root, time, message).items():
+                bags[int(key)] = bag
+            return tuple(bags)
+
+        return run
+
+    @cached_property
+    def sees_markup(self) -> bool:
+        """Whether some relation may find comments or processing instructions."""
+        return any(finds_markup(relation) for relation in (*self.here, *self.everywhere))
+
+    @cached_property
+    def parser(self) -> XMLParser:
+        return make_parser()
+
+    @cached_property
+    def deepest(self) -> int:
+        """Levels that a message may have."""
+        return self.limits.depth - self.depth
+
+    @cached_property
+    def safe(self) -> int:
+        """Bytes up to which no limit can be met."""
+        limits = self.limits
+        shortest = min(limits.size, limits.text, limits.name, 4 * limits.attributes)
+        shortest = min(shortest, 16 * limits.expansion)
+        return min(shortest, _LEVEL * self.deepest - 1)
+
+    def declines(self, message: bytes) -> bool:
+        """Whether a message must go through the document, by its raw bytes."""
+        return (
+            len(message) < _SHORTEST
+            or message[0] != _OPEN
+            or message[1] in _ODD
+            or (self.sees_markup and may_have_markup(message))
+            or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
+            or (len(message) > self.safe and not self._is_within_limits(message))
+        )
+
+    def _is_within_limits(self, message: bytes) -> bool:
+        """Whether a message is certain to meet no limit."""
+        most = min(self.limits.size, self.limits.text, self.limits.name)
+        return (
+            len(message) <= most
+            and message.count(b"</") < self.deepest
+            and message.count(b"=") <= self.limits.attributes
+            and fits(message, self.limits)
+        )
+
+    def bags_on(self, tree: Tree, tops: Iterable[int]) -> tuple[Bag, ...]:
+        """The bindings that subtrees of a tree bring, by the interpreter."""
+        wanted = (*self.here, *self.everywhere)
+        interpreter = Interpreter(each for relation in wanted for each in relation.walk())
+        below = interpreter.gathered(tree, tops)
+        here = [below.children.get(relation, {}) for relation in self.here]
+        return (*here, *(below.descendants.get(relation, {}) for relation in self.everywhere))
+
+    def bags(
+        self, message: bytes, time: int, root: Element | None = None
+    ) -> tuple[Bag, ...] | None:
+        """The bindings that a message brings; None if it must go through the document.
+
+        `root` is the message's, if it was parsed with others (`batch_parser.py`).
+        """
+        if self.declines(message):
+            return None
+        if self.wanted is not None and not may_want(message, self.wanted):
+            return tuple({} for _ in (*self.here, *self.everywhere))
+        if root is None:
+            try:
+                root = fromstring(message, self.parser)
+            except XMLSyntaxError:
+                return None  # the long way says what is wrong
+        return self.match(root, time, message)
+
+
+def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filter:
+    """A filter for relations at the root of messages and anywhere in them, by their number."""
+    made = Filter()
+    wanted = [(relation, False) for relation in here] + [(each, True) for each in everywhere]
+    for number, (relation, is_inside) in enumerate(wanted):
+        made.add_relation(str(number), relation, is_inside)
+    return made
+
+
+def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
+    """Whether the raw bytes leave it open that some view wants a message.
+
+    A name can be written in one way only, in UTF-8 and all that a message without a declaration
+    can be in.
+    """
+    for names in wanted:
+        for name in names:
+            if message.find(name) < 0:  # faster than `in`, which tries it as a number first
+                break
+        else:
+            return True
+    return False
+
+
+def is_odd(message: bytes) -> bool:
+    """Whether a message with attributes may hold a call, or says that its white space counts.
+
+    A call needs a namespace declaration; the namespace can be written in many ways, names in one.
+    """
+    return b"xml:space" in message or (b"xmlns" in message and b"call" in message)

@@ -1,0 +1,275 @@
+"""Tests of strings for many patterns at once: by hashing, by sorting, then one by one.
+
+What is looked for at one place of the automaton: numbers of needs, by the string that an element
+must have there. Equality with a string is one probe whatever the number of patterns; comparisons
+with numbers are sorted and cut; every other test is made once for all patterns that write it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from axlog.document.parser import Element
+from axlog.document.recorder import SPACES
+from axlog.match.linear_paths import Watch
+from axlog.match.message_values import texts, value
+from axlog.query.pattern import Comparison, Number, Variable
+from axlog.query.values import ORDERS, comparison, double_of, number_of
+
+Found = set[int]
+Threshold = tuple[bool, str]
+"""Whether values are read as doubles, or exactly as native numbers; and the operator."""
+
+
+class Strings:
+    """Needs by what a string must be."""
+
+    __slots__ = ("always", "equal", "others", "thresholds")
+
+    def __init__(self) -> None:
+        self.always: set[int] = set()
+        self.equal: dict[str, set[int]] = {}
+        self.thresholds: dict[Threshold, list[tuple[Any, int]]] = {}  # sorted
+        self.others: dict[tuple[Comparison, ...], tuple[Callable[[str], bool], set[int]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.equal or self.thresholds or self.others)
+
+    def size(self) -> int:
+        """How much there is to copy."""
+        sets = [self.always, *self.equal.values(), *(needs for _, needs in self.others.values())]
+        return sum(map(len, sets)) + sum(map(len, self.thresholds.values()))
+
+    def longest(self) -> int | None:
+        """The length beyond which no string meets a need; None if one of any length may."""
+        if self.always or self.thresholds or self.others:
+            return None
+        return max(map(len, self.equal), default=0)
+
+    def take(self, other: Strings) -> None:
+        """Add all that another looks for."""
+        self.always |= other.always
+        for text, needs in other.equal.items():
+            self.equal[text] = self.equal.get(text, set()) | needs
+        for operator, pairs in other.thresholds.items():
+            self.thresholds[operator] = sorted(self.thresholds.get(operator, []) + pairs)
+        for tests, (holds, needs) in other.others.items():
+            known = self.others.get(tests, (holds, set()))[1]
+            self.others[tests] = (holds, known | needs)
+
+    def add(self, tests: tuple[Comparison, ...], need: int) -> None:
+        if not tests:
+            self.always.add(need)
+            return
+        (first, *more) = tests
+        if not more and first.operator == "=" and isinstance(first.operand, str):
+            self.equal.setdefault(first.operand, set()).add(need)
+        elif not more and first.operator in ORDERS and isinstance(first.operand, float | Number):
+            threshold, bound = _threshold(first)
+            insort(self.thresholds.setdefault(threshold, []), (bound, need))
+        else:
+            self.others.setdefault(tests, (_all(tests), set()))[1].add(need)
+
+    def remove(self, tests: tuple[Comparison, ...], need: int) -> None:
+        """Forget a need that was added with these tests."""
+        if not tests:
+            self.always.discard(need)
+            return
+        first = tests[0]
+        if tests in self.others:
+            self.others[tests][1].discard(need)
+            if not self.others[tests][1]:
+                del self.others[tests]
+        elif isinstance(first.operand, str):
+            self.equal[first.operand].discard(need)
+            if not self.equal[first.operand]:
+                del self.equal[first.operand]
+        else:
+            threshold, _ = _threshold(first)
+            kept = [pair for pair in self.thresholds[threshold] if pair[1] != need]
+            self.thresholds[threshold] = kept
+            if not kept:
+                del self.thresholds[threshold]
+
+    def look(self, text: str, found: Found) -> None:
+        """Add the needs that a string meets."""
+        if self.always:
+            found |= self.always
+        if self.equal:
+            equal = self.equal.get(text)
+            if equal is not None:
+                found |= equal
+        if self.thresholds:
+            self._cut(text, found)
+        for holds, needs in self.others.values():
+            if holds(text):
+                found |= needs
+
+    def _cut(self, text: str, found: Found) -> None:
+        exact, double = number_of(text), double_of(text)
+        for (is_double, operator), pairs in self.thresholds.items():
+            given: Any = double if is_double else exact
+            if given is None or given != given:  # not a number: no ordering holds
+                continue
+            if operator == "<":
+                passed = pairs[bisect_right(pairs, (given, _LAST)) :]
+            elif operator == "<=":
+                passed = pairs[bisect_left(pairs, (given, -1)) :]
+            elif operator == ">":
+                passed = pairs[: bisect_left(pairs, (given, -1))]
+            else:
+                passed = pairs[: bisect_right(pairs, (given, _LAST))]
+            found.update([need for _, need in passed])
+
+
+_LAST = 1 << 62
+
+
+def _threshold(test: Comparison) -> tuple[Threshold, Any]:
+    if isinstance(test.operand, Number):
+        return (False, test.operator), test.operand.value
+    return (True, test.operator), test.operand
+
+
+def _all(tests: tuple[Comparison, ...]) -> Callable[[str], bool]:
+    checks = [
+        comparison(test.operator, test.operand)
+        for test in tests
+        if not isinstance(test.operand, Variable)
+    ]
+    if len(checks) == 1:
+        return checks[0]
+    return lambda text: all(check(text) for check in checks)
+
+
+def short_value(element: Element, longest: int, before: str = "") -> str | None:
+    """`before` and an element's string value; None once that is longer than `longest`."""
+    text = element.text
+    if text and (not len(element) or text.strip(SPACES)):
+        before += text
+        if len(before) > longest:
+            return None
+    for child in element:
+        if type(child.tag) is str:
+            further = short_value(child, longest, before)
+            if further is None:
+                return None
+            before = further
+        tail = child.tail
+        if tail and tail.strip(SPACES):
+            before += tail
+            if len(before) > longest:
+                return None
+    return before
+
+
+class Watched:
+    """Needs by what is watched at an element: its value, its texts, its attributes."""
+
+    __slots__ = ("any_attribute", "attributes", "texts", "value")
+
+    def __init__(self) -> None:
+        self.value = Strings()
+        self.texts = Strings()
+        self.attributes: dict[str, Strings] = {}
+        self.any_attribute = Strings()
+
+    def __bool__(self) -> bool:
+        return bool(self.value or self.texts or self.attributes or self.any_attribute)
+
+    def add(self, watch: Watch, need: int) -> None:
+        self._strings(watch).add(watch.tests, need)
+
+    def remove(self, watch: Watch, need: int) -> None:
+        strings = self._strings(watch)
+        strings.remove(watch.tests, need)
+        if watch.name is not None and not strings:
+            del self.attributes[watch.name]
+
+    def _strings(self, watch: Watch) -> Strings:
+        if watch.kind == "value":
+            return self.value
+        if watch.kind == "text":
+            return self.texts
+        if watch.name is None:
+            return self.any_attribute
+        return self.attributes.setdefault(watch.name, Strings())
+
+
+class Watchers:
+    """What the places of one state of the automaton watch, by kind, those of a kind as one."""
+
+    __slots__ = ("any_attribute", "attributes", "by_name", "texts", "values")
+
+    def __init__(self, watched: list[Watched], merging: Merging) -> None:
+        values = merging.of(each.value for each in watched)
+        self.values = tuple((strings, strings.longest()) for strings in values)
+        self.texts = merging.of(each.texts for each in watched)
+        self.any_attribute = merging.of(each.any_attribute for each in watched)
+        attributes: dict[str, list[Strings]] = {}
+        for each in watched:
+            for name, strings in each.attributes.items():
+                attributes.setdefault(name, []).append(strings)
+        self.attributes = {name: merging.of(each) for name, each in attributes.items()}
+        # Asking for two names is faster than listing all that an element has.
+        self.by_name = tuple(self.attributes.items()) if len(attributes) < 3 else ()
+
+    def look(self, element: Element, found: Found) -> None:
+        """Add the needs that an element meets."""
+        for name, named in self.by_name:
+            text = element.get(name)
+            if text is not None:
+                for strings in named:
+                    strings.look(text, found)
+        if self.any_attribute or (self.attributes and not self.by_name):
+            self._look_at_attributes(element, found)
+        for strings, longest in self.values:
+            whole = value(element) if longest is None else short_value(element, longest)
+            if whole is not None:
+                strings.look(whole, found)
+        if self.texts:
+            for text in texts(element):
+                for strings in self.texts:
+                    strings.look(text, found)
+
+    def _look_at_attributes(self, element: Element, found: Found) -> None:
+        attributes = {} if self.by_name else self.attributes
+        for name, text in cast("list[tuple[str, str]]", element.items()):
+            for strings in attributes.get(name, ()):
+                strings.look(text, found)
+            for strings in self.any_attribute:
+                strings.look(text, found)
+
+
+class Merging:
+    """Tests of several places put together, so that a string is looked up once.
+
+    The same places meet in many states: what was merged is kept by them. Large ones are left as
+    they are, as a copy for every company they are met in would cost more memory than it saves time.
+    """
+
+    LARGE = 512
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[Strings], tuple[Strings, ...]] = {}
+
+    def of(self, places: Iterable[Strings]) -> tuple[Strings, ...]:
+        """As few tests as say the same as all of these."""
+        given = frozenset(each for each in places if each)
+        known = self._known.get(given)
+        if known is None:
+            small = [each for each in given if each.size() <= self.LARGE]
+            large = [each for each in given if each.size() > self.LARGE]
+            known = self._known[given] = (*_merged(small), *large)
+        return known
+
+
+def _merged(strings: list[Strings]) -> list[Strings]:
+    if len(strings) < 2:
+        return strings
+    merged = Strings()
+    for each in strings:
+        merged.take(each)
+    return [merged]

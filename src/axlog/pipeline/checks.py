@@ -1,0 +1,408 @@
+"""What a pipeline file says by name and in other languages: whether it leads somewhere and parses.
+
+Each part is looked at whether or not others are in order, so that one run tells everything. A part
+whose shape is wrong has been told already (`loader.py`) and is passed over here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from axlog.connect.kinds import ChannelKind, Secret, SinkKind, SourceKind, ViewShape
+from axlog.connect.locations import local_path, needed_path
+from axlog.connect.message_paths import MessagePath
+from axlog.connect.sinks.tables import check_columns, reserved
+from axlog.document.parser import Element
+from axlog.document.schema_sources import read_types
+from axlog.errors import AxlogError, PipelineError, Place
+from axlog.future.keys import parse_fact
+from axlog.pipeline import kinds, yaml_reader
+from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
+from axlog.pipeline.model import StreamModel, ViewModel, WidgetModel
+from axlog.query.query import Query, parse_query
+from axlog.views.choose import choice
+
+AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+DEAD_LETTERS = "dead_letters"
+"""The view of rejected messages (`runtime/connections.py`). The name is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong with a file, or (`warning`) probably not meant."""
+
+    error: AxlogError
+    level: str = "error"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        place = self.error.place
+        return (place.line, place.column) if place is not None else (0, 0)
+
+    def plain(self) -> dict[str, Any]:
+        """The problem for JSON."""
+        error = self.error
+        said: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
+        if error.place is not None:
+            said |= {"file": error.place.source, "line": error.place.line,
+                     "column": error.place.column}  # fmt: skip
+        said |= {"expected": error.expected, "advice": error.advice, "context": error.context}
+        return {key: value for key, value in said.items() if value is not None}
+
+
+class Content(Protocol):
+    """A file's content in the long form, with places."""
+
+    content: Any
+
+    def place(
+        self, path: yaml_reader.Path, *, at_key: bool = False, shows_line: bool = True
+    ) -> Place: ...
+
+    def place_inside(self, path: yaml_reader.Path, inner: Place) -> Place: ...
+
+
+def checked_parts(content: Content, directory: Path) -> list[Problem]:
+    """All problems that the shape alone does not show."""
+    return _Checks(content, directory).run()
+
+
+def mapping(given: Any) -> dict[str, Any]:
+    """A part that should be a mapping, or nothing."""
+    return given if isinstance(given, dict) else {}
+
+
+class _Checks:
+    def __init__(self, content: Content, directory: Path) -> None:
+        self.file = content
+        self.content = mapping(content.content)
+        self.directory = directory
+        self.problems: list[Problem] = []
+        self.table_users: dict[str, list[yaml_reader.Path]] = {}
+        given = mapping(self.content.get("namespaces"))
+        self.namespaces = {k: v for k, v in given.items() if isinstance(v, str)}
+
+    def run(self) -> list[Problem]:
+        for name, sink in mapping(self.content.get("sinks")).items():
+            self.connector(sink, ("sinks", name), kinds.sink_kind)
+        for name, channel in mapping(self.content.get("channels")).items():
+            self.connector(channel, ("channels", name), kinds.channel_kind)
+            self.remembered(name, mapping(channel))
+        if self.content.get("dead_letters") is not None:
+            self.connector(self.content["dead_letters"], ("dead_letters",), kinds.sink_kind)
+        for name, widget in mapping(self.content.get("widgets")).items():
+            self.widget(mapping(widget), ("widgets", name))
+        for name, users in self.table_users.items():
+            self.shared_table(name, users)
+        self.checkpoint(mapping(self.content.get("settings")).get("checkpoint"))
+        return self.problems
+
+    # Telling --------------------------------------------------------------------------------------
+
+    def tell(
+        self, error: AxlogError, path: yaml_reader.Path, level: str = "error", **how: bool
+    ) -> None:
+        """Note an error, at its place in the file."""
+        error.place = self.file.place(path, **how)
+        error.args = (error.describe(),)
+        self.problems.append(Problem(error, level))
+
+    def tell_inside(self, error: AxlogError, path: yaml_reader.Path) -> None:
+        """Note an error in a text that the file holds."""
+        inner = error.place
+        error.place = (
+            self.file.place(path) if inner is None else self.file.place_inside(path, inner)
+        )
+        error.args = (error.describe(),)
+        self.problems.append(Problem(error))
+
+    def names_nothing(self, what: str, name: object, known: Mapping[str, Any]) -> PipelineError:
+        listed = ", ".join(sorted(known)) or "none is declared"
+        return PipelineError("AX854", f"there is no {what} {name!r}", expected=listed)
+
+    # Connectors -----------------------------------------------------------------------------------
+
+    def connector(
+        self,
+        given: Any,
+        path: yaml_reader.Path,
+        find: Callable[[str], AnyKind],
+    ) -> AnyKind | None:
+        """Check the kind and the options of a source or sink; lines with options are not shown."""
+        if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
+            return None
+        try:
+            kind = find(given["kind"])
+        except PipelineError as error:
+            self.tell(error, (*path, "kind"))
+            return None
+        written = {key: value for key, value in given.items() if key != "kind"}
+        try:
+            options = kind.options.model_validate(written)
+        except ValidationError as error:
+            for told in error.errors(include_input=False):
+                self.option(told, kind, path)
+        else:
+            self.secrets(options, path)
+        return kind
+
+    def secrets(self, options: BaseModel, path: yaml_reader.Path) -> None:
+        """Warn of variables that are not set here: the file may be meant for another machine."""
+        for name in type(options).model_fields:
+            value = getattr(options, name)
+            for secret in value.values() if isinstance(value, dict) else (value,):
+                for variable in secret.variables if isinstance(secret, Secret) else ():
+                    if variable not in os.environ:
+                        error = PipelineError(
+                            "AX856",
+                            f"the environment has no variable {variable}",
+                            advice=f"set it before the pipeline starts: export {variable}=...",
+                        )
+                        self.tell(error, (*path, name), "warning", shows_line=False)
+
+    def remembered(self, name: str, channel: dict[str, Any]) -> None:
+        """A run that can be taken up again needs channels that are there then."""
+        has_checkpoint = mapping(self.content.get("settings")).get("checkpoint") is not None
+        if has_checkpoint and channel.get("kind") == "memory" and not channel.get("journal"):
+            error = PipelineError(
+                "AX852",
+                f"the channel {name!r} is gone when the process ends, and there is a checkpoint",
+                advice="give it a journal: {kind: memory, journal: orders.channel}",
+            )
+            self.tell(error, ("channels", name))
+
+    def checkpoint(self, written: Any) -> None:
+        """An address is for Spark's file systems, and what lies beside a checkpoint is files."""
+        if not isinstance(written, str) or local_path(written) is not None:
+            return
+        path = ("settings", "checkpoint")
+        if self.content.get("engine", "spark") != "spark":
+            self.parsed(lambda: needed_path(written), path)
+        elif len(mapping(self.content.get("widgets"))) > 1:
+            error = PipelineError(
+                "AX865",
+                f"the checkpoint {written!r} is an address, and what several widgets share lies in"
+                " files beside it",
+                expected="a path, or file:///PATH",
+                advice="name a directory that all machines see, or write a pipeline a widget",
+            )
+            self.tell(error, path)
+
+    def option(self, told: Any, kind: AnyKind, path: yaml_reader.Path) -> None:
+        loc = told["loc"]
+        last = loc[-1] if loc else ""
+        who = f"the {kind.role} {kind.name!r}"
+        expected = None
+        if told["type"] == "missing":
+            what = f"{who} needs {last!r}"
+        elif told["type"] == "extra_forbidden":
+            what = f"{who} has no option {last!r}"
+            expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
+        else:
+            what = f"{who}: {last}: {told['msg']}"
+        elsewhere = told["type"] == "address"
+        if elsewhere:
+            expected = "a path, or file:///PATH"
+        error = PipelineError("AX864" if elsewhere else "AX852", what, expected=expected)
+        at_key = told["type"] in ("missing", "extra_forbidden")
+        self.tell(error, (*path, *loc[:1]), at_key=at_key, shows_line=False)
+
+    # Widgets --------------------------------------------------------------------------------------
+
+    def widget(self, widget: dict[str, Any], path: yaml_reader.Path) -> None:
+        streams = mapping(widget.get("streams"))
+        sources = widget.get("sources", [])
+        sources = sources if isinstance(sources, list) else [sources]
+        for at, source in enumerate(sources):
+            self.general_source(source, (*path, "sources", at))
+        for name, stream in streams.items():
+            self.stream(mapping(stream), (*path, "streams", name))
+        is_many = "documents" in widget
+        for name, view in mapping(widget.get("views")).items():
+            self.view(view, (*path, "views", name), is_many)
+        for at, fact in enumerate(widget.get("facts") or []):
+            if isinstance(fact, str):
+                self.parsed(partial(parse_fact, fact, self.namespaces), (*path, "facts", at))
+        key = mapping(widget.get("documents")).get("key")
+        if isinstance(key, str):
+            self.parsed(
+                lambda: MessagePath.parse(key, self.namespaces), (*path, "documents", "key")
+            )
+        root = self.document(widget.get("document"), (*path, "document"))
+        if root is not None:
+            self.calls(root, streams, bool(sources), path)
+            self.types(widget, root, (*path, "types"))
+
+    def types(self, widget: dict[str, Any], root: Element, path: yaml_reader.Path) -> None:
+        model = _valid(WidgetModel, widget)
+        if model is not None and model.types:
+            self.parsed(lambda: read_types(types_of(model, self.directory), str(root.tag)), path)
+
+    def parsed(self, parse: Callable[[], T], path: yaml_reader.Path) -> T | None:
+        try:
+            return parse()
+        except AxlogError as error:
+            self.tell_inside(error, path)
+            return None
+
+    def document(self, written: Any, path: yaml_reader.Path) -> Element | None:
+        if not isinstance(written, str):
+            return None
+        try:
+            return read_document(written, self.directory)
+        except AxlogError as error:
+            if is_xml(written):
+                self.tell_inside(error, path)
+            else:
+                inner = f" (its {error.place})" if error.place is not None else ""
+                error.message += inner
+                self.tell(error, path)
+            return None
+
+    def calls(
+        self, root: Element, streams: dict[str, Any], is_fed: bool, path: yaml_reader.Path
+    ) -> None:
+        """Compare the document's calls with the streams of the file."""
+        calls = calls_of(root)
+        for name, given in streams.items():
+            stream = _valid(StreamModel, given)
+            if stream is None:
+                continue
+            where = (*path, "streams", name)
+            if name not in calls:
+                if stream.call == "now":
+                    error = self.names_nothing("call for the stream", name, calls)
+                    error.advice = "say `call: later` if a message brings the call"
+                    self.tell(error, where, at_key=True)
+                continue
+            try:
+                declare(root, {name: stream})
+            except PipelineError as refused:
+                self.tell(refused, where, at_key=True)
+        for name in calls:
+            if name not in streams and not is_fed:
+                unfed = PipelineError(
+                    "AX854",
+                    f"nothing feeds the stream {name!r} of the document",
+                    advice=f"give it a source: streams: {{{name}: {{source: ...}}}}",
+                )
+                self.tell(unfed, (*path, "document"), "warning", at_key=True)
+
+    def general_source(self, source: Any, path: yaml_reader.Path) -> None:
+        kind = self.connector(source, path, kinds.source_kind)
+        if isinstance(kind, SourceKind) and not kind.names_streams:
+            error = PipelineError(
+                "AX852",
+                f"messages of a {kind.name!r} do not say which stream they are for",
+                advice="write it as the source of one stream: streams: {NAME: {source: ...}}",
+            )
+            self.tell(error, (*path, "kind"))
+
+    def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
+        self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
+        self.channel(stream.get("channel"), (*path, "channel"))
+        view = stream.get("view")
+        if isinstance(view, str):
+            known = {
+                f"{widget}.{name}": 0
+                for widget, model in mapping(self.content.get("widgets")).items()
+                for name in mapping(mapping(model).get("views"))
+            }
+            if view not in known:
+                self.tell(self.names_nothing("view", view, known), (*path, "view"))
+
+    def channel(self, name: Any, path: yaml_reader.Path) -> None:
+        channels = mapping(self.content.get("channels"))
+        if isinstance(name, str) and name not in channels:
+            self.tell(self.names_nothing("channel", name, channels), path)
+
+    # Views ----------------------------------------------------------------------------------------
+
+    def view(self, given: Any, path: yaml_reader.Path, is_many: bool) -> None:
+        """`is_many`: the widget has many documents, and its rows a column for them."""
+        name = str(path[-1])
+        inner = path if isinstance(given, str) else (*path, "query")
+        view = _valid(ViewModel, given)
+        shape: ViewShape | None = None
+        if view is not None:
+            query = self.parsed(lambda: self.query(view), inner)
+            shape = None if query is None else ViewShape.of(name, query, is_many)
+            self.channel(view.channel, (*path, "channel"))
+        if name == DEAD_LETTERS:
+            self.tell(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
+        if shape is not None and is_many:
+            self.columns(shape, (), inner)
+        for at, sink in self.sinks(given):
+            where = (*path, "sinks", at)
+            kind = (
+                self.named_sink(sink, where)
+                if isinstance(sink, str)
+                else self.connector(sink, where, kinds.sink_kind)
+            )
+            if isinstance(kind, SinkKind) and kind.is_table and shape is not None:
+                self.columns(shape, kind.reserved, where)
+
+    def query(self, view: ViewModel) -> Query:
+        query = parse_query(view.query, self.namespaces, view.language)
+        choice(query.pattern, view.maintainer)
+        return query
+
+    def columns(self, shape: ViewShape, taken: Sequence[str], path: yaml_reader.Path) -> None:
+        """Whether the names of a view's columns can be those of a table."""
+        try:
+            check_columns(shape, taken)
+        except PipelineError as error:
+            self.tell(error, path)
+
+    def sinks(self, view: Any) -> Iterator[tuple[int, Any]]:
+        listed = mapping(view).get("sinks")
+        return enumerate(listed if isinstance(listed, list) else [])
+
+    def named_sink(self, name: str, path: yaml_reader.Path) -> SinkKind[Any] | None:
+        declared = mapping(self.content.get("sinks"))
+        if name not in declared:
+            self.tell(self.names_nothing("sink", name, declared), path)
+            return None
+        self.table_users.setdefault(name, []).append(path)
+        return self.sink_kind(name)
+
+    def sink_kind(self, name: str) -> SinkKind[Any] | None:
+        """The kind of a declared sink; None if there is none such, which is told elsewhere."""
+        try:
+            return kinds.sink_kind(
+                str(mapping(mapping(self.content.get("sinks"))[name]).get("kind"))
+            )
+        except PipelineError:
+            return None
+
+    def shared_table(self, name: str, users: list[yaml_reader.Path]) -> None:
+        """A table holds the rows of one view; a name with {view} in it makes one for each."""
+        sink = mapping(mapping(self.content.get("sinks"))[name])
+        kind = self.sink_kind(name)
+        if kind is None:
+            return
+        texts = [value for value in sink.values() if isinstance(value, str)]
+        if kind.is_table and len(users) > 1 and not any("{view}" in text for text in texts):
+            error = PipelineError(
+                "AX852",
+                f"the sink {name!r} is a table of one view, and {len(users)} views name it",
+                advice="write {view} in its path or table, so that each gets its own",
+            )
+            self.tell(error, users[1])
+
+
+def _valid(model: type[M], given: Any) -> M | None:
+    try:
+        return model.model_validate(given)
+    except ValidationError:
+        return None

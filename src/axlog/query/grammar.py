@@ -1,0 +1,147 @@
+"""A lark grammar that fails in words a person can use.
+
+LALR parsing with a contextual lexer: a word is a keyword only where the grammar can take one, so
+that elements may be called `or` or `where`, as in XPath. A text that does not parse is refused with
+its place, what stands there, and what could have stood there in the grammar's own words; terminal
+names never reach the user. Texts are limited in length, and parsing takes linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources.abc import Traversable
+from itertools import islice
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from axlog.errors import QueryError, QuerySyntaxError
+from axlog.query.positions import place_at
+
+MOST_CHARACTERS = 100_000
+
+_THING = re.compile(r"\w[\w.-]*|[/:!<>=.]+|\s*\S")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How to say that some of these terminals were expected: said when the first one was."""
+
+    words: str
+    terminals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """One language: its grammar file and the words for what it expects.
+
+    The file may lie in an archive: Spark's workers import axlog from its wheel.
+    """
+
+    file: Traversable
+    wordings: Sequence[Wording]
+    string_terminal: str = "STRING"
+
+    @cached_property
+    def _lark(self) -> Lark:
+        source = self.file.read_text(encoding="utf-8")
+        return Lark(source, parser="lalr", lexer="contextual", maybe_placeholders=True)
+
+    @cached_property
+    def rules(self) -> frozenset[str]:
+        """The names that parse trees can have; who describes the language leaves none out."""
+        named = {
+            rule.alias or rule.origin.name
+            for rule in self._lark.rules
+            if rule.alias or not (rule.options.expand1 or rule.origin.name.startswith("_"))
+        }
+        return frozenset(str(name) for name in named)
+
+    @cached_property
+    def terminals(self) -> dict[str, str]:
+        """Each terminal with the pattern that it is read by."""
+        return {each.name: each.pattern.to_regexp() for each in self._lark.terminals}
+
+    def parse(self, text: str) -> Tree[Token]:
+        """The parse tree, or QuerySyntaxError."""
+        if len(text) > MOST_CHARACTERS:
+            raise QueryError(
+                "AX213",
+                f"the query has {len(text):,} characters",
+                expected=f"at most {MOST_CHARACTERS:,} characters",
+                advice="split it into several views",
+            )
+        try:
+            return self._lark.parse(text)
+        except UnexpectedInput as problem:
+            raise self._refusal(text, problem) from None
+
+    def _refusal(self, text: str, problem: UnexpectedInput) -> QuerySyntaxError:
+        offset = _offset_of(text, problem)
+        accepted = self._accepted(text)
+        rest = text[offset:]
+        expected, advice = self._in_words(accepted), None
+        if not rest.strip():
+            message = "the query ends too early" if text.strip() else "the query is empty"
+        elif rest[0] in "\"'" and self.string_terminal in accepted:
+            message, expected = "the string is not closed", None
+            advice = f"close it with {rest[0]}; inside the string, {rest[0]} is written twice"
+        else:
+            found = _THING.match(rest)
+            message = f"`{(found.group() if found else rest)[:40].strip()}` cannot stand here"
+        return QuerySyntaxError(
+            "AX201",
+            message,
+            place=place_at(text, offset),
+            expected=expected,
+            advice=advice,
+        )
+
+    def _accepted(self, text: str) -> set[str]:
+        """The terminals that the parser could have taken where it failed.
+
+        Failing reduces the parser's stack, so the tokens before the failure are parsed once more
+        and the stack is asked then.
+        """
+        failing = self._lark.parse_interactive(text)
+        taken = 0
+        try:
+            for token in _tokens(failing):
+                failing.feed_token(token)
+                taken += 1
+        except UnexpectedInput:
+            pass
+        again = self._lark.parse_interactive(text)
+        for token in islice(_tokens(again), taken):
+            again.feed_token(token)
+        accepts: Callable[[], set[str]] = again.accepts
+        return accepts()
+
+    def _in_words(self, accepted: set[str]) -> str | None:
+        words: list[str] = []
+        said: set[str] = set()
+        for wording in self.wordings:
+            first = wording.terminals[0]
+            if first in accepted and first not in said:
+                words.append(wording.words)
+                said.update(wording.terminals)
+        if len(words) < 2:
+            return "".join(words) or None
+        return ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _tokens(parser: InteractiveParser) -> Iterator[Token]:
+    lex: Callable[[object], Iterator[Token]] = parser.lexer_thread.lex
+    return lex(parser.parser_state)
+
+
+def _offset_of(text: str, problem: UnexpectedInput) -> int:
+    token = getattr(problem, "token", None)
+    if isinstance(token, Token) and token.type == "$END":
+        return len(text.rstrip())
+    offset = getattr(problem, "pos_in_stream", None)
+    return offset if isinstance(offset, int) else 0

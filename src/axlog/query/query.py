@@ -1,0 +1,79 @@
+"""A query in any of the three languages: its pattern, and the template if it has one.
+
+The languages are told apart by the first word, or named (DESIGN section 4): `match` begins a tree
+pattern, `for` or `let` (or a constructor, or a prolog) an XQuery view, anything else is XPath.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.errors import QueryError
+from axlog.query.native import parse_pattern
+from axlog.query.pattern import Pattern
+from axlog.query.template import Template
+from axlog.query.xpath import parse_xpath
+from axlog.query.xquery import parse_xquery
+from axlog.query.xquery_parser import looks_like_xquery
+
+LANGUAGES = ("pattern", "xpath", "xquery")
+
+_MATCH = re.compile(r"\s*match(?![\w.\-:(])")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query: what it means, how its rows become XML, and how it was written."""
+
+    pattern: Pattern
+    text: str
+    language: str = "pattern"
+    template: Template | None = None
+
+
+def parse_query(
+    text: str,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+    show: Sequence[str] = ("id",),
+    limits: Limits = DEFAULT_LIMITS,
+) -> Query:
+    """A query in the language it is written in; `show` is what rows of an XPath have.
+
+    >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
+    ('xpath', 'pattern')
+    """
+    language = language or language_of(text)
+    if language not in LANGUAGES:
+        raise QueryError(
+            "AX201",
+            f"there is no language {language!r}",
+            expected="one of " + ", ".join(LANGUAGES),
+        )
+    if language == "pattern":
+        return Query(parse_pattern(text, namespaces, limits), text)
+    if language == "xquery":
+        pattern, template = parse_xquery(text, namespaces, limits)
+        return Query(pattern, text, language, template)
+    return Query(parse_xpath(text, namespaces, show, limits), text, language)
+
+
+def language_of(text: str) -> str:
+    """The language of a text, by its first word."""
+    if _MATCH.match(text):
+        return "pattern"
+    return "xquery" if looks_like_xquery(text) else "xpath"
+
+
+def xpath(
+    text: str, namespaces: Mapping[str, str] | None = None, show: Sequence[str] = ("id",)
+) -> Query:
+    """An XPath view whose rows show `id`, `val`, `cont`, `label` or `time` of the selected node.
+
+    >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
+    ('node.id', 'node.val')
+    """
+    return parse_query(text, namespaces, "xpath", show)

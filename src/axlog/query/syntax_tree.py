@@ -1,0 +1,214 @@
+"""What XPath and XQuery texts say, as a tree: the parsers build it, the compilers read it.
+
+Every node keeps the offset `at` of its first character, so that a refusal can point at it. Names
+are expanded and node tests are the pattern's own; abbreviations are written out, except `//`, which
+is a step `descendant-or-self::node()` that is marked, as most of them merge with the step behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeAlias
+
+from axlog.query.pattern import Test
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A string or a number in the text."""
+
+    value: str | float
+    at: int
+
+
+# Paths ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The document node: a leading `/`, and `doc(...)`."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The context node: where a relative path starts."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`$name`: a variable."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """What must hold at a step's node; `variable` stands for that node inside, if given."""
+
+    condition: Expression
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. A filter is `(...)[p]`: its positions count the whole, not the step's nodes."""
+
+    axis: str
+    test: Test
+    predicates: tuple[Predicate, ...]
+    at: int
+    is_filter: bool = False
+    is_slashes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A step in parentheses: `a/(b | c)`."""
+
+    inside: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Steps from a start; a call can stand as the last one (`a/string()`)."""
+
+    start: Root | Context | Reference | Expression
+    steps: tuple[Step | Group | Call, ...]
+    at: int
+
+
+# Expressions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function with its arguments; only functions that something here understands."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`and`, `or`, `|`, and the comparisons of both kinds: `=` and `eq`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Expressions separated by commas; none at all for `()`."""
+
+    items: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """`some $x in source satisfies condition`, or `every`."""
+
+    is_every: bool
+    variable: str
+    source: Expression
+    condition: Expression
+    at: int
+
+
+# XQuery -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    variable: str
+    source: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    variable: str
+    value: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    condition: Expression
+    at: int
+
+
+Clause: TypeAlias = For | Let | Where
+
+
+@dataclass(frozen=True, slots=True)
+class Flwor:
+    """Clauses in the order of writing, and what is returned for every binding."""
+
+    clauses: tuple[Clause, ...]
+    returned: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text of a constructor, its references resolved; markup is a comment or instruction as is."""
+
+    text: str
+    is_markup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosed:
+    """`{...}` in a constructor."""
+
+    inside: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor:
+    """`<tag attribute="...">content</tag>`; `declared` are the namespaces that the tag declares."""
+
+    tag: str
+    declared: tuple[tuple[str, str], ...]
+    attributes: tuple[tuple[str, tuple[Written | Enclosed, ...]], ...]
+    content: tuple[Written | Enclosed | Constructor, ...]
+    at: int
+
+
+Expression: TypeAlias = (
+    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor
+)
+
+
+def operands(expression: Expression, operator: str) -> list[Expression]:
+    """The operands of a chain of one operator, in the order of writing."""
+    if isinstance(expression, Binary) and expression.operator == operator:
+        return [*operands(expression.left, operator), *operands(expression.right, operator)]
+    return [expression]
+
+
+def references(expression: object) -> set[str]:
+    """The variables that an expression mentions, at whatever depth."""
+    return {node.name for node in _walk(expression) if isinstance(node, Reference)}
+
+
+def _walk(node: object) -> Iterator[object]:
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, tuple):
+            waiting += found
+        elif is_dataclass(found) and not isinstance(found, type):
+            yield found
+            waiting += [getattr(found, field.name) for field in fields(found)]

@@ -1,0 +1,1 @@
+"""Running a pipeline: order, instances, state, checkpoints and delivery, for both engines."""

@@ -1,0 +1,285 @@
+"""What a bucket keeps in Spark's state store, and the live engines that workers keep beside it.
+
+For each instance (a bucket's engine, or one document's) the store has a head, a log with the
+packets of every batch since the last snapshot, and that snapshot in chunks. A worker keeps the live
+instances; one is trusted only if its version and its mark are the store's. A mark is drawn at
+random for every version, so an engine that ran in an attempt that came to nothing is never taken
+for the one that was stored. An engine that is behind catches up by the chunks it lacks; otherwise
+it is made again from snapshot and log. So a batch costs what it brings, a restart the state once.
+
+Beside them stand the bucket's totals, for progress, and who is due when (`timers.py`).
+
+`Store` is the little of Spark's map states that is used here; tests give dictionaries. What it
+has is packed (`packets.py`), as it travelled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from axlog.runtime.bucket import Instance, Outcome, told
+from axlog.runtime.bucket_order import Lane, Packet
+from axlog.runtime.outlooks import watcher_of
+from axlog.runtime.packets import pack, unpack
+from axlog.runtime.plan import Unit
+from axlog.runtime.timers import Due, Store, tick
+
+MOST_LIVE = 4096
+"""Instances that a worker keeps alive; more are made again from the store when they are needed."""
+CHUNK = 256 * 1024
+SMALLEST_LOG = 64 * 1024
+LONGEST_LOG = 64
+"""A snapshot is taken when the log has more bytes than four snapshots and these, or more chunks."""
+
+
+@dataclass
+class Head:
+    """What the store says of an instance."""
+
+    version: int = 0
+    mark: str = ""
+    snapshot: int = 0  # the version that it holds
+    chunks: int = 0  # of the snapshot
+    size: int = 0  # of the snapshot, in bytes
+    logged: int = 0  # bytes of log since
+    due: int | None = None  # as `Due` has it
+    rows: int = 0
+    waiting: int = 0
+
+    @classmethod
+    def read(cls, written: bytes | None) -> Head:
+        return cls() if written is None else cls(**unpack(written))
+
+    def packed(self) -> bytes:
+        return pack(asdict(self))
+
+
+@dataclass
+class Total:
+    """What a bucket has, over all its instances."""
+
+    instances: int = 0
+    rows: int = 0
+    waiting: int = 0
+    state: int = 0  # bytes in the store
+
+    @classmethod
+    def read(cls, written: bytes | None) -> Total:
+        return cls() if written is None else cls(**unpack(written))
+
+    def move(self, before: Head, after: Head) -> None:
+        """Take the difference that a batch made to one instance."""
+        self.instances += not before.version
+        self.rows += after.rows - before.rows
+        self.waiting += after.waiting - before.waiting
+        self.state += after.size + after.logged - before.size - before.logged
+
+
+@dataclass
+class _Live:
+    version: int
+    mark: str
+    instance: Instance
+
+
+Live: TypeAlias = "OrderedDict[tuple[str, str], _Live]"
+LIVE: Live = OrderedDict()
+"""The live instances of a worker process, the longest unused first."""
+
+
+class Keeper:
+    """Carries the instances of one bucket from batch to batch."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: str,
+        make: Callable[[str], Instance],
+        times: bool = False,
+        begins: bool = False,
+        live: Live = LIVE,
+    ) -> None:
+        """`times`: time passes for instances that no packet comes to, so note who is due.
+
+        `begins`: an instance that is new tells the rows that its document has at once.
+        """
+        self._live = live
+        self._store = store
+        self._begins = begins
+        self._run = run
+        self._make = make
+        self._due = Due(store) if times else None
+        self.version = 0  # of the instance that had a batch last
+
+    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance]:
+        """Apply the packets of a batch (as they travelled) to an instance, and store that."""
+        head = Head.read(self._store.get(f"head {name}"))
+        before = replace(head)
+        instance = self._take(name, head)
+        if self._begins and not head.version:
+            instance.begin()
+        outcome = instance.batch([read_packet(one) for one in written])
+        self._log(name, head, written)
+        self._snapshot(name, head, instance)
+        head.rows, head.waiting = instance.rows, len(instance.order.pending)
+        self._note_due(name, head, instance)
+        self._store.put(f"head {name}", head.packed())
+        self._count(before, head)
+        self._keep(name, head, instance)
+        self.version = head.version
+        return outcome, instance
+
+    def due(self, passed: int) -> list[str]:
+        """The instances that have something to do once so much time has passed."""
+        return [] if self._due is None else self._due.take(passed)
+
+    @property
+    def next(self) -> int | None:
+        """The time after which some instance has something to do."""
+        return None if self._due is None else self._due.first()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has come to the bucket yet."""
+        return self._store.get("total") is None
+
+    def total(self) -> Total:
+        """What the bucket has."""
+        return Total.read(self._store.get("total"))
+
+    def _count(self, before: Head, after: Head) -> None:
+        total = self.total()
+        total.move(before, after)
+        self._store.put("total", pack(asdict(total)))
+
+    def _note_due(self, name: str, head: Head, instance: Instance) -> None:
+        if self._due is None:
+            return
+        due = instance.due
+        if due is not None and due != head.due:
+            self._due.put(name, due)
+        head.due = due
+
+    # Live instances -------------------------------------------------------------------------------
+
+    def _take(self, name: str, head: Head) -> Instance:
+        """The instance at the version of the store; until it is kept again nobody has it."""
+        live = self._live.pop((self._run, name), None)
+        if live is not None and (live.version, live.mark) == (head.version, head.mark):
+            return live.instance
+        if live is not None and self._is_behind(name, live, head):
+            instance, start = live.instance, live.version
+        else:
+            instance, start = self._restored(name, head), head.snapshot
+        for version in range(start + 1, head.version + 1):
+            chunk = self._store.get(f"log {name} {version}")
+            assert chunk is not None, f"the log lacks version {version} of {name!r}"
+            instance.batch([read_packet(one) for one in unpack(chunk)[1]])
+        return instance
+
+    def _is_behind(self, name: str, live: _Live, head: Head) -> bool:
+        """Whether the log leads from a live instance to the version of the store."""
+        if not head.snapshot < live.version < head.version:
+            return False
+        chunk = self._store.get(f"log {name} {live.version}")
+        return chunk is not None and unpack(chunk)[0] == live.mark
+
+    def _restored(self, name: str, head: Head) -> Instance:
+        instance = self._make(name)
+        if head.chunks:
+            parts = [self._store.get(f"part {name} {n}") or b"" for n in range(head.chunks)]
+            instance.restore(unpack(b"".join(parts)))
+        return instance
+
+    def _keep(self, name: str, head: Head, instance: Instance) -> None:
+        self._live[self._run, name] = _Live(head.version, head.mark, instance)
+        while len(self._live) > MOST_LIVE:
+            self._live.popitem(last=False)
+
+    # The store ------------------------------------------------------------------------------------
+
+    def _log(self, name: str, head: Head, batch: Sequence[bytes]) -> None:
+        head.version += 1
+        head.mark = os.urandom(8).hex()
+        head.logged += sum(map(len, batch))
+        self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
+
+    def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
+        """Put the state in the log's place, if the log has grown and there is a state to have."""
+        length = head.version - head.snapshot
+        longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # what is large is written seldom
+        if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= longest:
+            return
+        state = instance.state()
+        if state is None:
+            return
+        whole = pack(state)
+        parts = [whole[at : at + CHUNK] for at in range(0, len(whole), CHUNK)]
+        for number, part in enumerate(parts):
+            self._store.put(f"part {name} {number}", part)
+        for number in range(len(parts), head.chunks):
+            self._store.remove(f"part {name} {number}")
+        for version in range(head.snapshot + 1, head.version + 1):
+            self._store.remove(f"log {name} {version}")
+        head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(whole), 0
+
+
+def read_packet(written: bytes) -> Packet:
+    """A packet from its bytes."""
+    items, census, *passed = unpack(written)
+    return Packet(items, {lane: Lane(*told) for lane, told in census.items()}, *passed)
+
+
+class Said(NamedTuple):
+    """What a bucket says of a batch, packed, and whether all buckets must hear of time passing."""
+
+    body: bytes
+    ticks: bool = False
+
+
+def speak(
+    keeper: Keeper,
+    unit: Unit,
+    bodies: Sequence[bytes],
+    passed: int = 0,
+    tunes: bool = False,
+    outlook: int = 0,
+) -> Said:
+    """Take what came for a bucket, and the time that has passed; what it says of that.
+
+    `tunes`: it says too what it still wants of streams, now and then; with an `outlook`, which rows
+    may still come, and so many of them.
+    """
+    said: list[dict[str, Any]] = []
+    ticks = False
+    if unit.kind == "documents":
+        packets = by_document(bodies)
+        passed = max([passed, *map(unpack, packets.pop("", ()))])
+        said += [told(*keeper.batch(name, mine)) for name, mine in packets.items()]
+        said += [told(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)]
+    else:
+        keeper.due(passed)
+        outcome, instance = keeper.batch("", [*bodies, tick(passed)] if passed else bodies)
+        said.append(told(outcome, instance, instance.tune(keeper.version) if tunes else None))
+        if outlook:
+            said[-1]["outlook"] = watcher_of(instance, outlook).said()
+        ticks = unit.buckets > 1 and instance.may_void
+    return Said(pack({"told": said, **asdict(keeper.total())}), ticks)
+
+
+def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
+    """The packets of a bucket's rows where it has many documents, each by itself again."""
+    found: dict[str, list[bytes]] = {}
+    for row in rows:
+        for document, packet in unpack(row).items():
+            found.setdefault(document, []).append(pack(packet))
+    return found
+
+
+def forget_live() -> None:
+    """Let go of every live instance of this process."""
+    LIVE.clear()

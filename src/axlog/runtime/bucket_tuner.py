@@ -1,0 +1,119 @@
+"""The tuner beside a query: what streams are still wanted for reaches executors and sources.
+
+Each bucket works out now and then, from what its engine holds, which relations its streams are
+still wanted for (P3 3.4 to 3.6), and says so with its batch. A stream is wanted for what any bucket
+of a unit wants. The driver puts that together and leaves it beside the checkpoint as a small file,
+named by the batch that it follows from; tasks read the newest one that is older than their batch,
+so a batch that Spark repeats is read with the filters that it was read with. Nothing is restarted.
+
+Law 5: rows and changes are the same with and without. It holds since what is not wanted once is
+not wanted ever after: what a bucket claims stays true, and claims of several batches can be put
+together. Views that come later are units of their own, of which all is wanted.
+
+Not handled: checkpoints that are no local path (nothing is tuned there); messages that travel
+whole, which their buckets filter themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from axlog.runtime.plan import SparkPlan
+
+Wanted = Mapping[str, Sequence[int]]
+"""By stream, the numbers of the relations that it is wanted for."""
+_KEPT = 3
+"""Files that are kept: a batch that is repeated is at most one behind."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What streams are wanted for, of the units of which it is known."""
+
+    units: Mapping[str, Wanted] = field(default_factory=dict)
+    patterns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By stream, the patterns for its source; no stream is here unless it is known of all units."""
+
+    def plain(self) -> dict[str, Any]:
+        return {"units": self.units, "patterns": self.patterns}
+
+
+class Tuning:
+    """Puts together what buckets say that they want, on the driver."""
+
+    def __init__(self, plan: SparkPlan, place: str, before: Tuned | None = None) -> None:
+        self._plan = plan
+        self._place = place
+        self._claims: dict[str, dict[int, Mapping[str, Any]]] = {}
+        self.now = before or Tuned()
+
+    def hear(self, batch: int, claims: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
+        """Take what buckets (unit and number) claim in a batch; whether anything is new."""
+        for (unit, number), claim in claims.items():
+            self._claims.setdefault(unit, {})[number] = claim
+        found = self._together()
+        if found.plain() == self.now.plain():
+            return False
+        self.now = found
+        _write(self._place, batch, found)
+        return True
+
+    def _together(self) -> Tuned:
+        """What is wanted, as far as all buckets of a unit have spoken."""
+        units = {name: {s: sorted(n) for s, n in w.items()} for name, w in self.now.units.items()}
+        patterns: dict[str, set[str]] = {}
+        spoken = 0
+        for unit in self._plan.units:
+            claims = self._claims.get(unit.name, {})
+            if len(claims) < unit.buckets:
+                continue
+            spoken += 1
+            wanted: dict[str, set[int]] = {stream: set() for stream in self._plan.streams}
+            for claim in claims.values():
+                for stream, (numbers, texts) in claim.items():
+                    wanted[stream] |= set(numbers)
+                    patterns.setdefault(stream, set()).update(texts)
+            units[unit.name] = {stream: sorted(n) for stream, n in wanted.items()}
+        is_whole = spoken == len(self._plan.units)
+        if not is_whole:
+            return Tuned(units, self.now.patterns)
+        return Tuned(units, {s: sorted(patterns.get(s, ())) for s in self._plan.streams})
+
+
+def tuned_at(place: str, batch: int | None = None) -> Tuned:
+    """What was known before a batch began; all that is known without one."""
+    found = [n for n in _batches(place) if batch is None or n < batch]
+    if not found:
+        return Tuned()
+    said = json.loads((_directory(place) / f"{max(found)}.json").read_text(encoding="utf-8"))
+    return Tuned(said["units"], said["patterns"])
+
+
+def _directory(place: str) -> Path:
+    return Path(place) / "tuned"
+
+
+def _batches(place: str) -> list[int]:
+    if "://" in place:
+        return []
+    return sorted(int(path.stem) for path in _directory(place).glob("*.json"))
+
+
+def _write(place: str, batch: int, found: Tuned) -> None:
+    directory = _directory(place)
+    directory.mkdir(parents=True, exist_ok=True)
+    aside = directory / f"{batch}.part"
+    aside.write_text(json.dumps(found.plain()), encoding="utf-8")
+    aside.replace(directory / f"{batch}.json")
+    for old in _batches(place)[:-_KEPT]:
+        (directory / f"{old}.json").unlink(missing_ok=True)
+
+
+def forget(place: str) -> None:
+    """Let everything pass again."""
+    for batch in _batches(place):
+        (_directory(place) / f"{batch}.json").unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""Whether a checkpoint is one of this pipeline: what was noted then against what is there now.
+
+Sinks, settings and the options of sources may change between runs. A view may be removed, and one
+that is added is filled from the input that was kept. Anything else that changes what the state
+means is refused, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from axlog.document.loader import load
+from axlog.document.serializer import serialise
+from axlog.errors import PipelineError
+from axlog.pipeline.documents import document_of, types_of
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.connections import source_plans
+
+
+def fingerprint(model: PipelineModel) -> dict[str, Any]:
+    """What a pipeline is, as far as its state depends on it; nothing secret is in it."""
+    return {
+        "namespaces": dict(model.namespaces),
+        "sources": {
+            plan.name: plan.written.kind for plan in source_plans(model) if plan.written is not None
+        },
+        "widgets": {
+            name: {
+                "document": _hash(serialise(load(document_of(widget, model.directory)))),
+                "documents": None if widget.documents is None else widget.documents.key,
+                "facts": sorted(widget.facts),
+                "types": [
+                    _hash(each if isinstance(each, str) else each.read_text("utf-8"))
+                    for each in types_of(widget, model.directory)
+                ],
+                "views": {
+                    view: {"query": written.query, "language": written.language}
+                    for view, written in widget.views.items()
+                },
+            }
+            for name, widget in model.widgets.items()
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What is new and what is gone, where a checkpoint fits."""
+
+    added: list[tuple[str, str]]  # widget and view
+    removed: list[tuple[str, str]]
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.added and not self.removed
+
+
+def fit(then: Mapping[str, Any], now: Mapping[str, Any]) -> Fit:
+    """Compare two fingerprints, or raise with all that does not fit."""
+    changed = list(_changes(then, now))
+    if changed:
+        raise PipelineError(
+            "AX855",
+            "the checkpoint was made by another pipeline: " + "; ".join(changed),
+            advice="put it back, give what is changed another name, or name another checkpoint",
+        )
+    had, has = _views(then), _views(now)
+    return Fit([key for key in has if key not in had], [key for key in had if key not in has])
+
+
+def _views(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(widget, view) for widget, about in said["widgets"].items() for view in about["views"]]
+
+
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    if then["namespaces"] != now["namespaces"]:
+        yield "namespaces changed"
+    for name, kind in then["sources"].items():
+        if now["sources"].get(name, kind) != kind:
+            yield f"the source {name} was of kind {kind} and is {now['sources'][name]}"
+        elif name not in now["sources"]:
+            yield f"the source {name} is gone"
+    for name, old in then["widgets"].items():
+        new = now["widgets"].get(name)
+        if new is None:
+            yield f"the widget {name} is gone"
+            continue
+        for part in ("document", "documents", "facts", "types"):
+            if old[part] != new[part]:
+                yield f"{part} of the widget {name} changed"
+        for view, written in old["views"].items():
+            if new["views"].get(view, written) != written:
+                yield f"the query of the view {name}.{view} changed"
+    yield from (
+        f"the widget {name} is new" for name in now["widgets"] if name not in then["widgets"]
+    )
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

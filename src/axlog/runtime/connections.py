@@ -1,0 +1,211 @@
+"""Sources and sinks of a pipeline, opened: which there are, what they are called, what they feed.
+
+A source is called by its place in the file (`monitor/streams/orders`, `monitor/sources/0`), which
+is also the name under which checkpoints keep its position. A sink that keeps tables is opened once
+for each of its views, any other once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from axlog.connect.channels.protocol import Channel
+from axlog.connect.channels.streams import ChannelSink, ChannelSource
+from axlog.connect.kinds import (
+    ChannelKind,
+    Column,
+    Origin,
+    Secret,
+    SinkKind,
+    SourceKind,
+    ViewShape,
+)
+from axlog.connect.protocol import Refusal, Sink, Source
+from axlog.errors import AxlogError, PipelineError
+from axlog.extras import not_installed
+from axlog.pipeline import kinds
+from axlog.pipeline.model import PipelineModel, SinkModel, SourceModel
+from axlog.views.change import Change, Row
+
+AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
+DEAD_LETTERS = ViewShape(
+    "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
+)
+"""Messages that could not be taken, as rows: they go to sinks like those of any view."""
+
+
+def _open(kind: AnyKind, name: str, written: Mapping[str, Any], origin: Origin) -> Any:
+    """Make a connector; whatever a library raises meanwhile becomes an error of axlog."""
+    options = kind.options.model_validate(written)
+    try:
+        return kind.make(options, origin)
+    except (AxlogError, OSError):
+        raise  # coded, or something that may be there later
+    except ImportError as error:
+        raise not_installed(error.name or kind.name) from None
+    except Exception as error:
+        raise PipelineError(
+            "AX825",
+            f"the {kind.role} {name!r} cannot be opened:"
+            f" {type(error).__name__}: {_without_secrets(str(error), options)}",
+            advice=f"look at the options of the kind {kind.name!r}: axlog check --reference",
+        ) from None
+
+
+def _without_secrets(text: str, options: Any) -> str:
+    """A text of somebody else, with the secrets among some options taken out."""
+    for given in dict(options).values():
+        for secret in given.values() if isinstance(given, dict) else (given,):
+            if isinstance(secret, Secret):
+                text = text.replace(secret.reveal(), "***")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """A source of the file: what it feeds, and how to open it."""
+
+    name: str
+    widget: str
+    stream: str | None  # None where its messages say it
+    written: SourceModel | None = None
+    channel: Channel | None = None
+
+    def open(self, model: PipelineModel) -> Source:
+        """Make the source; what it needs from outside may not be there."""
+        if self.channel is not None and self.stream is not None:
+            reader = f"{model.name or 'axlog'}.{self.widget}.{self.stream}"
+            return ChannelSource(self.channel, self.stream, reader)
+        if self.written is None:
+            raise PipelineError("AX852", f"{self.name} has no source")
+        kind = kinds.source_kind(self.written.kind)
+        origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
+        source: Source = _open(kind, self.name, self.written.written, origin)
+        return source
+
+
+def open_channels(model: PipelineModel) -> dict[str, Channel]:
+    """The channels of a pipeline, opened; views and streams of one name share one."""
+    return {name: open_channel(model, name) for name in model.channels}
+
+
+def open_channel(model: PipelineModel, name: str) -> Channel:
+    """One channel of a pipeline, opened."""
+    written = model.channels[name]
+    kind = kinds.channel_kind(written.kind)
+    origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
+    channel: Channel = _open(kind, name, written.written, origin)
+    return channel
+
+
+def source_plans(
+    model: PipelineModel, channels: Mapping[str, Channel] | None = None
+) -> Iterator[SourcePlan]:
+    """Every source of a pipeline, in the order of the file."""
+    for widget, written in model.widgets.items():
+        for stream, one in written.streams.items():
+            if one.source is not None:
+                name = f"{widget}/streams/{stream}"
+                yield SourcePlan(name, widget, stream, one.source)
+            elif one.channel is not None and channels is not None:
+                name = f"{widget}/streams/{stream}"
+                yield SourcePlan(name, widget, stream, channel=channels[one.channel])
+        for at, source in enumerate(written.sources):
+            yield SourcePlan(f"{widget}/sources/{at}", widget, None, source)
+
+
+@dataclass
+class OpenSink:
+    """A sink at work, and the views whose changes it takes."""
+
+    name: str
+    sink: Sink
+    views: frozenset[str]
+
+    def write(self, batch: int, changes: Sequence[Change]) -> None:
+        """Give it what is for it."""
+        self.sink.write(batch, [change for change in changes if change.view in self.views])
+
+
+@dataclass(frozen=True)
+class SinkPlan:
+    """A sink of the file and the views that go to it."""
+
+    name: str
+    written: SinkModel
+    views: list[str] = field(default_factory=list)
+
+    def open(self, model: PipelineModel, run: str, shapes: dict[str, ViewShape]) -> list[OpenSink]:
+        """Make the sink, or one for each view where it keeps tables."""
+        kind = kinds.sink_kind(self.written.kind)
+        groups = (
+            [[view] for view in self.views] if _is_per_view(kind, self.written) else [self.views]
+        )
+        opened = []
+        for group in groups:
+            origin = Origin(
+                directory=model.directory,
+                run=run,
+                views=[shapes[view] for view in group],
+                namespaces=model.namespaces,
+            )
+            sink: Sink = _open(kind, self.name, self.written.written, origin)
+            name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
+            opened.append(OpenSink(name, sink, frozenset(group)))
+        return opened
+
+
+def _is_per_view(kind: SinkKind[SinkModel], written: SinkModel) -> bool:
+    values = written.written.values()
+    return kind.is_table or any(isinstance(value, str) and "{view}" in value for value in values)
+
+
+def sink_plans(model: PipelineModel) -> list[SinkPlan]:
+    """Every sink of a pipeline that some view names."""
+    plans: dict[str, SinkPlan] = {}
+    for widget, view, full in model.view_names():
+        for at, written in enumerate(model.widgets[widget].views[view].sinks):
+            if isinstance(written, str):
+                if written not in model.sinks:
+                    raise PipelineError("AX854", f"there is no sink {written!r}")
+                plan = plans.setdefault(written, SinkPlan(written, model.sinks[written]))
+            else:
+                plan = plans.setdefault(f"{full}/sinks/{at}", SinkPlan(f"{full}/{at}", written))
+            plan.views.append(full)
+    if model.dead_letters is not None:
+        dead = SinkPlan("dead_letters", model.dead_letters, [DEAD_LETTERS.name])
+        plans["dead_letters"] = dead
+    return list(plans.values())
+
+
+def open_sinks(
+    model: PipelineModel,
+    run: str,
+    shapes: Iterable[ViewShape],
+    channels: Mapping[str, Channel] | None = None,
+    which: Callable[[SinkPlan], bool] = lambda plan: True,
+) -> list[OpenSink]:
+    """The sinks of a pipeline, opened for a run; a view's channel is one of them."""
+    known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
+    plans = [plan for plan in sink_plans(model) if which(plan)]
+    opened = [opened for plan in plans for opened in plan.open(model, run, known)]
+    for widget, view, full in model.view_names():
+        name = model.widgets[widget].views[view].channel
+        if channels is not None and name is not None and name in channels:
+            sink = ChannelSink(channels[name], view, f"{run}/{full}")
+            opened.append(OpenSink(f"{full}/channel", sink, frozenset({full})))
+    return opened
+
+
+def as_changes(refused: Iterable[Refusal], first: int = 0) -> list[Change]:
+    """Messages that could not be taken, as changes of `dead_letters`."""
+    columns = tuple(column.name for column in DEAD_LETTERS.columns)
+    made = []
+    for number, one in enumerate(refused, start=first + 1):
+        content = one.content
+        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        row = Row(columns, (one.stream, one.origin, one.error, text))
+        made.append(Change("insert", row, view=DEAD_LETTERS.name, sequence=number))
+    return made

@@ -1,0 +1,151 @@
+"""What a maintained widget is, as plain data: what travels to the executors and into checkpoints.
+
+Both sides of the shuffle make their part from the same definition, so that relations have the same
+numbers on both: a matcher's bags on one side are a route's on the other. `Definition.widget` makes
+the embedded engine's widget, with all views or some.
+
+Not handled: a widget that messages have changed already. What it knows beyond its document cannot
+be written down; start from the document and replay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from axlog.document.clock_bounds import Horizon, read_ahead
+from axlog.document.parser import DEFAULT_LIMITS, Limits, read
+from axlog.document.times import Times
+from axlog.document.tree import DOCUMENT_NODE
+from axlog.errors import PipelineError
+from axlog.live.log_records import settings_of
+from axlog.live.widget import Widget
+from axlog.pipeline.documents import calls_of
+from axlog.query.query import Query, parse_query
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A document with calls, its views and declared facts."""
+
+    document: str
+    views: Mapping[str, tuple[str, str | None]]  # the query's text and language, by name
+    facts: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    keep_whitespace: bool = False
+    times: Times = "seconds"
+    start: int = 0  # the time of its nodes, in microseconds
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The views by the start that brought them, as checkpoints know it; empty: all by the first."""
+    work: Mapping[str, int] = field(default_factory=dict)
+    """The views that have a work budget of their own (`Document.watch`)."""
+
+    @classmethod
+    def of(cls, widget: Widget) -> Definition:
+        """The definition of a widget that nothing has come to yet."""
+        document = widget.document
+        tree = document.tree
+        if tree.types is not None:
+            raise PipelineError(
+                "AX861", "the widget has types", advice="give maintain() a Definition with them"
+            )
+        start = tree.time(DOCUMENT_NODE)
+        if tree.clock != start or tree.version or document.forgotten or widget.dead_letters:
+            raise PipelineError(
+                "AX861",
+                "the widget has been fed already",
+                advice="give maintain() a widget as it was made; sources bring the rest",
+            )
+        return cls(
+            document.xml(),
+            {name: (view.query.text, view.query.language) for name, view in widget.views.items()},
+            tuple(str(fact) for fact in tree.facts),
+            (),
+            dict(document.namespaces),
+            document.limits,
+            document.keep_whitespace,
+            document.times,
+            start,
+            work={n: view.work for n, view in widget.views.items() if view.work is not None},
+        )
+
+    def queries(self) -> dict[str, Query]:
+        """The views' queries."""
+        spaces = tuple(sorted(self.namespaces.items()))
+        return {
+            name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
+        }
+
+    def widget(self, views: Iterable[str] | None = None, keep: str = "all") -> Widget:
+        """A fresh widget with these views; what it cannot take goes to its dead letters."""
+        queries = self.queries()
+        chosen = queries if views is None else {name: queries[name] for name in views}
+        widget = Widget(
+            self.document,
+            limits=self.limits,
+            keep_whitespace=self.keep_whitespace,
+            namespaces=self.namespaces,
+            keep=keep,
+            facts=self.facts,
+            types=list(self.types) or None,
+            never="joins",  # what all engines tell
+            times=self.times,
+            at=timedelta(microseconds=self.start),
+        )
+        widget.now = None  # how far ahead a message is was judged when it was read
+        for name, query in chosen.items():
+            widget.watch(query, name, work=self.work.get(name))
+        return widget
+
+    def horizon(self, is_dated: bool = False) -> Horizon:
+        """How far ahead the streams may be; `is_dated`: numbers are dates, too."""
+        said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
+        declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
+        return Horizon(declared, is_dated or self.times == "dates")
+
+    def settings(self) -> dict[str, Any]:
+        """How a widget that keeps all is made again, as snapshots of widgets say it."""
+        options = {
+            "keep_whitespace": self.keep_whitespace,
+            "namespaces": dict(self.namespaces),
+            "keep": "all",
+            "facts": list(self.facts),
+            "times": self.times,
+        }
+        return settings_of("", options, asdict(self.limits))
+
+    def plain(self) -> dict[str, Any]:
+        """The definition for JSON; `read` reads it back."""
+        return {**asdict(self), "views": {n: list(v) for n, v in self.views.items()}}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Definition:
+        """The definition that `plain` wrote."""
+        given = dict(written)
+        given["views"] = {
+            name: (text, language) for name, (text, language) in given["views"].items()
+        }
+        given["facts"] = tuple(given["facts"])
+        given["types"] = tuple(given["types"])
+        given["groups"] = tuple(tuple(group) for group in given["groups"])
+        given["limits"] = Limits(**given["limits"])
+        return cls(**given)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells definitions apart."""
+        written = json.dumps(self.plain(), sort_keys=True).encode()
+        return blake2b(written, digest_size=12).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
+    """Queries are parsed once for all documents of a kind."""
+    return parse_query(text, dict(namespaces), language)

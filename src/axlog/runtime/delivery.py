@@ -1,0 +1,132 @@
+"""The sinks of a pipeline file on Spark: opened for their run, written batch by batch.
+
+A sink of one widget's views knows that widget's batches and run. One that views of several widgets
+go to is opened once, and the batches of all are numbered for it together (`shared_sinks.py`). Sinks
+that cannot be reached are tried again, and the batch waits for them (`unreachable.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from axlog.connect.channels.protocol import Channel
+from axlog.connect.kinds import ViewShape
+from axlog.connect.protocol import Refusal
+from axlog.errors import PipelineError
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.connections import (
+    DEAD_LETTERS,
+    OpenSink,
+    SinkPlan,
+    as_changes,
+    open_channel,
+    open_sinks,
+    sink_plans,
+)
+from axlog.runtime.shared_sinks import Numbering
+from axlog.runtime.unreachable import Patience
+from axlog.runtime.wires import Wiring
+from axlog.views.change import Change
+
+
+def is_shared(model: PipelineModel, plan: SinkPlan) -> bool:
+    """Whether several widgets' queries write a sink."""
+    owner = {name.full: name.widget for name in model.view_names()}
+    owners = {owner[view] for view in plan.views if view in owner}
+    return len(owners) > 1 or (plan.views == [DEAD_LETTERS.name] and len(model.widgets) > 1)
+
+
+class SharedSinks:
+    """The sinks that several widgets write."""
+
+    def __init__(
+        self,
+        model: PipelineModel,
+        shapes: Mapping[str, ViewShape],
+        numbering: Numbering,
+        patience: Patience,
+    ) -> None:
+        self._numbering, self._patience = numbering, patience
+        known = {**shapes, DEAD_LETTERS.name: DEAD_LETTERS}
+        self.names = {plan.name for plan in sink_plans(model) if is_shared(model, plan)}
+        self.sinks = [
+            sink
+            for plan in sink_plans(model)
+            if plan.name in self.names
+            for sink in plan.open(model, numbering.run, known)
+        ]
+
+    def write(self, writer: str, batch: int, changes: Sequence[Change]) -> None:
+        """Give a writer's batch to all of them, once."""
+        if not self.sinks:
+            return
+        with self._numbering.turn(writer, batch) as number:
+            if number is None:
+                return
+            for sink in self.sinks:
+                self._patience.write(sink.name, partial(sink.write, number, changes))
+
+    def close(self) -> None:
+        for sink in self.sinks:
+            sink.sink.close()
+
+
+class WidgetSinks:
+    """All that takes a widget's changes; opened when its run is known."""
+
+    exactly_once = True
+
+    def __init__(
+        self,
+        model: PipelineModel,
+        widget: str,
+        shapes: Mapping[str, ViewShape],
+        shared: SharedSinks,
+        wiring: Wiring,
+        patience: Patience,
+    ) -> None:
+        self._model, self._widget, self._shapes = model, widget, shapes
+        self._shared, self._wiring, self._patience = shared, wiring, patience
+        self._names = {view: model.full_name(widget, view) for view in model.widgets[widget].views}
+        self.sinks: list[OpenSink] = []
+
+    def open(self, run: str, first: Sequence[Change]) -> None:
+        """Open the sinks for a run and give them the rows that are there at once."""
+        mine = {*self._names.values(), DEAD_LETTERS.name}
+        written = self._model.widgets[self._widget].views.values()
+        named = {view.channel for view in written if view.channel is not None}
+        channels: dict[str, Channel] = {name: open_channel(self._model, name) for name in named}
+        self.sinks = [
+            sink
+            for sink in open_sinks(self._model, run, self._shapes.values(), channels, self._is_own)
+            if sink.views & mine
+        ]
+        self.sinks += self._wiring.sinks(self._widget, run)
+        self.write(0, first)
+
+    def _is_own(self, plan: SinkPlan) -> bool:
+        mine = {*self._names.values(), DEAD_LETTERS.name}
+        return plan.name not in self._shared.names and bool(mine & set(plan.views))
+
+    def write(self, batch: int, changes: Any) -> None:
+        """Give a batch to the sinks."""
+        named = [c.numbered(self._names[c.view], c.microseconds, c.sequence) for c in changes]
+        self._give(self._widget, batch, named, letters=False)
+
+    def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
+        """Take what could not be taken."""
+        if refused and self._model.settings.on_error == "stop":
+            raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
+        self._give(f"{self._widget}/letters", batch, as_changes(refused), letters=True)
+
+    def _give(self, writer: str, batch: int, changes: list[Change], *, letters: bool) -> None:
+        for sink in self.sinks:
+            if (DEAD_LETTERS.name in sink.views) == letters:
+                self._patience.write(sink.name, partial(sink.write, batch, changes))
+        self._shared.write(writer, batch, changes)
+
+    def close(self) -> None:
+        for sink in self.sinks:
+            sink.sink.close()

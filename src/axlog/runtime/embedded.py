@@ -1,0 +1,474 @@
+"""The embedded runner: a pipeline in this process, from its sources to its sinks (`axlog run`).
+
+A round reads what is new, puts it in order (`order.py`), and makes batches of it. A batch is
+written into the checkpoint, fed to the widgets, and its net changes are delivered to all sinks;
+then the next one is decided. Batch 0 is the rows that documents have at once. A run that is cut
+anywhere is taken up where it was: widgets are fed again from the checkpoint, the batch that may not
+have been delivered is delivered again, and sinks leave alone what they have (law 7).
+
+A source or sink that cannot be reached is tried again with longer and longer pauses, and shown as
+lagging; `once` gives up after a few tries. Views feed other widgets' streams within the batch
+(`systems.py`); channels are sources and sinks like others (`connections.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from logging import DEBUG, ERROR, INFO, WARNING, getLogger
+from typing import Any
+
+from axlog.connect.channels.streams import ChannelSource
+from axlog.connect.locations import needed_path
+from axlog.connect.protocol import Refusal
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.pipeline.model import PipelineModel
+from axlog.reporting import Durations, report
+from axlog.runtime.checkpoint import Checkpoint, Input
+from axlog.runtime.compatibility import Fit, fingerprint, fit
+from axlog.runtime.connections import (
+    OpenSink,
+    as_changes,
+    open_channels,
+    open_sinks,
+    source_plans,
+)
+from axlog.runtime.instances import TIME, Instances
+from axlog.runtime.order import Lanes, source_of
+from axlog.runtime.progress import Lagging, Outlooks, Progress, kept, state
+from axlog.runtime.source_reader import Feed, Troubles
+from axlog.runtime.systems import System
+from axlog.runtime.upstream_filters import tell
+from axlog.views.change import Change
+
+_events = getLogger("axlog.pipeline")
+
+_TRIES = 5
+_COMMIT_EVERY = 20
+_COUNTED = ("messages", "refused", "rows", "never", "changes")
+"""What of the progress goes on after a restart."""
+_DEADLINES = 0.25
+"""Seconds between two looks at deadlines, where time passes by itself."""
+_BETWEEN = 0.01
+"""The shortest pause between rounds that find nothing."""
+
+
+class _Interrupted(PipelineError):
+    """A stop came while a sink could not be reached: the batch waits in the checkpoint."""
+
+
+class Runner:
+    """A pipeline at work in this process."""
+
+    def __init__(
+        self,
+        model: PipelineModel,
+        *,
+        once: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.system = System(model)
+        self.once = once
+        self.progress = Progress()
+        self._on_progress = on_progress
+        self.on_refused: Callable[[Refusal], None] | None = None  # told what cannot be taken
+        self._outlooks = Outlooks()
+        self._stopping = threading.Event()
+        self._started = time.monotonic()
+        self.sink_troubles: dict[str, Troubles] = {}
+        self.sink_errors: Counter[str] = Counter()
+        self.failure: str | None = None  # why it runs no more
+        self.saving = Durations()  # snapshots
+        self.taking = Durations()  # batches, from the decision to their delivery
+        now = fingerprint(model)
+        directory = model.settings.checkpoint
+        place = None if directory is None else model.directory / needed_path(directory)
+        self.checkpoint = Checkpoint(place)
+        try:
+            self._open(now)
+        except BaseException:
+            self.checkpoint.close()
+            raise
+
+    # Starting -------------------------------------------------------------------------------------
+
+    def _open(self, now: dict[str, object]) -> None:
+        model = self.model
+        then = self.checkpoint.about("pipeline")
+        fitted = None if then is None else fit(then, now)
+        self._saved = self._usable_snapshot(fitted)
+        parts = {} if self._saved is None else self.checkpoint.saved()
+        system = (self._saved or {}).get("system", {"gone": ()})
+        self.instances = {
+            name: Instances(model, name, parts.get(name), model.own_names(name, system["gone"]))
+            for name in model.widgets
+        }
+        shapes = [shape for one in self.instances.values() for shape in one.shapes()]
+        self.channels = channels = open_channels(model)
+        self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
+        self._needed = {view for sink in self.sinks for view in sink.views}
+        plans = list(source_plans(model, channels))
+        self._widget_of = {plan.name: plan.widget for plan in plans}
+        self._widget_of |= {f"{name}/clock": name for name in model.widgets}
+        self._looked = 0.0
+        self._lanes = {
+            name: Lanes([p.name for p in plans if p.widget == name], model.settings.hold)
+            for name in model.widgets
+        }
+        positions = self.checkpoint.positions()
+        horizons = {name: one.horizon for name, one in self.instances.items()}
+        self.feeds = [
+            Feed(plan, self._lanes[plan.widget], positions.get(plan.name), horizons[plan.widget])
+            for plan in plans
+        ]
+        self._refused: list[Refusal] = []
+        self.batch = 0
+        if self._saved is None:
+            self.system.begin(self.instances)
+        else:  # what the documents had at once has passed
+            self.system.restore(system)
+        self._since = 0  # messages since the last snapshot
+        initial = self._all_rows()
+        if self._saved is None:
+            self.progress.count(initial)
+        else:
+            self.batch = self._saved["batch"]
+            for name, number in self._saved["counted"].items():
+                setattr(self.progress, name, number)
+        if fitted is None:
+            self.checkpoint.begin(now)
+            self._deliver(0, initial)
+            return
+        for one in self.checkpoint.waiting():
+            self._lanes[self._widget_of[source_of(one.source)]].restore(one)
+        self._restore(initial)
+        if fitted.added:
+            self._fill([model.full_name(*view) for view in fitted.added], now)
+        elif not fitted.is_exact:
+            self.checkpoint.renew(now)
+
+    def _usable_snapshot(self, fitted: Fit | None) -> dict[str, Any] | None:
+        """What is known of the snapshot to start from; None to start from the whole input."""
+        saved: dict[str, Any] | None = self.checkpoint.about("saved")
+        if fitted is None or saved is None:
+            return None
+        keeps = {name: self.model.settings_of(name).keep for name in self.model.widgets}
+        changed = [f"keep of {name}" for name in keeps if keeps[name] != saved["keep"][name]]
+        changed += [
+            f"the view {widget}.{view} is new, and messages before it were not kept"
+            for widget, view in fitted.added
+            if saved["keep"][widget] == "needed"
+        ]
+        let_go = set(saved.get("system", {}).get("gone", ()))
+        wanted = self.model.told_views() - set(saved.get("told", ()))
+        changed += [f"the view {full} was let go of" for full in sorted(let_go & wanted)]
+        fresh = {self.model.full_name(*view) for view in fitted.added}
+        changed += [
+            f"the view {wire.view} is new, and feeds {wire.widget}/{wire.stream}"
+            for wire in self.system.wires
+            if wire.view in fresh
+        ]
+        if not changed:
+            return saved
+        if self.checkpoint.about("dropped") is None:
+            return None
+        raise PipelineError(
+            "AX855",
+            "the checkpoint cannot be gone on from: " + "; ".join(changed),
+            advice="take another checkpoint; settings: {retain: all} keeps what this would need",
+        )
+
+    def _save_if_due(self, messages: int) -> None:
+        """Take a snapshot of the widgets now and then, so that a restart need not start at 0."""
+        self._since += messages
+        settings = self.model.settings
+        if self._since < settings.snapshot or settings.checkpoint is None:
+            return
+        self._since = 0
+        progress = self.progress
+        known = {
+            "counted": {name: getattr(progress, name) for name in _COUNTED},
+            "keep": {name: self.model.settings_of(name).keep for name in self.model.widgets},
+            "system": self.system.state(self.instances),
+            "told": sorted(self.model.told_views()),
+        }
+        began = time.monotonic()
+        parts = {name: one.saved() for name, one in self.instances.items()}
+        self.checkpoint.save(self.batch, parts, known, retains=settings.retain == "all")
+        self.saving.note(time.monotonic() - began)
+        report(_events, INFO, "snapshot", seq=self.batch,
+               seconds=round(time.monotonic() - began, 3))  # fmt: skip
+
+    def _all_rows(self) -> list[Change]:
+        return [change for one in self.instances.values() for change in one.rows()]
+
+    def _restore(self, initial: Sequence[Change]) -> None:
+        """Bring widgets and sinks to where the run was cut."""
+        last, delivered = self.checkpoint.last or 0, self.checkpoint.delivered
+        if delivered is None:
+            self._deliver(0, initial)
+        filling = self.checkpoint.about("filling") or {"batch": -1, "views": []}
+        for number, inputs in self.checkpoint.batches(after=self.batch):
+            changes, refused = self._feed(inputs)
+            refused = [*self.checkpoint.refused(number), *refused]
+            self._count(inputs, changes, refused)
+            if number == last and (delivered is None or delivered < last):
+                if number == filling["batch"]:
+                    wanted = set(filling["views"])
+                    changes = [row for row in self._all_rows() if row.view in wanted]
+                self._deliver(number, [*changes, *as_changes(refused)])
+            self.batch = number
+
+    def _fill(self, views: Iterable[str], now: dict[str, object]) -> None:
+        """Give the sinks of views that were added the rows that they have by now."""
+        wanted = set(views)
+        self.checkpoint.fill(self.batch + 1, sorted(wanted), now)
+        self.batch += 1
+        self._deliver(self.batch, [row for row in self._all_rows() if row.view in wanted])
+
+    # Running --------------------------------------------------------------------------------------
+
+    def run(self, seconds: float | None = None) -> Progress:
+        """Run until stopped, for so long, or (`once`) until the sources are at their ends."""
+        report(_events, INFO, "running", seq=self.batch, widgets=", ".join(self.instances))
+        try:
+            self._run(None if seconds is None else time.monotonic() + seconds)
+        except _Interrupted as error:
+            report(_events, WARNING, "stopped", seq=self.batch, error=error.message)
+            if self.model.settings.checkpoint is None:
+                raise  # nobody will deliver it
+        except BaseException as error:
+            self.failure = error.message if isinstance(error, AxlogError) else repr(error)
+            report(_events, ERROR, "failed", seq=self.batch, error=self.failure)
+            raise
+        return self.progress
+
+    def _run(self, until: float | None) -> None:
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            if until is not None and began >= until:
+                break
+            worked = self.round()
+            if self.once and not worked and self.is_done:
+                break
+            self._report()
+            if not worked:
+                pause = self.model.settings.trigger - (time.monotonic() - began)
+                self._stopping.wait(_BETWEEN if self.once else max(_BETWEEN, pause))
+        self._report()
+
+    def stop(self) -> None:
+        """Finish the batch at hand and end; may be called from a signal or another thread.
+
+        Nothing more is read. What was read and not decided is read again by the next run; a batch
+        that a sink did not take in time is in the checkpoint, and delivered by the next run.
+        """
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Let go of everything; what was delivered is noted."""
+        self.checkpoint.deliver(self.batch)  # one that was decided after it comes again
+        self._commit()
+        report(_events, INFO, "closed", seq=self.batch)
+        for feed in self.feeds:
+            feed.close()
+        for sink in self.sinks:
+            sink.sink.close()
+        for channel in self.channels.values():
+            channel.close()
+        self.checkpoint.close()
+
+    def round(self) -> bool:
+        """Read what is new and make one batch of what can go; whether there was anything."""
+        self._let_go()
+        now = time.monotonic()
+        most = self.model.settings.batch
+        came = 0
+        for feed in self.feeds:
+            if any(len(lane.waiting) < most for lane in feed.lanes):
+                number, refused = feed.read(self.model, most, now)
+                came += number
+                self._refused += refused
+                if self.once and feed.troubles is not None and feed.troubles.tries >= _TRIES:
+                    raise PipelineError(
+                        "AX858", f"{feed.plan.name}: {feed.troubles.error}",
+                        advice="see that it is there; without --once it is waited for",
+                    )  # fmt: skip
+        inputs: list[Input] = []
+        for lanes in self._lanes.values():
+            inputs += lanes.release(most - len(inputs), now, waits=not self.once)
+        if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
+            self._looked = now
+            inputs += self._passed(time.time() - self.model.settings.hold)
+        if not inputs and not self._refused:
+            return came > 0
+        self._take(inputs)
+        return True
+
+    def _passed(self, wall: float) -> Iterator[Input]:
+        """That time has passed, for the widgets in which a deadline has: after what came before.
+
+        What waits for a slower stream has still to come: time passes behind it.
+        """
+        for name, one in self.instances.items():
+            waiting = [each.effective for each in self._lanes[name].inputs()]
+            passed = min([round(wall * 1e6), *waiting])
+            due = one.due
+            if due is not None and due < passed:
+                origin = f"{name}/clock"
+                yield Input(origin, StreamUpdate("", TIME, "", None, origin), passed, passed)
+
+    def _take(self, inputs: list[Input]) -> None:
+        """One batch: decided, fed, delivered."""
+        number, began = self.batch + 1, time.monotonic()
+        waiting = [one for lanes in self._lanes.values() for one in lanes.inputs()]
+        positions = {feed.plan.name: feed.position for feed in self.feeds}
+        told, self._refused = self._refused, []
+        self.checkpoint.decide(number, inputs, waiting, positions, told)
+        changes, refused = self._feed(inputs)
+        told += refused
+        self._count(inputs, changes, told)
+        if refused and self.model.settings.on_error == "stop":
+            raise PipelineError(
+                "AX407", f"{refused[0].origin}: {refused[0].error}",
+                advice="settings: {on_error: dead-letter} passes such messages over",
+            )  # fmt: skip
+        for one in told:
+            report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
+                   error=one.error)  # fmt: skip
+        self._deliver(number, [*changes, *as_changes(told)])
+        self.batch = number
+        self.taking.note(time.monotonic() - began)
+        report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
+        self._save_if_due(len(inputs))
+        if number % _COMMIT_EVERY == 0:
+            self._commit()
+
+    def _let_go(self) -> None:
+        """Let go of what nobody needs any more, and tell those who bring it."""
+        needed = {
+            view
+            for sink in self.sinks
+            if getattr(sink.sink, "is_needed", True)
+            for view in sink.views
+        }
+        wired = {wire.view for wire in self.system.wires if wire not in self.system.closed}
+        for view in self._needed - needed - wired:
+            for one in self.instances.values():
+                one.forget(view)
+        self._needed = needed
+        self.system.let_go(self.instances, needed)
+        for feed in self.feeds:
+            source, stream = feed.source, feed.plan.stream
+            is_reached = feed.troubles is None  # else it is tried when it is read
+            if is_reached and isinstance(source, ChannelSource) and stream is not None:
+                tell(self.instances[feed.plan.widget], stream, source)
+
+    def _commit(self) -> None:
+        """Tell sources what the checkpoint has, so that they need not keep it."""
+        for feed in self.feeds:
+            committed = getattr(feed.source, "committed", None)
+            if committed is not None and self.model.settings.checkpoint is not None:
+                with suppress(AxlogError):  # it is no more than housekeeping
+                    committed(self.checkpoint.positions().get(feed.plan.name))
+
+    def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
+        mine: dict[str, list[Input]] = {}
+        for each in inputs:
+            mine.setdefault(self._widget_of[source_of(each.source)], []).append(each)
+        changes, refused = self.system.feed(self.instances, mine)
+        for feed in self.feeds:
+            stream = feed.plan.stream
+            if stream is not None:
+                is_open = self.instances[feed.plan.widget].is_open(stream)
+                for lane in feed.lanes:
+                    lane.is_open = is_open
+        return changes, refused
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the sources are at their ends, and nothing waits."""
+        lanes = [lane for feed in self.feeds for lane in feed.lanes]
+        return all(not lane.waiting and lane.is_at_end for lane in lanes)
+
+    # Delivering -----------------------------------------------------------------------------------
+
+    def _deliver(self, batch: int, changes: Sequence[Change]) -> None:
+        """Give a batch to every sink, however long it takes; a stop leaves the rest for later."""
+        for sink in self.sinks:
+            while not self._write(sink, batch, changes):
+                troubles = self.sink_troubles[sink.name]
+                if self.once and troubles.tries >= _TRIES:
+                    raise PipelineError(
+                        "AX859", f"{sink.name}: {troubles.error}",
+                        advice="see that it is there; without --once it is waited for",
+                    )  # fmt: skip
+                self._report()
+                if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):
+                    raise _Interrupted(
+                        "AX859", f"stopped while {sink.name} was lagging: {troubles.error}"
+                    )
+
+    def _write(self, sink: OpenSink, batch: int, changes: Sequence[Change]) -> bool:
+        try:
+            sink.write(batch, changes)
+        except (ConnectorError, OSError) as error:
+            now = time.monotonic()
+            self.sink_errors[sink.name] += 1
+            known = self.sink_troubles.setdefault(sink.name, Troubles("", now))
+            known.note(error, now, sink.name)
+            return False
+        troubles = self.sink_troubles.pop(sink.name, None)
+        if troubles is not None:
+            troubles.over(time.monotonic(), sink.name)
+        return True
+
+    # Progress -------------------------------------------------------------------------------------
+
+    def _count(
+        self, inputs: Sequence[Input], changes: Sequence[Change], refused: Sequence[Refusal]
+    ) -> None:
+        self.progress.messages += sum(one.update.action != TIME for one in inputs)
+        self.progress.refused += len(refused)
+        self.progress.count(changes)
+        if self.on_refused is not None:
+            for one in refused:
+                self.on_refused(one)
+
+    def _report(self) -> None:
+        progress, now = self.progress, time.monotonic()
+        instances = list(self.instances.values())
+        progress.batch = self.batch
+        progress.kept = kept(instances)
+        progress.state = state(instances)
+        progress.documents = sum(len(one.widgets) for one in instances)
+        progress.held = sum(lanes.held for lanes in self._lanes.values())
+        progress.seconds = now - self._started
+        lagging = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
+        progress.lagging = [
+            Lagging(name, troubles.error, round(now - troubles.since, 1), troubles.tries)
+            for name, troubles in {**lagging, **self.sink_troubles}.items()
+        ]
+        if self._on_progress is not None:
+            progress.possible = self._outlooks.count(instances)
+            self._on_progress(progress)
+
+
+def run(
+    model: PipelineModel,
+    *,
+    once: bool = False,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Run a pipeline in this process and close it."""
+    runner = Runner(model, once=once, on_progress=on_progress)
+    try:
+        return runner.run(seconds)
+    finally:
+        runner.close()

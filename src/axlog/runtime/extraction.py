@@ -1,0 +1,458 @@
+"""Left of the shuffle: messages in, what the buckets need of them out. Nothing here has state.
+
+Every message is parsed once by each unit's plan for its stream: the embedded engine's generated
+matchers, compiled on the worker from the definition. Of a message that travels as bindings only the
+bindings go on, to the buckets of their keys; with them goes a census of all messages, wanted or
+not, to every bucket: it moves the clock. A message that cannot be taken becomes a dead letter with
+its content and origin; the rest of its batch is not affected.
+
+Whether a message is late is decided by the buckets, which know what came before. A message that may
+be refused there (`Past.may_refuse`: few are, where messages come in order) travels with its
+content, also if no view wants it. Where bindings depend on a time that the message has not got yet
+(it has none, or is given the clock's), it travels unread to all buckets of the unit.
+
+What the matchers decline but the document would take (several trees, a declaration, white space
+that counts) is parsed the long way here. A message that brings calls needs the document: in a plan
+of bindings it is refused, with the way out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from axlog.connect.message_paths import MessagePath
+from axlog.document.loader import graft, read_forest
+from axlog.document.parser import Element, parse
+from axlog.document.tree import Tree
+from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
+from axlog.evaluate.joins import Bag, Value, add_all
+from axlog.match.batch_parser import chunks, roots_of
+from axlog.match.stream_plan import MessagePlan
+from axlog.runtime.bucket_order import (
+    BINDINGS,
+    NOTHING,
+    SET_ASIDE,
+    SOURCES_APART,
+    UNREAD,
+    Item,
+    Lane,
+    Refused,
+    lane_of,
+)
+from axlog.runtime.bucket_tuner import Tuned
+from axlog.runtime.definition import Definition
+from axlog.runtime.packets import pack
+from axlog.runtime.past import Past
+from axlog.runtime.plan import ALL, SparkPlan, Unit
+from axlog.runtime.upstream_filters import speaks_of_time
+
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+FAR = 1 << 62
+"""Microseconds that no time comes to: sums of two still fit into Spark's integers."""
+ASIDE = "-"
+"""The bucket of what no engine takes: dead letters and counts."""
+
+
+class Message(NamedTuple):
+    """One row of a source."""
+
+    source: int
+    stream: str
+    action: str
+    """insert, delete, end, refused; rest: nothing more for now; mark: a start; before: at most, the
+    latest time of the same batch before this part."""
+    content: bytes
+    time: int | None
+    number: int
+    origin: str
+    document: str | None = None
+    error: str | None = None
+    partition: int | None = None  # None: its source is one sequence
+    row: int | None = None  # where others may have the same number: what tells it apart
+
+    @property
+    def identity(self) -> int:
+        """What no other message of the batch has."""
+        return self.source * SOURCES_APART + (self.number if self.row is None else self.row)
+
+
+@dataclass
+class Extracted:
+    """What one partition sends: items and census by unit and bucket, and what it refused."""
+
+    items: dict[tuple[str, int], dict[str, list[Item]]] = field(default_factory=dict)
+    census: dict[str, dict[str, Lane]] = field(default_factory=dict)  # by document
+    refused: list[Refused] = field(default_factory=list)
+    messages: int = 0
+    kept: int = 0
+    streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
+    latest: int | None = None  # the latest time of any message
+    ended: list[str] = field(default_factory=list)  # streams
+    is_start: bool = False  # the first batch of a start that brought or dropped views
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How far a partition has come with one lane of one document."""
+
+    name: str
+    document: str
+    first: int
+    latest: int | None = None
+    ended: int | None = None
+    messages: int = 0
+
+    def lane(self) -> Lane:
+        return Lane(self.first, self.latest, self.ended, self.messages)
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """A plan that looks for some relations only; its bags stand where the whole plan's would."""
+
+    plan: MessagePlan
+    numbers: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def of(cls, plan: MessagePlan, numbers: Iterable[int]) -> Narrow:
+        wanted, own = tuple(sorted(numbers)), len(plan.here)
+        here = tuple(plan.here[n] for n in wanted if n < own)
+        everywhere = tuple(plan.everywhere[n - own] for n in wanted if n >= own)
+        size = own + len(plan.everywhere)
+        return cls(MessagePlan(here, everywhere, plan.limits, plan.depth), wanted, size)
+
+    def bags(self, content: bytes, time: int, root: Element | None) -> tuple[Bag, ...]:
+        found: list[Bag] = [{} for _ in range(self.size)]
+        for number, bag in zip(self.numbers, bags_of(self.plan, content, time, root), strict=True):
+            found[number] = bag
+        return tuple(found)
+
+
+class Extractor:
+    """The stateless half of a plan."""
+
+    def __init__(self, definition: Definition, plan: SparkPlan, key: str | None = None) -> None:
+        self.plan = plan
+        self._streams = frozenset(plan.streams)
+        self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
+        self._start = definition.start
+        self._tuned = Tuned()
+        self.past = Past()  # what is known of the batches before
+        self._floors: dict[tuple[str, int, int | None], int] = {}
+        self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
+        self._timed = {
+            name for name, query in definition.queries().items() if speaks_of_time(query)
+        }
+        self._policies = _policies(definition)
+        self._is_whole = any(unit.kind != "bindings" for unit in plan.units)
+        self._narrow: dict[tuple[str, str], Narrow] = {}
+        self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
+        for unit in plan.units:
+            if unit.kind != "bindings":
+                self._plans.append((unit, {}))
+                continue
+            widget = definition.widget(unit.views, keep="needed")
+            found = {stream: widget._streaming.plan(stream) for stream in plan.streams}
+            self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
+        self._matches = any(unit.kind == "bindings" for unit in plan.units)
+
+    def tune(self, tuned: Tuned) -> None:
+        """Look only for what units still want of their streams, from now on."""
+        if tuned == self._tuned:
+            return
+        self._tuned, self._narrow = tuned, {}
+        for unit, plans in self._plans:
+            for stream, numbers in tuned.units.get(unit.name, {}).items():
+                plan = plans.get(stream)
+                if plan is not None and len(numbers) < len(plan.here) + len(plan.everywhere):
+                    self._narrow[unit.name, stream] = Narrow.of(plan, numbers)
+
+    def extract(self, messages: Iterable[Message]) -> Extracted:
+        """What the messages of one partition come to."""
+        out = Extracted()
+        seen: dict[tuple[str, str], _Seen] = {}
+        self._floors, self._before = {}, {}
+        for message, root in self._parsed(messages):
+            if message.action == "mark":
+                out.census.setdefault("", {})  # all buckets hear of the batch
+                out.is_start = True
+                continue
+            if message.action == "rest":
+                lanes = out.census.setdefault("", {})
+                lane = lane_of(message.source, message.stream, message.partition)
+                lanes[lane] = Lane(0, None, None, 0, True)
+                continue
+            if message.action == "before":
+                self._before[message.source] = FAR if message.time is None else message.time
+                continue
+            out.messages += 1
+            out.streams.setdefault(message.stream, [0, 0])[0] += 1
+            try:
+                self._take(message, root, out, seen)
+            except AxlogError as error:
+                out.refused.append(_refused(message, error.describe()))
+                if self._key is None:  # its partition has come so far
+                    lane = lane_of(message.source, message.stream, message.partition)
+                    number = message.source * SOURCES_APART + message.number
+                    seen.setdefault(("", lane), _Seen(lane, "", number))
+        for each in seen.values():
+            out.census.setdefault(each.document, {})[each.name] = each.lane()
+        return out
+
+    def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
+        """Messages with their roots, where many can be parsed together and some unit asks."""
+        if not self._matches:
+            return ((message, None) for message in messages)
+        return chain.from_iterable(
+            zip(chunk, roots_of([message.content for message in chunk]), strict=True)
+            for chunk in chunks(messages)
+        )
+
+    def _document(self, message: Message) -> str:
+        if message.action == "refused":
+            raise StreamError("AX407", message.error or "it could not be read")
+        if self._key is None:
+            return ""
+        if message.document is not None:
+            return message.document
+        found = self._key.value(parse(message.content).root) if message.content else None
+        if found is None:
+            raise StreamError("AX407", "the message does not say which document it is for")
+        return found
+
+    def _take(
+        self,
+        message: Message,
+        root: Element | None,
+        out: Extracted,
+        seen: dict[tuple[str, str], _Seen],
+    ) -> None:
+        """Send on what units need of a message, and note it in the census."""
+        source, stream, action, _, time, given, origin, _, _, partition, _ = message
+        is_plain = self._key is None and action != "refused"
+        document = "" if is_plain else self._document(message)
+        number = source * SOURCES_APART + given
+        sequence = (document, source, partition)
+        floor = self._floors.get(sequence)
+        is_late = floor is not None and time is not None and time < floor
+        is_before = time is not None and time < self._before.get(source, -FAR)
+        may_be_refused = (
+            is_late or is_before or stream in out.ended or self.past.may_refuse(stream, time)
+        )
+        parts = self._parts(message, root, document, may_be_refused)
+        lane = lane_of(source, stream, partition)
+        known = seen.get((document, lane))
+        if known is None:
+            known = seen[document, lane] = _Seen(lane, document, number)
+        late = floor if is_late or time is None else None
+        for unit_name, bucket, kind, body, content in parts:
+            item = [time, stream, number, kind, body, late, lane, origin, message.identity, content]
+            try:
+                out.items[unit_name, bucket][document].append(item)
+            except KeyError:
+                out.items.setdefault((unit_name, bucket), {})[document] = [item]
+        if any(kind != NOTHING for _, _, kind, _, _ in parts):
+            out.kept += 1
+            out.streams[stream][1] += 1
+        known.messages += 1
+        if action == "end":
+            known.ended = self._start if time is None else time
+            out.ended.append(stream)
+        elif time is not None and (known.latest is None or time > known.latest):
+            known.latest = time
+        if time is not None and (floor is None or time > floor):
+            self._floors[sequence] = time
+            out.latest = time if out.latest is None else max(out.latest, time)
+
+    def _parts(
+        self, message: Message, root: Element | None, document: str, may_be_refused: bool
+    ) -> list[tuple[str, int, str, Any, str | None]]:
+        """The items of a message: unit, bucket, kind, body, and the content once if it may be
+        refused and travels in no other way."""
+        stream, time = message.stream, message.time
+        is_given_time = time is None or (
+            may_be_refused and self._policies.get(stream, "refuse") == "clock"
+        )
+        found = [
+            (unit.name, *part)
+            for unit, plans in self._plans
+            for part in self._send(unit, plans, message, root, document, is_given_time)
+        ]
+        if not may_be_refused or self._is_whole or message.action == "end":
+            return [(*part, None) for part in found]
+        content = text_of(message.content)
+        if not found:
+            unit, _ = self._plans[0]
+            return [(unit.name, 0, NOTHING, content, None)]
+        return [(*part, None if at else content) for at, part in enumerate(found)]
+
+    def _send(
+        self,
+        unit: Unit,
+        plans: dict[str, MessagePlan],
+        message: Message,
+        root: Element | None,
+        document: str,
+        is_given_time: bool,
+    ) -> Iterable[tuple[int, str, Any]]:
+        """What a unit gets of a message: buckets, the kind of item, its body."""
+        if unit.kind != "bindings":
+            bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
+            return [(bucket, message.action, text_of(message.content))]
+        plan = plans.get(message.stream)
+        if plan is None:
+            raise UnknownStreamError("AX401", f"there is no stream {message.stream!r}")
+        if message.action == "end":
+            return [(bucket, "end", "") for bucket in range(unit.buckets)]
+        if message.action == "delete":
+            raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
+        narrow = self._narrow.get((unit.name, message.stream))
+        try:
+            if narrow is not None:
+                bags = narrow.bags(message.content, message.time or 0, root)
+            else:
+                bags = bags_of(plan, message.content, message.time or 0, root)
+        except QueryError as error:  # over a limit: the unit's view is set aside, the others go on
+            said = [error.code, error.message]
+            return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
+        if is_given_time and not self._timed.isdisjoint(unit.views):
+            content = text_of(message.content)
+            return [(bucket, UNREAD, content) for bucket in range(unit.buckets)]
+        return by_bucket(unit, message.stream, bags)
+
+
+def _policies(definition: Definition) -> dict[str, str]:
+    """What happens to late messages, by stream."""
+    tree = definition.widget(()).document.tree
+    return {stream: tree.call(node).late for stream, node in tree.calls().items()}
+
+
+def text_of(content: bytes) -> str:
+    """A message as the text that travels; one that says its encoding is read by it first."""
+    if not content.lstrip(b"\xef\xbb\xbf").startswith(b"<?xml"):
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            pass
+    trees = read_forest(content)
+    return "".join(etree.tostring(tree, encoding="unicode", with_tail=False) for tree in trees)
+
+
+def bags_of(
+    plan: MessagePlan, content: bytes, time: int, root: Element | None = None
+) -> tuple[Bag, ...]:
+    """The bindings that a message brings, whichever way it is written."""
+    bags = plan.bags(content, time, root)
+    if bags is not None:
+        return bags
+    forest = read_forest(content, plan.limits)
+    tree = Tree()
+    tops = graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
+    if tree._call_at or any(
+        e.get(_SPACE) is not None for t in forest for e in t.iter(etree.Element)
+    ):
+        raise StreamError(
+            "AX862",
+            "the message brings calls, or white space that counts, and needs the document",
+            advice="run it on the embedded engine, or spread it by documents",
+        )
+    if plan.sees_markup:
+        return plan.bags_on(tree, tops)
+    found: tuple[Bag, ...] = tuple({} for _ in (*plan.here, *plan.everywhere))
+    for root in forest:
+        if isinstance(root.tag, str):
+            for into, bag in zip(found, plan.matcher.run(root, time, b""), strict=True):
+                add_all(into, bag)
+    return found
+
+
+def by_bucket(
+    unit: Unit, stream: str, bags: tuple[Bag, ...]
+) -> Iterable[tuple[int, str, tuple[Bag, ...]]]:
+    """Bindings by the bucket of their key; those without a key go to all."""
+    if unit.buckets == 1:
+        return [(0, BINDINGS, bags)] if any(bags) else ()
+    positions = unit.positions.get(stream) or (ALL,) * len(bags)
+    only = _only_value(bags, positions)
+    if only is not None:
+        return [(unit.bucket_of(only), BINDINGS, bags)]
+    found: dict[int, list[Bag]] = {}
+    for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
+        for row, count in bag.items():
+            for bucket in range(unit.buckets) if at == ALL else (unit.bucket_of(row[at]),):
+                mine = found.setdefault(bucket, [{} for _ in bags])
+                mine[number][row] = count
+    return [(bucket, BINDINGS, tuple(mine)) for bucket, mine in found.items()]
+
+
+def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | None:
+    """The key's value, if all rows have the same: most messages are about one thing."""
+    found: Value | None = None
+    for bag, at in zip(bags, positions, strict=True):
+        for row in bag:
+            if at == ALL or (found is not None and row[at] != found):
+                return None
+            found = row[at]
+    return found
+
+
+def _refused(message: Message, error: str) -> Refused:
+    content = message.content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    return Refused(message.stream, content, message.origin, error, message.identity)
+
+
+# Packets as they travel -------------------------------------------------------------------------
+
+
+def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, bytes]]:
+    """Unit, bucket and bytes of what goes to each; one row for each bucket of a partition."""
+    for unit in plan.units:
+        for bucket in range(unit.buckets):
+            mine = extracted.items.get((unit.name, bucket), {})
+            if unit.kind == "documents":
+                each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
+                # Time passes for all documents alike.
+                yield unit.name, bucket, pack({**each, "": _latest(extracted)})
+            elif extracted.census:
+                yield unit.name, bucket, pack(_packet(mine.get("", []), extracted.census[""]))
+    aside = {
+        "refused": [one.plain() for one in extracted.refused],
+        "messages": extracted.messages,
+        "kept": extracted.kept,
+        "streams": extracted.streams,
+        "latest": extracted.latest,
+        "ended": extracted.ended,
+    }
+    yield ASIDE, 0, pack(aside)
+
+
+def _latest(extracted: Extracted) -> int:
+    """The latest time of any message."""
+    lanes = [lane for census in extracted.census.values() for lane in census.values()]
+    return max((time for lane in lanes for time in (lane.latest, lane.ended) if time), default=0)
+
+
+def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
+    return items, {lane: tuple(told) for lane, told in census.items()}
+
+
+@lru_cache(maxsize=16)
+def extractor_of(
+    definition: str, key: str | None, cores: int, buckets: int, only: tuple[str, ...] = ()
+) -> Extractor:
+    """The extractor of a definition as JSON, made once in a worker; for some units `only`."""
+    from axlog.runtime.plan import make_plan
+
+    given = Definition.read(json.loads(definition))
+    plan = make_plan(given, cores, buckets, documents=key is not None)
+    if only:
+        plan = replace(plan, units=tuple(plan.unit(name) for name in only))
+    return Extractor(given, plan, key)

@@ -1,0 +1,213 @@
+"""What a run says of itself to those who operate it: samples for metrics, and its health.
+
+`RunnerReport` reads an embedded run: its widgets, sources, sinks and checkpoint. `ProgressReport`
+has only the progress that a run tells now and then, and serves runs of Spark as well.
+
+A view is behind where updates that were read wait for a slower source (they are held back for the
+order of times, DESIGN section 3), where a source of its widget cannot be reached, where a sink has
+yet to take a batch of its changes, and where a view that feeds one of its streams is behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from axlog.live.metrics import process_samples, put_aside, widget_samples
+from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
+from axlog.runtime.embedded import Runner
+from axlog.runtime.instances import Instances
+from axlog.runtime.progress import Progress
+from axlog.runtime.source_reader import Feed, Troubles
+
+_MOST_DOCUMENTS = 20
+"""Documents of one widget up to which each has samples of its own."""
+
+
+class Report(Protocol):
+    """Something that runs, asked by those who operate it; any thread may ask."""
+
+    def samples(self) -> Iterator[Sample]: ...
+
+    def health(self) -> Health: ...
+
+
+class RunnerReport:
+    """An embedded run."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    # Samples --------------------------------------------------------------------------------------
+
+    def samples(self) -> Iterator[Sample]:
+        """Everything of the run, of its widgets and of the process."""
+        runner, now = self._runner, time.monotonic()
+        yield from process_samples()
+        yield from progress_samples(runner.progress)
+        yield from runner.taking.samples(
+            "axlog_batch_seconds", "From the decision of a batch to its delivery"
+        )
+        yield from runner.saving.samples(
+            "axlog_checkpoint_snapshot_seconds", "Snapshots of the widgets in the checkpoint"
+        )
+        for feed in runner.feeds:
+            yield from _source(feed, now)
+        troubles = runner.sink_troubles
+        for sink in runner.sinks:
+            known = troubles.get(sink.name)
+            yield gauge("axlog_sink_lag_seconds", _since(known, now),
+                        "Since when it cannot be reached", sink=sink.name)  # fmt: skip
+            yield counter("axlog_sink_errors_total", runner.sink_errors[sink.name],
+                          "Tries that failed", sink=sink.name)  # fmt: skip
+        for name, one in runner.instances.items():
+            yield from _widgets(name, one)
+
+    # Health ---------------------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        """How far each view is behind, and why."""
+        runner = self._runner
+        failures = () if runner.failure is None else (runner.failure,)
+        views = [
+            self._view(name, view, one)
+            for name, one in runner.instances.items()
+            for view in list(one.queries)
+        ]
+        return Health(tuple(views), failures, tuple(self._added_set_aside()))
+
+    def _added_set_aside(self) -> Iterator[str]:
+        """Views that others added and that were set aside: no failure of the run."""
+        for name, one in self._runner.instances.items():
+            for widget in list(one.widgets.values()):
+                for view, kept in widget.views.items():
+                    if view not in one.queries and kept.broken is not None:
+                        yield f"view {name}/{view}: {put_aside(kept.broken)}"
+
+    def _view(self, widget: str, view: str, one: Instances) -> ViewHealth:
+        runner, now = self._runner, time.monotonic()
+        feeds = [feed for feed in runner.feeds if feed.plan.widget in self._feeding(widget)]
+        reasons, late = [], []
+        held, oldest = _held(feeds, now)
+        if held:
+            slow = [
+                feed.plan.name
+                for feed in feeds
+                if any(not lane.waiting and lane.is_open for lane in feed.lanes)
+            ]
+            waited = f"for {', '.join(slow)}" if slow else "for their batch"
+            reasons.append(f"{held} updates wait {waited}")
+        for feed in feeds:
+            if feed.troubles is not None:
+                late.append(feed.troubles)
+                reasons.append(f"source {feed.plan.name} cannot be reached: {feed.troubles.error}")
+        undelivered = 0
+        for sink in runner.sinks:
+            troubles = runner.sink_troubles.get(sink.name)
+            if troubles is not None and one.full[view] in sink.views:
+                undelivered += 1
+                late.append(troubles)
+                reasons.append(f"sink {sink.name} cannot be reached: {troubles.error}")
+        oldest = max([oldest, *(now - each.since for each in late)])
+        sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
+        state = State.DEGRADED if late else State.OK
+        broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
+        if broken:
+            state = State.FAILED
+            reasons.append(put_aside(broken[0]))
+        return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
+
+    def _feeding(self, widget: str) -> set[str]:
+        """The widget, and those whose views come to its streams."""
+        found, left = {widget}, [widget]
+        while left:
+            name = left.pop()
+            for wire in self._runner.system.wires:
+                if wire.widget == name and wire.origin not in found:
+                    found.add(wire.origin)
+                    left.append(wire.origin)
+        return found
+
+
+def _widgets(name: str, one: Instances) -> Iterator[Sample]:
+    count = len(one.widgets)
+    yield gauge("axlog_documents", count, "Documents of the widget", widget=name)
+    if one.is_single:
+        yield from widget_samples(name, one.widgets[""])
+    elif count <= _MOST_DOCUMENTS:
+        for key, widget in list(one.widgets.items()):
+            yield from widget_samples(f"{name}/{key}", widget)
+
+
+def _source(feed: Feed, now: float) -> Iterator[Sample]:
+    at = {"source": feed.plan.name}
+    yield counter("axlog_source_updates_total", feed.came, "Updates read", **at)
+    yield counter("axlog_source_errors_total", feed.errors, "Tries that failed", **at)
+    waiting = sum(len(lane.waiting) for lane in feed.lanes)
+    yield gauge("axlog_source_waiting", waiting, "Updates held back", **at)
+    yield gauge(
+        "axlog_source_lag_seconds", _since(feed.troubles, now), "Since it cannot be reached", **at
+    )
+
+
+def _held(feeds: list[Feed], now: float) -> tuple[int, float]:
+    """How many updates wait, and for how long the oldest has."""
+    lanes = [lane for feed in feeds for lane in feed.lanes]
+    waiting = [list(lane.waiting)[:1] for lane in lanes]
+    oldest = max((now - read for heads in waiting for _, read in heads if read), default=0.0)
+    return sum(len(lane.waiting) for lane in lanes), oldest
+
+
+def _since(troubles: Troubles | None, now: float) -> float:
+    return 0.0 if troubles is None else now - troubles.since
+
+
+def progress_samples(progress: Progress) -> Iterator[Sample]:
+    """The numbers of a run as its progress says them."""
+    yield counter("axlog_batches_total", progress.batch, "Batches")
+    yield counter("axlog_messages_total", progress.messages, "Updates taken into batches")
+    yield counter("axlog_kept_total", progress.kept, "Updates that some view may need")
+    yield counter("axlog_refused_total", progress.refused, "Updates that could not be taken")
+    yield counter("axlog_changes_total", progress.changes, "Changes of all views")
+    yield counter("axlog_never_total", progress.never, "Rows told never to come")
+    yield gauge("axlog_rows", progress.rows, "Rows of all views")
+    if progress.possible is not None:
+        yield gauge("axlog_possible", progress.possible, "Rows that may still come")
+    yield gauge("axlog_state_nodes", progress.state, "Nodes of all documents")
+    yield gauge("axlog_held", progress.held, "Updates held back for a slower source")
+    for one in progress.lagging:
+        yield gauge(
+            "axlog_lagging_seconds", one.seconds, "Since it cannot be reached", connector=one.name
+        )
+
+
+class ProgressReport:
+    """A run that is known by its progress alone."""
+
+    def __init__(self, show: Callable[[Progress], None] | None = None) -> None:
+        self._last = Progress()
+        self._show = show
+        self.failure: str | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Take the latest progress, and hand it on."""
+        self._last = progress
+        if self._show is not None:
+            self._show(progress)
+
+    def samples(self) -> Iterator[Sample]:
+        """What the progress says, and the process."""
+        yield from process_samples()
+        yield from progress_samples(self._last)
+
+    def health(self) -> Health:
+        """Degraded while something cannot be reached."""
+        late = tuple(
+            f"{one.name} cannot be reached for {one.seconds} s: {one.error}"
+            for one in self._last.lagging
+        )
+        failures = [f"view {view}: {why}" for view, why in self._last.set_aside.items()]
+        if self.failure is not None:
+            failures.append(self.failure)
+        return Health((), tuple(failures), late)

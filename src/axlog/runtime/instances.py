@@ -1,0 +1,322 @@
+"""A pipeline's widgets at work: fed by updates, telling the net changes of a batch.
+
+A widget of the file is one document, or (with `documents`) one for every key that messages bring:
+each with its own streams and clock, made when its first message comes. Rows of such views have the
+key as their first column, `document`. A delete goes to every document; so does an end, also to
+those that come later. Time passes for all documents alike: at the end of a batch each is told the
+latest time of any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from copy import deepcopy
+from dataclasses import asdict, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from axlog.connect.kinds import DOCUMENT_COLUMN, ViewShape
+from axlog.connect.message_paths import MessagePath
+from axlog.connect.protocol import Refusal
+from axlog.document.parser import DEFAULT_LIMITS, parse
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import microseconds, start_of
+from axlog.errors import AxlogError, StreamError
+from axlog.live.log_records import settings_of
+from axlog.live.recovery import load_parts, snapshot_parts
+from axlog.live.widget import Widget
+from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
+from axlog.pipeline.model import PipelineModel
+from axlog.query.query import parse_query
+from axlog.runtime.checkpoint import Input
+from axlog.views.change import Change, Row
+from axlog.views.why import named_message
+
+TIME = "time"
+"""The action of an input that no stream brings: time has passed (`settings: {clock: wall}`)."""
+_MANY = "documents"
+"""The part of a snapshot of many documents that is none of theirs."""
+
+
+class Instances:
+    """One widget of the file, in one or many documents."""
+
+    def __init__(
+        self,
+        model: PipelineModel,
+        name: str,
+        saved: Mapping[str, bytes] | None = None,
+        gone: Iterable[str] = (),
+    ) -> None:
+        """`saved` is what it goes on from; `gone` are views that were let go of before."""
+        self.model = model.widgets[name]
+        self.name = name
+        self._settings = model.settings_of(name)
+        self._times = model.settings.times
+        self._namespaces = model.namespaces
+        self._types = types_of(self.model, model.directory) or None
+        self._root = document_of(self.model, model.directory)
+        is_dated = model.settings.clock == "wall" or self._times == "dates"
+        self.horizon = horizon_of(self.model, self._root, is_dated)
+        self.full = {view: model.full_name(name, view) for view in self.model.views}
+        self.queries = {
+            view: parse_query(written.query, model.namespaces, written.language)
+            for view, written in self.model.views.items()
+        }
+        for view in gone:
+            self.queries.pop(view, None)
+        many = self.model.documents
+        self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
+        self._collected: list[Change] = []
+        self._widgets: dict[str, Widget] = {}
+        self._ended: dict[str, StreamUpdate] = {}
+        self.clock = start_of(None, self._times)
+        self.refused = 0
+        self.origins: dict[str, str] | None = None  # of messages, by what `why` calls them
+        if saved is not None:
+            self._load(saved)
+        elif self._key is None:
+            self._widgets[""] = self._make("")
+
+    # Shapes ---------------------------------------------------------------------------------------
+
+    def shapes(self) -> list[ViewShape]:
+        """The views as sinks know them."""
+        return [
+            ViewShape.of(self.full[view], query, self._key is not None, self._times)
+            for view, query in self.queries.items()
+        ]
+
+    @property
+    def widgets(self) -> Mapping[str, Widget]:
+        """The widgets by the keys of their documents; a single one has the key ''."""
+        return self._widgets
+
+    def rows(self) -> list[Change]:
+        """The present rows of all views, as insertions."""
+        return [
+            self._named(
+                Change("insert", row, view=view.name, microseconds=widget.document.tree.clock), key
+            )
+            for key, widget in self._widgets.items()
+            for view in widget.views.values()
+            if view.name in self.queries and view.broken is None
+            for row in view.rows()
+        ]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one document, not one for every key."""
+        return self._key is None
+
+    def is_open(self, stream: str) -> bool:
+        """Whether a stream can still bring something."""
+        if self._key is not None:
+            return stream not in self._ended
+        tree = self._widgets[""].document.tree
+        return stream not in tree.ended
+
+    def forget(self, full: str) -> bool:
+        """Keep a view no more, and tune what feeds it; whether it was kept."""
+        view = next((view for view, name in self.full.items() if name == full), None)
+        if view is None or view not in self.queries:
+            return False
+        del self.queries[view]
+        for widget in self._widgets.values():
+            widget.document.forget(view)
+            widget.tune()
+        return True
+
+    @property
+    def due(self) -> int | None:
+        """The time after which some match under way can no longer be completed; None: never."""
+        found = [widget._streaming.next_deadline() for widget in self._widgets.values()]
+        return min((each for each in found if each is not None), default=None)
+
+    # Feeding --------------------------------------------------------------------------------------
+
+    def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
+        """Take a batch of updates; the net changes they make, and what could not be taken."""
+        refused: list[Refusal] = []
+        with ExitStack() as batches:
+            entered: set[str] = set()
+            for one in inputs:
+                update = _timed(one)
+                try:
+                    if update.action == TIME:
+                        self.clock = max(self.clock, self.clock if one.at is None else one.at)
+                        self._pass_time(batches, entered)
+                        continue
+                    for key, widget in self._meant(update):
+                        if key not in entered:
+                            entered.add(key)
+                            batches.enter_context(widget.document.told_at_the_end())
+                        widget.take(update)
+                        if self.origins is not None:
+                            number = widget._streaming.status(update.stream).messages
+                            self.origins[named_message(number, update.stream)] = update.origin
+                    self._note(one)
+                except AxlogError as error:
+                    refused.append(
+                        Refusal(update.stream, update.content, update.origin, error.describe())
+                    )
+            if self._key is not None:
+                self._pass_time(batches, entered)
+        self.refused += len(refused)
+        collected, self._collected = self._collected, []
+        return collected, refused
+
+    def _note(self, one: Input) -> None:
+        if one.at is not None and one.at > self.clock:
+            self.clock = one.at
+        if self._key is not None and one.update.action == "end":
+            self._ended[one.update.stream] = _timed(one)
+
+    def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Widget]]:
+        """The documents that an update is for."""
+        if self._key is None:
+            yield "", self._widgets[""]
+            return
+        if update.action != "insert":
+            yield from list(self._widgets.items())
+            return
+        key = self._key.value(parse(update.content).root)
+        if not key:
+            raise StreamError(
+                "AX407",
+                "the message does not say which document it is for",
+                expected=f"a value at {self.model.documents.key if self.model.documents else ''}",
+            )
+        if key not in self._widgets:
+            self._widgets[key] = widget = self._make(key)
+            self._collected += [
+                self._named(
+                    Change("insert", row, view=view.name, microseconds=widget.document.tree.clock),
+                    key,
+                )
+                for view in widget.views.values()
+                if view.broken is None
+                for row in view.rows()
+            ]
+        yield key, self._widgets[key]
+
+    def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
+        """Tell every document the latest time; what that makes impossible is told."""
+        for key, widget in self._widgets.items():
+            if widget.document.tree.clock < self.clock:
+                if key not in entered:
+                    entered.add(key)
+                    batches.enter_context(widget.document.told_at_the_end())
+                widget.advance(timedelta(microseconds=self.clock))
+
+    # Making ---------------------------------------------------------------------------------------
+
+    def _options(self) -> dict[str, Any]:
+        """How the widget is made, as plain data.
+
+        What a stream may delete is needed: then all that arrives is kept, as on Spark.
+        """
+        is_needed = may_delete(self.model, self._root)
+        return {
+            "namespaces": dict(self._namespaces),
+            "keep": "all" if is_needed else self._settings.keep,
+            "validate": "all" if is_needed else self._settings.validation,
+            "facts": list(self.model.facts),
+            "tune": self._tuning(),
+            "collect": self._settings.collect,
+            "never": "joins",  # what all engines tell
+            "times": self._times,
+        }
+
+    def _make(self, key: str) -> Widget:
+        widget = Widget(deepcopy(self._root), types=self._types, **self._options())
+        self._watch(widget, key)
+        for update in self._ended.values():
+            widget.take(update)
+        return widget
+
+    def _watch(self, widget: Widget, key: str) -> None:
+        """Keep the views of the file, and only those."""
+        widget.now = None  # how far ahead a message is was judged when it was read
+        for name in set(widget.views) - set(self.queries):
+            widget.document.forget(name)
+        for name, query in self.queries.items():
+            view = widget.views.get(name)
+            if view is None:
+                written = self.model.views[name]
+                view = widget.watch(query, name, maintainer=written.maintainer, work=written.work)
+            view.listen(partial(self._collect, key))
+
+    # Saving ---------------------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, bytes]:
+        """All documents as parts of bytes; of many, each part is named with its document's key."""
+        limits = asdict(DEFAULT_LIMITS)
+        made = settings_of("", self._options(), limits)
+        if self._key is None:
+            return snapshot_parts(self._widgets[""], made, {})
+        ended = [
+            [stream, None if one.at is None else microseconds(one.at), one.origin]
+            for stream, one in self._ended.items()
+        ]
+        parts = {_MANY: json.dumps({"clock": self.clock, "ended": ended}).encode()}
+        for key, widget in self._widgets.items():
+            for name, data in snapshot_parts(widget, made, {}).items():
+                parts[json.dumps([key, name])] = data
+        return parts
+
+    def _load(self, parts: Mapping[str, bytes]) -> None:
+        """Go on from what `saved` wrote."""
+        if self._key is None:
+            self._widgets[""] = self._loaded(parts, "")
+            self.clock = self._widgets[""].document.tree.clock
+            return
+        known = json.loads(parts[_MANY])
+        self.clock = known["clock"]
+        for stream, at, origin in known["ended"]:
+            time = None if at is None else timedelta(microseconds=at)
+            self._ended[stream] = StreamUpdate(stream, "end", "", time, origin)
+        each: dict[str, dict[str, bytes]] = {}
+        for name, data in parts.items():
+            if name != _MANY:
+                key, part = json.loads(name)
+                each.setdefault(key, {})[part] = data
+        self._widgets = {key: self._loaded(mine, key) for key, mine in each.items()}
+
+    def _loaded(self, parts: Mapping[str, bytes], key: str) -> Widget:
+        widget = load_parts(parts, 0, types=self._types).widget
+        self._watch(widget, key)
+        return widget
+
+    def _tuning(self) -> str | dict[str, float]:
+        """When a widget is tuned; one of many documents only where the file asks for it."""
+        tune = self._settings.tune
+        if isinstance(tune, str):
+            return "off" if self._key is not None else tune
+        given = {"messages": tune.messages, "seconds": tune.seconds}
+        return {name: number for name, number in given.items() if number is not None} or "off"
+
+    def _collect(self, key: str, change: Change) -> None:
+        self._collected.append(self._named(change, key))
+
+    def _named(self, change: Change, key: str) -> Change:
+        """A change as it leaves the pipeline: with the view's full name, and its document."""
+        full = self.full[change.view or ""]
+        if self._key is None:
+            return replace(change, view=full)
+        before = None if change.before is None else _keyed(change.before, key)
+        return replace(change, view=full, row=_keyed(change.row, key), before=before)
+
+
+def _keyed(row: Row, key: str) -> Row:
+    columns = (DOCUMENT_COLUMN.name, *row.columns)
+    return type(row)(columns, (key, *row.values_), row.count)
+
+
+def _timed(one: Input) -> StreamUpdate:
+    update = one.update
+    at = None if one.at is None else timedelta(microseconds=one.at)
+    return StreamUpdate(update.stream, update.action, update.content, at, update.origin)

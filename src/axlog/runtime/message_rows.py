@@ -1,0 +1,105 @@
+"""Messages as rows: what a source reads, in the columns that Spark's tasks send on.
+
+A message that cannot be a row (its time is none, its text holds half a character, it lies too far
+ahead) is a row all the same, with the action `refused` and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from axlog.connect.protocol import Reading
+from axlog.document.clock_bounds import Horizon
+from axlog.document.parser import is_encodable
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
+from axlog.runtime.bucket_order import PARTITIONS_APART
+from axlog.runtime.extraction import FAR
+
+MESSAGES = (
+    "source int, stream string, action string, content binary, time bigint, number bigint,"
+    " origin string, document string, error string, partition int, row bigint"
+)
+SCHEMA = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("stream", pa.string()),
+        ("action", pa.string()),
+        ("content", pa.binary()),
+        ("time", pa.int64()),
+        ("number", pa.int64()),
+        ("origin", pa.string()),
+        ("document", pa.string()),
+        ("error", pa.string()),
+        ("partition", pa.int32()),
+        ("row", pa.int64()),
+    ]
+)
+Values: TypeAlias = tuple[Any, ...]
+"""One message, in the order of `MESSAGES`."""
+MARK = b"\xef\xbb\xbf"
+"""Before a declaration: this is UTF-8, whatever follows."""
+
+
+def rows_of(
+    reading: Reading, index: int, number: int, horizon: Horizon | None = None
+) -> Iterator[Values]:
+    """The rows of a span: its updates, then what was refused, each with its number."""
+    partitions = reading.partitions or (None,) * len(reading.updates)
+    for at, (partition, update) in enumerate(zip(partitions, reading.updates, strict=True), number):
+        yield _row(update, index, at, partition, horizon)
+    for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
+        stream, content, origin = whole(refusal.stream), encoded(refusal.content), refusal.origin
+        error = whole(refusal.error)
+        yield (index, stream, "refused", content, None, at, origin, None, error, None, None)
+
+
+def _row(
+    update: StreamUpdate,
+    index: int,
+    number: int,
+    partition: int | None,
+    horizon: Horizon | None,
+) -> Values:
+    action, time, error = update.action, None, None
+    stream, content = update.stream, update.content
+    try:
+        content = text_bytes(content) if isinstance(content, str) else content
+        stream.encode()
+        time = None if update.at is None else microseconds(update.at)
+        if time is not None and not -FAR < time < FAR:
+            raise OverflowError(f"{time} microseconds are beyond any time")
+        if horizon is not None:
+            horizon.check(stream, update.at)
+    except (AxlogError, OverflowError, UnicodeEncodeError) as refusal:
+        action, time, error = "refused", None, whole(str(refusal))
+        stream, content = whole(update.stream), encoded(update.content)
+    # Among messages of one time and stream those of one partition follow each other.
+    number += PARTITIONS_APART * (partition or 0)
+    origin = update.origin
+    return (index, stream, action, content, time, number, origin, None, error, partition, None)
+
+
+def text_bytes(text: str) -> bytes:
+    """A text as bytes that say the same: what it declares as its encoding is not what it is in."""
+    return MARK + text.encode() if text.startswith("<?xml") else text.encode()
+
+
+def encoded(content: str | bytes) -> bytes:
+    """Content as bytes, half characters as question marks: they can be sent to nobody."""
+    return content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+
+
+def whole(text: str) -> str:
+    """A text without half characters."""
+    return text if is_encodable(text) else encoded(text).decode()
+
+
+def record_batch(rows: Sequence[Values]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

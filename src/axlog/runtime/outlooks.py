@@ -1,0 +1,112 @@
+"""What engines in buckets say of the rows that may still come, for who watches a run.
+
+It is asked for (`maintain(outlook=N)`), costs nothing otherwise, and is no part of a batch's
+changes: an engine for which it is dear says what it found a while ago. Rows whose key is not known
+yet are known to every bucket of a view, and counted once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from axlog.document.times import microseconds
+from axlog.errors import AxlogError
+from axlog.future.truth import Possible
+from axlog.runtime.bucket import Instance
+from axlog.views.view import View
+
+_SHARE = 20
+"""Asking may take one part in so many of the time."""
+_LARGEST = 20_000
+"""Nodes of a document up to which it is walked for this."""
+
+
+@dataclass
+class Outlook:
+    """The possible rows of a view, some of them, or the reason why they are not said."""
+
+    count: int = 0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    reason: str | None = None
+
+
+class Watcher:
+    """Asks one instance, seldom enough not to be felt."""
+
+    def __init__(self, instance: Instance, most: int) -> None:
+        self._asked = ref(instance)  # the worker's cache decides how long it lives
+        self._most = most
+        self._due = 0.0
+        self._said: dict[str, Any] = {}
+
+    def said(self) -> dict[str, Any]:
+        """What the instance says of each view, for JSON."""
+        now = time.monotonic()
+        instance = self._asked()
+        if now >= self._due and instance is not None:
+            self._said = {name: self._of(instance, v) for name, v in instance.widget.views.items()}
+            self._due = now + max(0.5, _SHARE * (time.monotonic() - now))
+        return self._said
+
+    def _of(self, instance: Instance, view: View) -> dict[str, Any]:
+        if view.prospects() is None and len(instance.widget.document.tree) > _LARGEST:
+            return {"reason": "this needs a walk over the document, which is large"}
+        try:
+            possible = view.possible()
+        except AxlogError as error:
+            return {"reason": error.message}
+        unit = instance.unit
+        output, own = unit.output, []
+        everywhere = []
+        for one in possible:
+            key = None if output is None else one.row.get(output)
+            if output is not None and key is None:
+                everywhere.append(one.plain())
+            elif output is None or unit.bucket_of(key) == instance.bucket:
+                own.append(one)
+        own.sort(key=_until)
+        return {
+            "count": len(own),
+            "rows": [one.plain() for one in own[: self._most]],
+            "everywhere": everywhere[: self._most],
+        }
+
+
+def _until(one: Possible) -> tuple[bool, int]:
+    return one.deadline is None, 0 if one.deadline is None else microseconds(one.deadline)
+
+
+_WATCHERS: WeakKeyDictionary[Instance, Watcher] = WeakKeyDictionary()
+
+
+def watcher_of(instance: Instance, most: int) -> Watcher:
+    """The watcher of a live instance."""
+    found = _WATCHERS.get(instance)
+    if found is None:
+        found = _WATCHERS[instance] = Watcher(instance, most)
+    return found
+
+
+def together(said: Iterable[Mapping[str, Any]]) -> dict[str, Outlook]:
+    """The outlook of each view, from what its buckets say."""
+    found: dict[str, Outlook] = {}
+    everywhere: dict[str, dict[str, Any]] = {}
+    for one in said:
+        for view, told in one.items():
+            outlook = found.setdefault(view, Outlook())
+            if told.get("reason") is not None:
+                outlook.reason = told["reason"]
+                continue
+            outlook.count += told["count"]
+            outlook.rows += told["rows"]
+            known = everywhere.setdefault(view, {})
+            known |= {json.dumps(row, sort_keys=True): row for row in told["everywhere"]}
+    for view, rows in everywhere.items():
+        found[view].count += len(rows)
+        found[view].rows += rows.values()
+    return found

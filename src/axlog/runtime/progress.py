@@ -1,0 +1,108 @@
+"""How a run is doing: what came, what was kept, what the views hold, who lags behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from axlog.errors import AxlogError
+from axlog.runtime.instances import Instances
+from axlog.views.change import Change
+
+_SHARE = 50
+"""Counting what is possible may take one part in so many of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lagging:
+    """A source or sink that cannot be reached now."""
+
+    name: str
+    error: str
+    seconds: float  # since it could be reached last
+    tries: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """A run at one moment."""
+
+    batch: int = 0
+    messages: int = 0
+    kept: int = 0  # of the messages, those that some view may need
+    refused: int = 0
+    rows: int = 0
+    possible: int | None = None  # None where it is not decided, or too costly to count
+    never: int = 0
+    changes: int = 0
+    state: int = 0  # nodes of all documents
+    documents: int = 0
+    held: int = 0  # updates held back for a slower stream
+    lives: str = "in this process"  # where the state is, and on Spark why
+    lagging: list[Lagging] = field(default_factory=list)
+    set_aside: dict[str, str] = field(default_factory=dict)  # views that exceeded a limit, and why
+    seconds: float = 0.0
+
+    def count(self, changes: Iterable[Change]) -> None:
+        """Take the changes of a batch into account."""
+        for change in changes:
+            self.changes += 1
+            if change.op == "insert":
+                self.rows += 1
+            elif change.op == "delete":
+                self.rows -= 1
+            elif change.op == "never":
+                self.never += 1
+
+    def plain(self) -> dict[str, Any]:
+        """The progress for JSON."""
+        return {**asdict(self), "seconds": round(self.seconds, 3)}
+
+
+class Outlooks:
+    """Counts possible rows, seldom enough not to be felt."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._found: int | None = None
+
+    def count(self, instances: Iterable[Instances]) -> int | None:
+        """How many rows may still come; as of a while ago."""
+        started = time.monotonic()
+        if started < self._next:
+            return self._found
+        self._found = _possible(instances)
+        taken = time.monotonic() - started
+        self._next = started + _SHARE * taken
+        return self._found
+
+
+def _possible(instances: Iterable[Instances]) -> int | None:
+    total = 0
+    for one in instances:
+        if len(one.widgets) > 100:
+            return None
+        for widget in one.widgets.values():
+            for view in widget.views.values():
+                try:
+                    total += len(view.possible())
+                except AxlogError:  # undecided, or what it needs was not kept
+                    return None
+    return total
+
+
+def kept(instances: Iterable[Instances]) -> int:
+    """Messages that were taken and could matter to some view."""
+    return sum(
+        status.kept
+        for one in instances
+        for widget in one.widgets.values()
+        for status in widget.streams().values()
+    )
+
+
+def state(instances: Iterable[Instances]) -> int:
+    """Nodes of all documents; messages that were put aside are not counted."""
+    return sum(len(widget.document.tree) for one in instances for widget in one.widgets.values())

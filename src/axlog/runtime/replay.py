@@ -1,0 +1,163 @@
+"""Why a row is there, where the engine that shows it keeps no documents: the input read again.
+
+Sources are read by position (`connect/protocol.py`), and what was read once can be read again
+from the beginning. So a widget of the pipeline is fed anew in this process, without sinks, up to
+what there is now, and asked.
+
+First it is fed only messages that have a value of the row in their text, as written. A derivation
+found so is one of the whole input too, as long as nothing in the query is negated and nothing is
+deleted. Where none is found, or that does not hold, everything is fed.
+
+Not handled: sources that have let go of their beginning or keep a log that one process writes; more
+messages than `MOST` where everything has to be fed. Both are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from axlog.connect.protocol import Position, Reading, Source
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import plain
+from axlog.errors import AxlogError, PipelineError
+from axlog.future.profiles import has_not
+from axlog.pipeline.documents import calls_of, document_of
+from axlog.pipeline.model import PipelineModel, Settings
+from axlog.query.query import parse_query
+from axlog.runtime.embedded import Runner
+from axlog.runtime.instances import Instances
+from axlog.views.why import Derivation
+
+MOST = 100_000
+"""Messages that are fed again."""
+AGAIN = frozenset({"directory", "jsonl", "kafka"})
+"""Kinds of sources that anybody can read again from their beginning."""
+
+
+class Replay:
+    """A pipeline's input, read again for questions."""
+
+    def __init__(self, model: PipelineModel, most: int = MOST) -> None:
+        self._model = model
+        self._most = most
+        self._lock = Lock()
+
+    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> list[Derivation]:
+        """The row's derivations; with many documents its first column says which one."""
+        given = dict(row)
+        many = self._model.widgets[widget].documents is not None
+        key = str(given.pop("document", "")) if many else ""
+        values = {value.encode() for value in given.values() if isinstance(value, str)} - {b""}
+        with self._lock:
+            if values and self._only_adds(widget, view):
+                with self._fed(widget, values) as runner:
+                    found = _asked(runner, widget, key, view, given)
+                if found:
+                    return found
+            with self._fed(widget, set()) as runner:
+                return _asked(runner, widget, key, view, given)
+
+    def plain(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The derivations for JSON, or the reason why there are none."""
+        try:
+            found = self.why(widget, view, row)
+        except AxlogError as error:
+            return {"reason": error.message}
+        return {
+            "derivations": [
+                [{"pattern": m.pattern, "path": m.path, "time": plain(m.time), "origin": m.origin}
+                 for m in one.matched]
+                for one in found[:5]
+            ]
+        }  # fmt: skip
+
+    def _only_adds(self, widget: str, view: str) -> bool:
+        """Whether no message can take a derivation away."""
+        written = self._model.widgets[widget]
+        query = written.views[view]
+        parsed = parse_query(query.query, self._model.namespaces, query.language)
+        calls = calls_of(document_of(written, self._model.directory)).values()
+        return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
+
+    @contextmanager
+    def _fed(self, widget: str, values: set[bytes]) -> Iterator[Runner]:
+        """A runner of one widget that has read everything, or all that has one of the values."""
+        runner = Runner(_alone(self._model, widget), once=True)
+        runner.instances[widget].origins = {}
+        try:
+            for feed in runner.feeds if values else ():
+                feed.source = _With(feed.plan.open(runner.model), values)
+            while runner.round() or not runner.is_done:
+                if runner.progress.messages > self._most:
+                    raise PipelineError(
+                        "AX869", f"this would feed more than {self._most:,} messages again"
+                    )
+            yield runner
+        finally:
+            runner.close()
+
+
+class _With:
+    """A source without the insertions that have none of some values in their text."""
+
+    def __init__(self, source: Source, values: set[bytes]) -> None:
+        self._source = source
+        self._values = values
+
+    def read(self, position: Position, limit: int) -> Reading:
+        read = self._source.read(position, limit)
+        kept = [update for update in read.updates if self._has_value(update)]
+        return Reading(kept, read.position, (), more=read.more or bool(read.updates))
+
+    def close(self) -> None:
+        self._source.close()
+
+    def _has_value(self, update: StreamUpdate) -> bool:
+        content = update.content
+        text = content.encode() if isinstance(content, str) else content
+        return update.action != "insert" or any(value in text for value in self._values)
+
+
+def _asked(
+    runner: Runner, widget: str, key: str, view: str, row: Mapping[str, Any]
+) -> list[Derivation]:
+    instances = runner.instances[widget]
+    found = instances.widgets.get(key)
+    return [] if found is None else [_placed(one, instances) for one in found.view(view).why(row)]
+
+
+def _placed(derivation: Derivation, instances: Instances) -> Derivation:
+    """The same with the places in the sources that messages were read from."""
+    origins = instances.origins or {}
+    matched = (replace(m, origin=origins.get(m.origin or "", m.origin)) for m in derivation.matched)
+    return Derivation(tuple(matched))
+
+
+def _alone(model: PipelineModel, name: str) -> PipelineModel:
+    """One widget of a pipeline without sinks and checkpoint, keeping all that comes."""
+    widget = model.widgets[name]
+    streams = widget.streams.values()
+    written = [one.source for one in streams if one.source is not None] + widget.sources
+    odd = sorted({source.kind for source in written} - AGAIN)
+    odd += ["a view" for one in streams if one.view]
+    odd += ["a channel" for one in streams if one.channel]
+    if odd:
+        raise PipelineError("AX869", f"what came from {odd[0]} cannot be read again here")
+    views = {
+        view: one.model_copy(update={"sinks": [], "channel": None})
+        for view, one in widget.views.items()
+    }
+    settings = Settings(batch=model.settings.batch, tune="off", collect="off")
+    return model.model_copy(
+        update={
+            "widgets": {name: widget.model_copy(update={"views": views, "settings": None})},
+            "sinks": {},
+            "channels": {},
+            "dead_letters": None,
+            "settings": settings,
+        }
+    )

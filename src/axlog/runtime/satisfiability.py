@@ -1,0 +1,154 @@
+"""Which views of a system can ever have a row (P2 remark 4).
+
+The rows that a view has or may still get are what the streams it feeds can bring. So what can be is
+a least fixpoint: start with nothing on the wires, and add to every widget the rows that the views
+before it have or may get, until nothing is new. A row that may come with all its values known is
+put where it would arrive; one with unknown values leaves its stream open, as does a view of which
+the analyses cannot say what may come.
+
+Law: for systems of views without `not` a view is NEVER here only if no run of the system gives it a
+row (what is put there only adds). Exact where the possible rows are known by value, for the joins
+inside a widget; what a join over two unknown rows of one view would exclude is not seen. Views with
+`not` are judged with their streams left open: their NEVER holds too.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from axlog.connect.channels.row_updates import row_xml
+from axlog.document.parser import Element
+from axlog.errors import UndecidedError
+from axlog.future.profiles import has_not
+from axlog.future.truth import Possible
+from axlog.live.widget import Widget
+from axlog.pipeline.documents import calls_of, document_of
+from axlog.pipeline.model import PipelineModel
+from axlog.query.query import Query, parse_query
+from axlog.query.truth import Truth
+from axlog.runtime.instances import Instances
+from axlog.runtime.systems import System, Wire, wires_of
+from axlog.views.change import Row
+
+MOST_ROWS = 200
+"""Rows of one view up to which they are put on its wires one by one."""
+
+
+@dataclass(slots=True)
+class _Brought:
+    """What a view can bring: rows known by value, and whether anything else may come."""
+
+    rows: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    is_open: bool = False
+
+    def size(self) -> tuple[int, bool]:
+        return len(self.rows), self.is_open
+
+
+class Satisfiability:
+    """The analysis of one system, as its documents are at the start."""
+
+    def __init__(self, model: PipelineModel) -> None:
+        self.model = model
+        self.wires = wires_of(model)
+        self.documents = {
+            name: document_of(widget, model.directory) for name, widget in model.widgets.items()
+        }
+        self.queries: dict[str, dict[str, Query]] = {
+            name: {
+                model.full_name(name, view): parse_query(
+                    written.query, model.namespaces, written.language
+                )
+                for view, written in widget.views.items()
+            }
+            for name, widget in model.widgets.items()
+        }
+        self.is_positive = not any(
+            has_not(query.pattern) for views in self.queries.values() for query in views.values()
+        )
+
+    def verdicts(self) -> dict[str, Truth]:
+        """For every view: TRUE it has a row at once, POSSIBLE it may get one, NEVER it cannot."""
+        brought = {view: _Brought() for views in self.queries.values() for view in views}
+        verdicts: dict[str, Truth] = {}
+        while True:
+            before = {view: each.size() for view, each in brought.items()}
+            for name in self.documents:
+                verdicts |= self._judge(name, brought)
+            if before == {view: each.size() for view, each in brought.items()}:
+                break
+        at_once = _at_once(self.model)
+        return {
+            view: Truth.TRUE if view in at_once else min(verdict, Truth.POSSIBLE)
+            for view, verdict in verdicts.items()
+        }
+
+    def _judge(self, name: str, brought: dict[str, _Brought]) -> dict[str, Truth]:
+        """The verdicts of a widget's views; what they can bring is added."""
+        widget = self._widget(name, brought)
+        found = {}
+        for view in self.queries[name]:
+            mine = widget.view(view)
+            _add(brought[view], mine.rows())
+            try:
+                found[view] = mine.truth
+                for possible in mine.possible() if found[view] is not Truth.NEVER else ():
+                    _add_possible(brought[view], mine.columns, possible)
+            except UndecidedError:
+                found[view] = found.get(view, Truth.POSSIBLE)
+                brought[view].is_open = True
+        return found
+
+    def _widget(self, name: str, brought: dict[str, _Brought]) -> Widget:
+        """A widget with all on its wires that can come over them."""
+        root = deepcopy(self.documents[name])
+        widget = Widget(
+            root,
+            namespaces=self.model.namespaces,
+            facts=self.model.widgets[name].facts,
+            views=self.queries[name],
+        )
+        calls = calls_of(root)
+        for wire in self.wires:
+            if wire.widget == name and wire.stream in calls:
+                self._fill(widget, wire, brought[wire.view], calls[wire.stream])
+        return widget
+
+    def _fill(self, widget: Widget, wire: Wire, brought: _Brought, call: Element) -> None:
+        if not self.is_positive:
+            return  # what is put there could make a `not` fail: the stream is left open
+        if call.get("deletes", "no") != "only":
+            for xml in brought.rows.values():
+                widget.feed(wire.stream, xml)
+        if not brought.is_open:
+            widget.end(wire.stream)
+
+
+def _at_once(model: PipelineModel) -> set[str]:
+    """The views that have rows before anything comes from outside."""
+    instances = {name: Instances(model, name) for name in model.widgets}
+    System(model).begin(instances)
+    return {str(row.view) for one in instances.values() for row in one.rows()}
+
+
+def _add(brought: _Brought, rows: list[Row]) -> None:
+    for row in rows:
+        if len(brought.rows) >= MOST_ROWS:
+            brought.is_open = True
+            return
+        brought.rows.setdefault(row.values_, row_xml(row, is_keyed=False))
+
+
+def _add_possible(brought: _Brought, columns: tuple[str, ...], possible: Possible) -> None:
+    known = possible.row
+    if all(isinstance(known.get(column), str) for column in columns):
+        _add(brought, [Row(columns, tuple(known[column] for column in columns))])
+    else:
+        brought.is_open = True
+
+
+def satisfiability(model: PipelineModel) -> dict[str, Truth]:
+    """Which views of a pipeline can ever have a row, all wires taken together."""
+    return Satisfiability(model).verdicts()

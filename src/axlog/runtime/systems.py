@@ -1,0 +1,307 @@
+"""Systems: widgets wired so that one's view feeds another's call (P2 remark 4, P3 3.6).
+
+`streams: {NAME: {view: WIDGET.VIEW}}` is a wire: the view's changes become updates of the stream
+(`connect/channels/row_updates.py`). A batch goes through the widgets in the order of the wires,
+each fed once with all that comes to it; so what leaves is net, and the same whatever the order of
+the file.
+
+Widgets that feed each other are fed in rounds until nothing changes any more. Where that is certain
+to end it is simply done: on the cycle nothing is deleted (no `not`, no stream that may), and views
+show labels only (`$x`), of which there are finitely many; a least fixpoint. Any other cycle is
+refused, unless `settings: {rounds: N}` bounds it: then a batch goes through the cycle at most N
+times, and what is still on its way comes with the next batch.
+
+A wired update has the time of the change, or the clock of the widget it comes to if that is later:
+what has been derived is never late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from axlog.connect.channels.row_updates import updates_of
+from axlog.connect.protocol import Refusal
+from axlog.errors import PipelineError
+from axlog.future.profiles import has_not
+from axlog.pipeline.documents import calls_of, document_of
+from axlog.pipeline.model import PipelineModel
+from axlog.query.pattern import Branch, Kind, PatternNode, Variable, branches_of
+from axlog.query.query import parse_query
+from axlog.runtime.checkpoint import Input, input_row, read_input
+from axlog.runtime.instances import Instances
+from axlog.views.change import Change
+from axlog.views.net_changes import net
+
+Waiting = dict[str, list[Input]]
+_FINITE = (Kind.VARIABLE, Kind.LABEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A view that feeds a stream."""
+
+    view: str  # its full name
+    origin: str  # its widget
+    widget: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"{self.view} -> {self.widget}/{self.stream}"
+
+
+def wires_of(model: PipelineModel) -> list[Wire]:
+    """Every wire of a pipeline, in the order of the file."""
+    known = {f"{name.widget}.{name.view}": name for name in model.view_names()}
+    known |= {name.full: name for name in model.view_names()}
+    found = []
+    for widget, written in model.widgets.items():
+        for stream, one in written.streams.items():
+            if one.view is not None:
+                if one.view not in known:
+                    raise PipelineError(
+                        "AX854", f"there is no view {one.view!r}", expected=", ".join(sorted(known))
+                    )
+                name = known[one.view]
+                found.append(Wire(name.full, name.widget, widget, stream))
+    return found
+
+
+def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
+    """Groups of widgets that reach each other, each group after those that feed it (Tarjan)."""
+    after: dict[str, list[str]] = {name: [] for name in names}
+    for wire in wires:
+        after[wire.origin].append(wire.widget)
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    groups: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in after[name]:
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            groups.append(sorted(stack[at:], key=list(names).index))
+            del stack[at:]
+
+    for name in names:
+        if name not in index:
+            visit(name)
+    return groups[::-1]
+
+
+class System:
+    """The wires of a pipeline at work."""
+
+    def __init__(self, model: PipelineModel) -> None:
+        self.model = model
+        self.wires = wires_of(model)
+        self.groups = in_order(list(model.widgets), self.wires)
+        group_of = {name: at for at, group in enumerate(self.groups) for name in group}
+        self.cyclic = [
+            wire for wire in self.wires if group_of[wire.origin] == group_of[wire.widget]
+        ]
+        self.rounds = model.settings.rounds
+        if self.rounds is None:
+            for wire in self.cyclic:
+                self._check(wire)
+        self.closed: set[Wire] = set()
+        self._carried: Waiting = {}
+
+    # Whether a cycle ends -------------------------------------------------------------------------
+
+    def _check(self, wire: Wire) -> None:
+        """Refuse a wire of a cycle that may take something back, or bring new things for ever."""
+        model = self.model
+        written = model.widgets[wire.origin]
+        view = next(name for name in model.view_names() if name.full == wire.view).view
+        given = written.views[view]
+        query = parse_query(given.query, model.namespaces, given.language)
+        why = None
+        if has_not(query.pattern):
+            why = "its query has a not: what it has shown it may take back"
+        elif any(output.kind not in _FINITE for output in query.pattern.outputs):
+            why = "it shows more than labels ($x), and may show new things for ever"
+        elif _binds_values(query.pattern.branches):
+            why = "a variable is bound to a string value, and may show new ones for ever"
+        elif any(
+            call.get("deletes", "no") != "no"
+            for call in calls_of(document_of(written, model.directory)).values()
+        ):
+            why = f"a stream of {wire.origin} may delete"
+        if why is not None:
+            raise PipelineError(
+                "AX841",
+                f"the view {wire.view} feeds itself through {wire.widget}/{wire.stream}: {why}",
+                expected="cycles of views without not, over streams that only insert",
+                advice="say settings: {rounds: N} to go through the cycle at most N times a batch",
+            )
+
+    # Feeding --------------------------------------------------------------------------------------
+
+    def begin(self, instances: Mapping[str, Instances]) -> None:
+        """Let the rows that documents have at once flow through the wires."""
+        waiting: Waiting = {}
+        for one in instances.values():
+            self._route(one.rows(), instances, waiting)
+        if any(waiting.values()):
+            self.feed(instances, waiting)
+
+    def feed(
+        self, instances: Mapping[str, Instances], inputs: Mapping[str, Sequence[Input]]
+    ) -> tuple[list[Change], list[Refusal]]:
+        """Take a batch: the net changes of all views, and what could not be taken."""
+        waiting: Waiting = {name: list(mine) for name, mine in self._carried.items()}
+        self._carried = {}
+        for name, mine in inputs.items():
+            waiting.setdefault(name, []).extend(mine)
+        changes: list[Change] = []
+        refused: list[Refusal] = []
+        for group in self.groups:
+            made, odd = self._feed_group(group, instances, waiting)
+            changes += made
+            refused += odd
+        return changes, refused
+
+    def _feed_group(
+        self, group: list[str], instances: Mapping[str, Instances], waiting: Waiting
+    ) -> tuple[list[Change], list[Refusal]]:
+        made: list[Change] = []
+        refused: list[Refusal] = []
+        rounds = 0
+        while any(waiting.get(name) for name in group):
+            if self.rounds is not None and rounds == self.rounds:
+                self._carried |= {name: waiting.pop(name, []) for name in group}
+                break
+            rounds += 1
+            for name in group:
+                mine = _in_time(waiting.pop(name, []))
+                if mine:
+                    changes, odd = instances[name].feed(mine)
+                    self._route(changes, instances, waiting)
+                    made += changes
+                    refused += odd
+        return (list(_net(made)) if rounds > 1 else made), refused
+
+    def _route(
+        self, changes: Iterable[Change], instances: Mapping[str, Instances], waiting: Waiting
+    ) -> None:
+        """Turn the changes of views into what the streams they feed bring."""
+        by_view: dict[str, list[Wire]] = {}
+        for wire in self.wires:
+            if wire not in self.closed:
+                by_view.setdefault(wire.view, []).append(wire)
+        for change in changes:
+            for wire in by_view.get(change.view or "", ()):
+                waiting.setdefault(wire.widget, []).extend(
+                    self._inputs(wire, change, instances[wire.widget])
+                )
+
+    def _inputs(self, wire: Wire, change: Change, target: Instances) -> Iterator[Input]:
+        is_cyclic = wire in self.cyclic and self.rounds is None
+        if is_cyclic and change.op in ("delete", "update"):
+            raise PipelineError(
+                "AX842",
+                f"the view {wire.view} took back {change.row.plain()} on a cycle that only adds",
+                advice="say settings: {rounds: N} to go through the cycle at most N times a batch",
+            )
+        clocks = (widget.document.tree.clock for widget in target.widgets.values())
+        at = max(change.microseconds, max(clocks, default=target.clock))
+        for update in updates_of(
+            replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
+        ):
+            yield Input("", replace(update, origin=f"{wire.view}:{change.sequence}"), at, at)
+
+    # Saving ---------------------------------------------------------------------------------------
+
+    def state(self, instances: Mapping[str, Instances]) -> dict[str, Any]:
+        """What is under way, and what was let go of, for JSON."""
+        carried = {
+            name: [[*input_row(one), one.effective] for one in waiting]
+            for name, waiting in self._carried.items()
+            if waiting
+        }
+        gone = [
+            full
+            for one in instances.values()
+            for v, full in one.full.items()
+            if v not in one.queries
+        ]
+        return {"closed": [str(wire) for wire in self.closed], "carried": carried, "gone": gone}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` said."""
+        closed = set(state.get("closed", ()))
+        self.closed = {wire for wire in self.wires if str(wire) in closed}
+        self._carried = {
+            name: [read_input(row[:6], row[6]) for row in waiting]
+            for name, waiting in state.get("carried", {}).items()
+        }
+
+    # Letting go -----------------------------------------------------------------------------------
+
+    def let_go(self, instances: Mapping[str, Instances], needed: set[str]) -> list[str]:
+        """Close wires to streams that nobody can use, then views that nobody needs; upstream.
+
+        `needed` are the views with sinks and channels. Names what was let go of, in order.
+        """
+        gone: list[str] = []
+        for wire in self.wires:
+            if wire not in self.closed and _is_unsubscribed(instances[wire.widget], wire.stream):
+                self.closed.add(wire)
+                gone.append(str(wire))
+        if gone:
+            used = {wire.view for wire in self.wires if wire not in self.closed}
+            for wire in self.wires:
+                if wire.view not in used | needed and instances[wire.origin].forget(wire.view):
+                    gone.append(wire.view)
+                    gone += self.let_go(instances, needed)
+        return gone
+
+
+def _in_time(inputs: Sequence[Input]) -> list[Input]:
+    """What comes to a widget over wires among what its sources bring, each source in its order."""
+    latest: dict[str, int] = {}
+    keyed: list[tuple[int, Input]] = []
+    for one in inputs:
+        latest[one.source] = max(latest.get(one.source, 0), one.at or 0)
+        keyed.append((latest[one.source], one))
+    return [one for _, one in sorted(keyed, key=lambda each: each[0])]
+
+
+def _binds_values(branches: Iterable[Branch]) -> bool:
+    """Whether a variable stands for a string value, which can be longer than any label."""
+    return any(
+        _binds_values(branches_of(branch))
+        or (
+            isinstance(branch, PatternNode)
+            and any(isinstance(each.operand, Variable) for each in branch.comparisons)
+        )
+        for branch in branches
+    )
+
+
+def _is_unsubscribed(one: Instances, stream: str) -> bool:
+    """Whether a stream has been tuned to bring nothing, or has ended, in every document."""
+    found = [widget.streams().get(stream) for widget in one.widgets.values()]
+    return bool(found) and all(
+        status is not None and (status.ended or (status.is_tuned and not status.wanted))
+        for status in found
+    )
+
+
+def _net(changes: Iterable[Change]) -> Iterator[Change]:
+    """Changes that went through several rounds, with nothing said that a later one takes back."""
+    by_view: dict[str | None, list[Change]] = {}
+    for change in changes:
+        by_view.setdefault(change.view, []).append(change)
+    for each in by_view.values():
+        yield from net(each)

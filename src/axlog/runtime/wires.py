@@ -1,0 +1,157 @@
+"""Widgets that feed each other on Spark, and channels: what lies between two queries.
+
+A view that feeds a stream (`streams: {NAME: {view: WIDGET.VIEW}}`) writes its changes, as updates,
+to a file that the other widget's query reads like any source: so each side is repeated by itself
+after a crash, and nothing is lost or doubled in between. What has been derived is never late: the
+stream's call is given `late="clock"`. Widgets may feed each other in a cycle where the embedded
+engine allows it (`systems.py`): each batch of a query goes through it once. A run that
+ends starts the queries of a cycle again until nothing new has come to its files, or as often as
+`settings: {rounds: N}` says. Channels of this process alone, which other processes cannot read, are
+refused.
+
+A channel is read by name on the driver, which acknowledges what is in a checkpoint; tasks read
+their parts without a name, with the filter that the driver read them with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from axlog.connect.channels.row_updates import updates_of
+from axlog.connect.channels.streams import ChannelSource
+from axlog.connect.kinds import Origin
+from axlog.connect.protocol import Source
+from axlog.connect.sinks.jsonl import JsonLinesOptions, JsonLinesSink
+from axlog.connect.sources import jsonl
+from axlog.errors import PipelineError
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.connections import OpenSink, SourcePlan, open_channel, source_plans
+from axlog.runtime.systems import System, Wire
+from axlog.runtime.upstream_filters import filter_of
+from axlog.views.change import Change
+
+_CALL = "{urn:axlog}call"
+
+
+class PipelineSource:
+    """Makes a source of the file, wherever it is read."""
+
+    def __init__(self, model: PipelineModel, plan: SourcePlan) -> None:
+        self.name = plan.name
+        self._make = partial(plan.open, model)
+        self.streams = () if plan.stream is None else (plan.stream,)
+
+    def __call__(self) -> Source:
+        return self._make()
+
+
+class OwnChannelSource(ChannelSource):
+    """A source that nobody shares its channel with."""
+
+    def close(self) -> None:
+        super().close()
+        self.channel.close()
+
+
+class ChannelFeed:
+    """Makes the source of a stream that reads a channel."""
+
+    def __init__(self, model: PipelineModel, widget: str, stream: str, channel: str) -> None:
+        self.name = f"{widget}/streams/{stream}"
+        self.streams = (stream,)
+        self._model, self._channel = model, channel
+        self._reader = f"{model.name or 'axlog'}.{widget}.{stream}"
+
+    def __call__(self) -> Source:
+        """For the driver: by name."""
+        channel = open_channel(self._model, self._channel)
+        return OwnChannelSource(channel, *self.streams, self._reader)
+
+    def part(self, wanted: Sequence[str] | None) -> Source:
+        """For a task: without a name, filtered as the driver's was then."""
+        made = None if wanted is None else filter_of(wanted)
+        channel = open_channel(self._model, self._channel)
+        return OwnChannelSource(channel, *self.streams, None, made)
+
+
+class WireSource:
+    """Makes the source of a stream that a view feeds."""
+
+    def __init__(self, wire: Wire, path: Path) -> None:
+        self.name = f"{wire.widget}/streams/{wire.stream}"
+        self.streams = (wire.stream,)
+        self._path = path
+
+    def __call__(self) -> Source:
+        options = jsonl.JsonLinesOptions(path=str(self._path))
+        return jsonl.JsonLinesSource(options, Origin())
+
+
+class WireSink(JsonLinesSink):
+    """The changes of a view as the updates of a stream, one a line."""
+
+    def __init__(self, wire: Wire, path: Path, run: str) -> None:
+        super().__init__(JsonLinesOptions(path=str(path)), Origin(run=run))
+        self._stream = wire.stream
+
+    def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
+        return (u.plain() for change in changes for u in updates_of(change, self._stream))
+
+
+class Wiring:
+    """The wires of a pipeline on Spark, and where their files lie."""
+
+    def __init__(self, model: PipelineModel, place: Path) -> None:
+        self._model, self._place = model, place
+        system = System(model)  # refuses cycles of which nobody knows that they end
+        self.wires, self.groups, self.cyclic = system.wires, system.groups, system.cyclic
+        self._refuse_memory()
+
+    def written(self, group: Sequence[str]) -> int:
+        """Bytes that the cycles of a group of widgets have brought so far."""
+        paths = [self._path(wire) for wire in self.cyclic if wire.widget in group]
+        return sum(path.stat().st_size for path in paths if path.exists())
+
+    def _refuse_memory(self) -> None:
+        for name, channel in self._model.channels.items():
+            if channel.kind == "memory":
+                raise PipelineError(
+                    "AX841",
+                    f"the channel {name!r} is of one process, and the engine spark has several",
+                    advice="use a channel of kind http, redis or kafka, or feed the stream by"
+                    " `view:`; or run it with --engine embedded",
+                )
+
+    def _path(self, wire: Wire) -> Path:
+        return self._place / "wires" / f"{wire.view}-{wire.widget}-{wire.stream}.jsonl"
+
+    def sources(self, widget: str) -> list[Any]:
+        """What brings a widget's messages, in the order of the file."""
+        found: list[Any] = []
+        for stream, one in self._model.widgets[widget].streams.items():
+            if one.channel is not None:
+                found.append(ChannelFeed(self._model, widget, stream, one.channel))
+        found += [WireSource(w, self._path(w)) for w in self.wires if w.widget == widget]
+        plans = [plan for plan in source_plans(self._model) if plan.widget == widget]
+        return [*(PipelineSource(self._model, plan) for plan in plans), *found]
+
+    def sinks(self, widget: str, run: str) -> list[OpenSink]:
+        """What takes a widget's changes to other widgets."""
+        return [
+            OpenSink(str(wire), WireSink(wire, self._path(wire), run), frozenset({wire.view}))
+            for wire in self.wires
+            if wire.origin == widget
+        ]
+
+    def declared(self, widget: str, root: etree._Element) -> etree._Element:
+        """A widget's document, its wired calls never late."""
+        wired = {wire.stream for wire in self.wires if wire.widget == widget}
+        for call in root.iter(_CALL):
+            if call.get("stream") in wired:
+                call.set("late", "clock")
+        return root

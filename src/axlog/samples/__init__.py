@@ -1,0 +1,1 @@
+"""Sample documents and messages, for `axlog generate` and `axlog demo`."""

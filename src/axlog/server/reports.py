@@ -1,0 +1,271 @@
+"""What the live page shows of a pipeline that runs elsewhere: what its batches report.
+
+The driver of a distributed run sees every change, every dead letter, and counts; not the documents.
+So rows are those that the changes add up to (at most so many are kept, the counts stay exact),
+possible rows are what the engines were asked to say of theirs, and "why" is asked of somebody who
+can read the input again (`runtime/replay.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from threading import RLock
+from typing import Any
+
+from lxml import etree
+
+from axlog.connect.kinds import ViewShape
+from axlog.connect.protocol import Refusal
+from axlog.document.times import plain, shown
+from axlog.errors import QueryError
+from axlog.pipeline.documents import document_of
+from axlog.pipeline.model import PipelineModel
+from axlog.query.query import parse_query
+from axlog.runtime.instances import Instances
+from axlog.runtime.progress import Lagging
+from axlog.server.history import History
+from axlog.server.pipelines import system_of
+from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
+from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why
+from axlog.views.change import Change
+
+_CALL = "{urn:axlog}call"
+_NOTE = "this run goes on from a checkpoint: rows from before it are not listed here"
+
+
+@dataclass(slots=True)
+class Outlook:
+    """What engines said of the rows that may still come to a view."""
+
+    count: int = 0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Told:
+    """One batch of one widget, as its engine told it."""
+
+    widget: str
+    changes: Iterable[Change] = ()
+    refused: Iterable[Refusal] = ()
+    streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
+    state: int = 0
+    microseconds: int = 0  # its clock
+    outlooks: Mapping[str, Outlook] = field(default_factory=dict)
+    batch: int = (
+        1  # of the run; the first one that is told goes on from a checkpoint if it is later
+    )
+
+
+@dataclass(slots=True)
+class _View:
+    query: str
+    columns: tuple[str, ...]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
+    count: int = 0
+    outlook: Outlook | None = None
+
+    def take(self, change: Change) -> None:
+        key = tuple(map(str, change.row.values_))
+        if change.op == "delete":
+            self.count -= 1
+            self.rows.pop(key, None)
+            return
+        if change.op == "update" and change.before is not None:
+            self.rows.pop(tuple(map(str, change.before.values_)), None)
+        self.count += change.op == "insert"
+        if change.op != "never" and len(self.rows) < LARGEST:
+            self.rows[key] = change.row.plain()
+
+
+@dataclass(slots=True)
+class _Widget:
+    views: dict[str, _View]
+    streams: dict[str, list[int]]  # messages, kept, refused
+    state: int = 0
+    microseconds: int = 0  # its clock
+    first: int | None = None  # the first batch that was told
+    wanted: dict[str, list[str]] = field(default_factory=dict)  # by stream
+
+
+class Reported:
+    """A pipeline as its reports tell it."""
+
+    def __init__(self, model: PipelineModel, engine: str, why: Why | None = None) -> None:
+        self.engine = engine
+        self.says = ""  # what it is doing, while there is nothing to show yet
+        self.lagging: Sequence[Lagging] = ()  # who cannot be reached now
+        self.history = History()
+        self.system = system_of(model)
+        self._model = model
+        self._why = why
+        self._lock = RLock()
+        self._widgets = {name: self._made(name) for name in model.widgets}
+
+    def _made(self, name: str) -> _Widget:
+        written = self._model.widgets[name]
+        many = written.documents is not None
+        views = {}
+        for view, one in written.views.items():
+            query = parse_query(one.query, self._model.namespaces, one.language)
+            shape = ViewShape.of(view, query, many)
+            views[view] = _View(one.query.strip(), tuple(c.name for c in shape.columns))
+        root = document_of(written, self._model.directory)
+        streams = [str(call.get("stream")) for call in root.iter(_CALL)]
+        made = _Widget(views, {stream: [0, 0, 0] for stream in streams})
+        instances = Instances(self._model, name)
+        for change in instances.rows():  # what the document has at once
+            views[_short(name, change)].take(change)
+        for kept in instances.widgets.values():
+            made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
+        return made
+
+    def take(self, told: Told) -> None:
+        """Take a batch."""
+        with self._lock:
+            widget = self._widgets[told.widget]
+            for change in sorted(told.changes, key=lambda change: change.microseconds):
+                name = _short(told.widget, change)
+                self.history.hear(told.widget, change, name)
+                widget.views[name].take(change)
+            for stream, (messages, kept) in told.streams.items():
+                counts = widget.streams.setdefault(stream, [0, 0, 0])
+                counts[0] += messages
+                counts[1] += kept
+            for refused in told.refused:
+                widget.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
+                self.history.refuse(refused)
+            widget.first = told.batch if widget.first is None else widget.first
+            widget.state = told.state
+            widget.microseconds = max(widget.microseconds, told.microseconds)
+            for name, outlook in told.outlooks.items():
+                widget.views[name].outlook = outlook
+            self.history.measure(told.widget, told.state)
+
+    # What the page asks for -----------------------------------------------------------------------
+
+    def state(self, asked: Asked) -> dict[str, Any]:
+        """Everything that the page shows without a click."""
+        changes, count = self.history.changes()
+        letters, refused = self.history.letters()
+        with self._lock:
+            return {
+                "engine": self.engine,
+                "says": self.says,
+                "seconds": round(self.history.seconds, 1),
+                "changes": changes[:100],
+                "changed": count,
+                "rate": self.history.rate("changes", count),
+                "widgets": [self._widget(name, one) for name, one in self._widgets.items()],
+                "shown": self.shown(asked),
+                "letters": letters,
+                "refused": refused,
+                "lagging": [asdict(one) for one in self.lagging],
+                "system": self.system,
+            }
+
+    def _widget(self, name: str, widget: _Widget) -> dict[str, Any]:
+        return {
+            "name": name,
+            "clock": plain(shown(widget.microseconds, self._model.settings.times)),
+            "nodes": None,
+            "state": widget.state,
+            "unit": "bytes in the state store",
+            "sizes": self.history.sizes(name),
+            "streams": [
+                self._stream(name, stream, *counts) for stream, counts in widget.streams.items()
+            ],
+            "views": [
+                {"name": view, "count": one.count, "never": self.history.nevers(name, view)[1]}
+                for view, one in widget.views.items()
+            ],
+        }  # fmt: skip
+
+    def _stream(
+        self, widget: str, name: str, messages: int, kept: int, refused: int
+    ) -> dict[str, Any]:
+        dropped = max(0, messages - kept - refused)
+        return {
+            "name": name, "state": "filtered" if dropped else "relevant", "messages": messages,
+            "kept": kept, "dropped": dropped, "refused": refused,
+            "wanted": self._widgets[widget].wanted.get(name, []), "last": None,
+            "rate": self.history.rate(f"{widget}/{name}", messages),
+        }  # fmt: skip
+
+    def shown(self, asked: Asked) -> dict[str, Any] | None:
+        """One view with its rows; None if there is no such view."""
+        with self._lock:
+            return self._listed(asked)
+
+    def _listed(self, asked: Asked) -> dict[str, Any] | None:
+        widget = self._widgets.get(asked.widget)
+        view = None if widget is None else widget.views.get(asked.view)
+        if widget is None or view is None:
+            return None
+        never, count = self.history.nevers(asked.widget, asked.view)
+        rows = [view.rows[key] for key in sorted(view.rows)]
+        listing = Listing(rows, {"true": view.count, "never": count}, _prospect(view), never)
+        return {
+            "widget": asked.widget,
+            "view": asked.view,
+            "query": view.query,
+            "columns": list(view.columns),
+            "maintainer": self.engine,
+            "note": _NOTE if (widget.first or 0) > 1 else "",
+            **listing.plain(asked),
+        }
+
+    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The derivations of a row, found by reading the input again."""
+        if self._why is None:
+            return {"reason": f"the engine {self.engine} keeps no documents to look at"}
+        return self._why(widget, view, row)
+
+    def tree(self, widget: str) -> dict[str, Any]:
+        """The document as the file has it, with its calls: what came is kept as bindings."""
+        if widget not in self._widgets:
+            raise QueryError(
+                "AX203", f"there is no widget {widget!r}", expected=", ".join(self._widgets)
+            )
+        root = document_of(self._model.widgets[widget], self._model.directory)
+        left = [NODES]
+        return {"root": _element(root, left), "cut": left[0] <= 0}
+
+
+def _short(widget: str, change: Change) -> str:
+    """The name of a change's view within its widget."""
+    return (change.view or "").removeprefix(f"{widget}.")
+
+
+def _prospect(view: _View) -> Prospect:
+    outlook = view.outlook
+    if outlook is None:
+        return Prospect("true" if view.count else None, reason="not asked for yet")
+    if outlook.reason is not None:
+        return Prospect("true" if view.count else None, reason=outlook.reason)
+    truth = "true" if view.count else "possible" if outlook.count else "never"
+    return Prospect(truth, outlook.count, sorted(outlook.rows, key=by_deadline)[:POSSIBLE])
+
+
+def _element(element: Any, left: list[int]) -> dict[str, Any] | None:
+    """An element of a document that was only parsed."""
+    if left[0] <= 0 or not isinstance(element.tag, str):
+        return None
+    left[0] -= 1
+    if element.tag == _CALL:
+        return {"call": str(element.get("stream"))}
+    below: list[dict[str, Any]] = []
+    if element.text and element.text.strip():
+        below.append({"text": element.text.strip()[:200]})
+    for child in element:
+        found = _element(child, left)
+        if found is not None:
+            below.append(found)
+    return {
+        "name": etree.QName(element).localname,
+        "attributes": [[etree.QName(k).localname, v[:100]] for k, v in element.attrib.items()],
+        "below": below,
+        "more": False,
+    }

@@ -1,0 +1,175 @@
+"""Subscriptions as web services: by name, by webhook, by WebSub. Each belongs to who made it.
+
+    PUT    /channels/NAME/subscriptions/PEER       subscribe, with a filter and an address
+    POST   /channels/NAME/subscriptions/PEER/acknowledge
+    DELETE /channels/NAME/subscriptions/PEER       unsubscribe
+    POST   /hub                                    the same for an address, as WebSub has it
+
+A filter is what `Filter.to_json` writes; it runs where messages are published. Whoever administers
+a channel may also delete the subscriptions of others (`PEER` is then `PRINCIPAL%2FNAME`, as the
+listing has it), but not the pipeline's own.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axlog.connect.channels.channel import LocalChannel
+from axlog.connect.channels.journal import Remembered
+from axlog.connect.channels.registry import Channels
+from axlog.errors import ChannelError
+from axlog.server.access import Access, used_up
+from axlog.server.channel_routes import Serving, channel_of, filter_of, text_of
+from axlog.server.operations import Operation
+from axlog.server.ownership import check_free, count_of, key_of, options_of, owned, owner_of
+from axlog.server.responses import answer, body_of, json_of, wrong
+from axlog.server.roles import Principal
+from axlog.server.roles import channel as resource
+from axlog.server.webhooks import LEASE, Webhooks, path_of
+
+LARGEST_FORM = 100_000
+_JSON = ("application/json",)
+
+
+class Subscribing:
+    """The operations of subscriptions."""
+
+    def __init__(
+        self, channels: Channels, access: Access, webhooks: Webhooks, serving: Serving
+    ) -> None:
+        self.channels = channels
+        self.access = access
+        self.webhooks = webhooks
+        self.serving = serving
+
+    def operations(self) -> list[Operation]:
+        """The table."""
+        peer = "/channels/{channel}/subscriptions/{subscription}"
+        return [
+            Operation("PUT", peer, "Subscribe by name", self._subscribe, "subscribe", body=_JSON),
+            Operation(
+                "DELETE",
+                "/channels/{channel}/subscriptions/{subscription:path}",
+                "Unsubscribe",
+                self._unsubscribe,
+                "subscribe",
+                success="204",
+            ),
+            Operation(
+                "POST",
+                f"{peer}/acknowledge",
+                "Acknowledge up to a number",
+                self._acknowledge,
+                "subscribe",
+                body=_JSON,
+            ),
+            Operation(
+                "POST",
+                "/hub",
+                "Subscribe or unsubscribe an address (WebSub)",
+                self._hub,
+                "own",
+                body=("application/x-www-form-urlencoded",),
+                success="202",
+            ),
+        ]
+
+    def _channel(self, request: Request) -> LocalChannel:
+        return channel_of(self.channels, request.path_params["channel"])
+
+    async def _subscribe(self, request: Request, who: Principal) -> Response:
+        channel, name = self._channel(request), request.path_params["subscription"]
+        given = await json_of(request, who.limits.size)
+        unknown = set(given) - {"filter", "after", "callback", "secret", "lease"}
+        if unknown:
+            raise wrong(f"unknown key {min(unknown)!r}", "filter, after, callback, secret, lease")
+        after, wanted = given.get("after"), given.get("filter")
+        if isinstance(after, bool) or not isinstance(after, int | None):
+            raise wrong("after is not a number")
+        filter_ = None if wanted is None else await filter_of(json.dumps(wanted))
+        key = self._claimed(channel, name, who)
+        if given.get("callback") is not None:
+            await self.webhooks.subscribe(channel, key, who.name, given, filter_, after)
+        else:
+            self.webhooks.stop(channel, key)
+            subscription = channel.subscribe(
+                key, wanted=filter_, after=after, options={"owner": who.name}
+            )
+            subscription.install(filter_)
+            subscription.close()
+        return answer(self.serving.said(channel, who)["subscriptions"][name])
+
+    def _claimed(self, channel: LocalChannel, name: str, who: Principal) -> str:
+        """The key of a subscription that is the principal's, or may become so."""
+        key = key_of(who, name)
+        if not check_free(channel, key, who):
+            used_up(who, "subscriptions", count_of(self.channels, who))
+        return key
+
+    async def _unsubscribe(self, request: Request, who: Principal) -> Response:
+        channel = self._channel(request)
+        known = self._removable(channel, request.path_params["subscription"], who)
+        self.webhooks.stop(channel, known.name)
+        channel.unsubscribe(known.name)
+        return Response(status_code=204)
+
+    def _removable(self, channel: LocalChannel, name: str, who: Principal) -> Remembered:
+        if "/" not in name:
+            return owned(channel, who, name)
+        self.access.check(who, "administer", resource(channel.name))
+        known = channel.subscriptions().get(name)
+        is_old_webhook = known is not None and "hook" in options_of(known)
+        if known is None or not (owner_of(known) or is_old_webhook):
+            raise ChannelError("AX805", f"nobody has subscribed as {name[:100]!r} from outside")
+        return known
+
+    async def _acknowledge(self, request: Request, who: Principal) -> Response:
+        channel = self._channel(request)
+        known = owned(channel, who, request.path_params["subscription"])
+        sequence = (await json_of(request, who.limits.size)).get("sequence")
+        if isinstance(sequence, bool) or not isinstance(sequence, int):
+            raise wrong("sequence is not a number", '{"sequence": 17}')
+        channel.acknowledge(known.name, sequence)
+        return answer({"acknowledged": sequence})
+
+    async def _hub(self, request: Request, who: Principal) -> Response:
+        """WebSub's request to subscribe or unsubscribe."""
+        body = await body_of(request, min(who.limits.size, LARGEST_FORM))
+        try:
+            given = parse_qs(text_of(body), max_num_fields=20)
+        except ValueError as error:
+            raise wrong(f"the form cannot be read: {error}") from None
+        fields = {name: values[-1] for name, values in given.items()}
+        mode, topic = fields.get("hub.mode", ""), fields.get("hub.topic", "")
+        callback = fields.get("hub.callback", "")
+        if mode not in ("subscribe", "unsubscribe") or not topic or not callback:
+            raise wrong("hub.mode, hub.topic and hub.callback are needed")
+        path = path_of(topic)
+        if path is None or path_of(callback) is None:
+            raise wrong("hub.topic or hub.callback is no address")
+        about = path.rstrip("/").rpartition("/")[2] or topic
+        self.access.check(who, "subscribe", resource(about))
+        channel = channel_of(self.channels, about)
+        name = "hub." + hmac.digest(who.name.encode(), callback.encode(), "sha256").hex()[:32]
+        if mode == "unsubscribe":
+            known = owned(channel, who, name)
+            await self.webhooks.verify(mode, callback, topic, 0)
+            self.webhooks.stop(channel, known.name)
+            channel.unsubscribe(known.name)
+            return Response(status_code=202)
+        lease = fields.get("hub.lease_seconds", str(LEASE))
+        if not lease.isdecimal():
+            raise wrong("hub.lease_seconds is not a number")
+        asked = {
+            "callback": callback,
+            "secret": fields.get("hub.secret"),
+            "lease": float(lease[:12]),
+        }
+        key = self._claimed(channel, name, who)
+        await self.webhooks.subscribe(channel, key, who.name, asked, None)
+        return Response(status_code=202)

@@ -1,0 +1,285 @@
+"""What the live page shows of widgets in this process: small summaries, made when asked.
+
+An `Observer` listens to the views of widgets and keeps a bounded history. Rows, trees and possible
+rows are cut to what a person can look at, so a page over a view with a million rows costs what one
+with a hundred does. Possible rows are worked out for the view that is looked at, and as seldom as
+they are dear; where that needs a walk over a large document, not at all.
+
+`Observed` is what the page asks of any engine; `reports.py` answers for one that runs elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from time import monotonic
+from typing import Any, Protocol
+
+from axlog.connect.protocol import Refusal
+from axlog.document.times import plain
+from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.errors import AxlogError, QueryError
+from axlog.live.widget import DeadLetter, Widget
+from axlog.server.history import History
+from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
+from axlog.views.change import Change, Row
+from axlog.views.view import View
+
+NODES, POSSIBLE = 400, 1000
+LARGEST = 20_000
+"""Rows of a view up to which they are sorted for the page."""
+WALKED = 3_000
+"""Nodes of a document up to which it is walked for possible rows."""
+Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
+_SHARE = 20
+"""Possible rows may take one part in so many of the time."""
+
+Widgets = Mapping[str, Widget] | Callable[[], Mapping[str, Widget]]
+
+
+class Observed(Protocol):
+    """An engine as the page sees it."""
+
+    def state(self, asked: Asked) -> dict[str, Any]:
+        """Everything that the page shows without a click."""
+
+    def shown(self, asked: Asked) -> dict[str, Any] | None:
+        """One view with its rows; None if there is no such view."""
+
+    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The derivations of a row: what matched, when it came, and with which message."""
+
+    def tree(self, widget: str) -> dict[str, Any]:
+        """The top of a widget's document, as nested lists."""
+
+
+class Observer:
+    """Watches widgets for a page."""
+
+    def __init__(self, widgets: Widgets, *, engine: str = "embedded") -> None:
+        self._given = widgets
+        self.engine = engine
+        self.history = History()
+        self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
+        self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+        self.replay: Why | None = None  # asked why, where the documents were not kept
+        self._stops: list[Callable[[], None]] = []
+        self._known: dict[str, Widget] = {}
+        self._letters: dict[str, int] = {}
+        self._prospects: dict[tuple[str, str], tuple[float, Prospect]] = {}
+        self.widgets()
+
+    def widgets(self) -> dict[str, Widget]:
+        """The widgets of now; those that are new are listened to."""
+        found = dict(self._given() if callable(self._given) else self._given)
+        for name, widget in found.items():
+            if self._known.get(name) is not widget:
+                self._known[name] = widget
+                for view in widget.views.values():
+                    self._stops.append(view.listen(self._hearing(name, widget)))
+        return found
+
+    def _hearing(self, name: str, widget: Widget) -> Callable[[Change], None]:
+        last = 0.0
+
+        def hear(change: Change) -> None:
+            nonlocal last
+            self.history.hear(name, change)
+            now = monotonic()
+            if now - last > 1:  # the curve goes on while nobody looks
+                last = now
+                self.history.measure(name, widget.state_sizes()["joins"])
+
+        return hear
+
+    def close(self) -> None:
+        """Stop listening."""
+        for stop in self._stops:
+            stop()
+
+    # What the page asks for -----------------------------------------------------------------------
+
+    def state(self, asked: Asked) -> dict[str, Any]:
+        """Everything that the page shows without a click."""
+        widgets = self.widgets()
+        said = [self._widget(name, widget) for name, widget in widgets.items()]
+        changes, count = self.history.changes()
+        letters, refused = self.history.letters()
+        return {
+            "engine": self.engine,
+            "seconds": round(self.history.seconds, 1),
+            "changes": changes[:100],
+            "changed": count,
+            "rate": self.history.rate("changes", count),
+            "widgets": said,
+            "shown": self.shown(asked),
+            "letters": letters,
+            "refused": refused,
+            "lagging": [dict(one) for one in self.lagging()],
+            "system": self.system,
+        }
+
+    def _widget(self, name: str, widget: Widget) -> dict[str, Any]:
+        rows = widget.state_sizes()["joins"]
+        self._take_letters(name, widget.dead_letters)
+        return {
+            "name": name,
+            "clock": plain(widget.clock),
+            "nodes": len(widget.document.tree),
+            "state": rows,
+            "unit": "rows in joins",
+            "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
+            "streams": [self._stream(name, status) for status in widget.streams().values()],
+            "views": [
+                {"name": view.name, "count": _count(view),
+                 "never": self.history.nevers(name, view.name)[1]}
+                for view in list(widget.views.values())
+            ],
+        }  # fmt: skip
+
+    def _stream(self, widget: str, status: Any) -> dict[str, Any]:
+        return {
+            "name": status.stream, "state": stream_state(status), "messages": status.messages,
+            "kept": status.kept, "dropped": status.dropped, "refused": status.refused,
+            "wanted": list(status.wanted),
+            "last": None if status.last is None else plain(status.last),
+            "rate": self.history.rate(f"{widget}/{status.stream}", status.messages),
+        }  # fmt: skip
+
+    def _take_letters(self, name: str, letters: list[DeadLetter]) -> None:
+        for letter in letters[self._letters.get(name, 0) :]:
+            origin = f"message {letter.sequence}"
+            refused = Refusal(letter.stream, "", origin, letter.error.message)
+            self.history.refuse(refused, letter.error.code)
+        self._letters[name] = len(letters)
+
+    def shown(self, asked: Asked) -> dict[str, Any] | None:
+        """One view with its rows; None if there is no such view."""
+        widget = self._known.get(asked.widget)
+        view = None if widget is None else widget.views.get(asked.view)
+        if widget is None or view is None:
+            return None
+        never, count = self.history.nevers(asked.widget, asked.view)
+        prospect = self._prospect(asked, widget, view)
+        size = _count(view)
+        rows: Iterable[Row] = ()
+        if view.broken is None:
+            rows = view.rows() if size <= LARGEST else view.some(LARGEST)
+        listing = Listing(
+            (row.plain() for row in rows), {"true": size, "never": count}, prospect, never
+        )
+        return {
+            "widget": asked.widget,
+            "view": view.name,
+            "query": view.query.text.strip(),
+            "columns": list(view.columns),
+            "maintainer": view.chosen.name,
+            **listing.plain(asked),
+        }
+
+    def _prospect(self, asked: Asked, widget: Widget, view: View) -> Prospect:
+        """What may still come, as of a while ago where that was dear to find."""
+        key = (asked.widget, asked.view)
+        due, known = self._prospects.get(key, (0.0, Prospect()))
+        now = monotonic()
+        if now < due:
+            return known
+        found = prospect_of(widget, view)
+        self._prospects[key] = (now + max(0.5, _SHARE * (monotonic() - now)), found)
+        return found
+
+    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The derivations of a row: what matched, when it came, and with which message."""
+        asked = self._find(widget)
+        if self.replay is not None and asked.document.forgotten:
+            return self.replay(widget, view, row)
+        return why_of(asked.view(view), row)
+
+    def tree(self, widget: str) -> dict[str, Any]:
+        """The top of a widget's document, as nested lists."""
+        asked = self._find(widget)
+        with asked.document._lock:
+            tree = asked.document.tree
+            left = [NODES]
+            return {"root": _node(tree, tree.root, left), "cut": left[0] <= 0}
+
+    def _find(self, widget: str) -> Widget:
+        try:
+            return self._known[widget]
+        except KeyError:
+            raise QueryError(
+                "AX203", f"there is no widget {widget!r}", expected=", ".join(self._known)
+            ) from None
+
+
+def prospect_of(widget: Widget, view: View) -> Prospect:
+    """Truth and possible rows of one view, or the reason why they are not said."""
+    nodes = len(widget.document.tree)
+    if nodes > WALKED and view.prospects() is None:
+        return Prospect(reason=f"this needs a walk over the document, and it has {nodes:,} nodes")
+    try:
+        possible = view.possible()
+        truth = "true" if len(view) else "possible" if possible else "never"
+    except AxlogError as error:
+        return Prospect(reason=error.message)
+    rows = sorted((one.plain() for one in possible), key=by_deadline)
+    return Prospect(truth, len(possible), rows[:POSSIBLE])
+
+
+def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The derivations of a row for the page."""
+    try:
+        found = view.why(row)
+    except AxlogError as error:
+        return {"reason": error.message}
+    return {
+        "derivations": [
+            [{"pattern": m.pattern, "path": m.path, "time": plain(m.time), "origin": m.origin}
+             for m in derivation.matched]
+            for derivation in found[:5]
+        ]
+    }  # fmt: skip
+
+
+def stream_state(status: Any) -> str:
+    """What a stream's call is: ended, unsubscribed, filtered (some is not wanted), or relevant."""
+    if status.ended:
+        return "ended"
+    if status.is_unsubscribed:
+        return "unsubscribed"
+    return "filtered" if status.is_tuned or status.dropped else "relevant"
+
+
+def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:
+    """A node with as much below it as is left; large elements show their first children."""
+    if node == DOCUMENT_NODE or node < 0 or left[0] <= 0:
+        return None
+    left[0] -= 1
+    kind = tree._kind[node]
+    if kind == TEXT:
+        return {"text": tree.text(node)[:200]}
+    if kind == CALL:
+        return {"call": tree.call(node).stream}
+    if kind != ELEMENT:
+        return None
+    children = list(islice(tree.children(node), 40))
+    below = [each for child in children if (each := _node(tree, child, left)) is not None]
+    calls = [child for child in tree.calls().values() if tree.parent(child) == node]
+    below += [{"call": tree.call(call).stream} for call in calls if call not in children]
+    return {
+        "name": tree.label(node).rpartition("}")[2],
+        "attributes": [
+            [tree.label(a).lstrip("@").rpartition("}")[2], tree.string_value(a)[:100]]
+            for a in tree.attributes(node)
+        ],
+        "below": below,
+        "more": sum(1 for _ in islice(tree.children(node), 41)) > 40,
+    }
+
+
+def _count(view: View) -> int:
+    """How many rows there are; none of a view that was given up, which hides no other."""
+    try:
+        return len(view)
+    except QueryError:
+        return 0

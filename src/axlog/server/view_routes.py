@@ -1,0 +1,126 @@
+"""Widgets over HTTP: their views' rows, and views that others add, within their quota.
+
+    GET    /widgets                       widgets, their views and streams
+    GET    /widgets/NAME/views/VIEW       the rows now
+    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; it counts to the quota
+    DELETE /widgets/NAME/views/VIEW       take one away that was added so
+
+A view that is added is filled from what the widget keeps; where that is not enough it is refused
+(AX307). It belongs to who added it: others cannot take it away, unless they administer it. Views of
+the pipeline's own cannot be replaced or taken away by anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
+from axlog.live.widget import Widget
+from axlog.server.access import Access, used_up
+from axlog.server.operations import Operation
+from axlog.server.responses import answer, json_of, number_in, wrong
+from axlog.server.roles import Principal, document
+from axlog.server.roles import view as resource
+from axlog.views.view import View
+
+MOST_ROWS = 10_000
+
+
+class Views:
+    """The operations of widgets."""
+
+    def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
+        self.widgets = widgets
+        self.access = access
+        self._owners: dict[tuple[str, str], str] = {}  # of the views that were added
+
+    def operations(self) -> list[Operation]:
+        """The table."""
+        one, json = "/widgets/{widget}/views/{view}", ("application/json",)
+        return [
+            Operation("GET", "/widgets", "The widgets", self._widgets, "own"),
+            Operation("GET", one, "A view's rows", self._rows, query=(("limit", "at most"),)),
+            Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
+            Operation("DELETE", one, "Take a view away", self._drop_view, "watch", success="204"),
+        ]
+
+    def _widget(self, request: Request) -> tuple[str, Widget]:
+        name = request.path_params["widget"]
+        if name not in self.widgets:
+            raise ChannelError("AX801", f"there is no widget {name[:100]!r}")
+        return name, self.widgets[name]
+
+    def _view(self, widget: Widget, name: str) -> View:
+        """A view by name; the names of others are not told."""
+        if name not in widget.views:
+            raise QueryError("AX203", f"there is no view {name[:100]!r}")
+        return widget.view(name)
+
+    async def _widgets(self, request: Request, who: Principal) -> Response:
+        """Those that the principal may read, or has a view of that it may read."""
+        self.access.check_known(who)
+        said = {}
+        for name, widget in self.widgets.items():
+            is_whole = who.may("read", document(name))
+            views = [view for view in sorted(widget.views) if who.may("read", resource(name, view))]
+            if is_whole or views:
+                said[name] = {
+                    "views": views,
+                    "streams": sorted(widget.streams()) if is_whole else [],
+                }
+        return answer(said)
+
+    async def _rows(self, request: Request, who: Principal) -> Response:
+        _, widget = self._widget(request)
+        view = self._view(widget, request.path_params["view"])
+        limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
+        rows = await asyncio.to_thread(view.rows)
+        said: dict[str, Any] = {
+            "query": view.query.text,
+            "count": len(rows),
+            "rows": [{"row": row.plain(), "count": row.count} for row in rows[:limit]],
+        }
+        try:
+            said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
+        except (UndecidedError, UpdateError) as error:  # not decided, or what it needs is gone
+            said["undecided"] = error.message
+        return answer(said)
+
+    async def _add_view(self, request: Request, who: Principal) -> Response:
+        name, widget = self._widget(request)
+        view = request.path_params["view"]
+        given = await json_of(request, who.limits.size)
+        query, language = given.get("query"), given.get("language")
+        if not isinstance(query, str) or set(given) - {"query", "language"}:
+            raise wrong("a view needs a query", '{"query": "match ..."}')
+        if not isinstance(language, str | None):
+            raise wrong("the language is not a text")
+        if view in widget.views or (name, view) in self._owners:
+            raise AccessError("AX817", f"there is a view {view!r} already")
+        used_up(who, "views", list(self._owners.values()).count(who.name))
+        self._owners[name, view] = who.name
+        try:
+            work = who.limits.work
+            await asyncio.to_thread(widget.watch, query, view, language=language, work=work)
+        except BaseException:
+            del self._owners[name, view]
+            raise
+        return answer({"columns": list(widget.view(view).columns)}, 201)
+
+    async def _drop_view(self, request: Request, who: Principal) -> Response:
+        name, widget = self._widget(request)
+        view = request.path_params["view"]
+        self._view(widget, view)
+        owner = self._owners.get((name, view))
+        if owner is None:
+            raise AccessError("AX814", f"the view {view!r} is the pipeline's own")
+        if owner != who.name and not who.may("administer", resource(name, view)):
+            raise AccessError("AX814", f"the view {view!r} is another's")
+        widget.document.forget(view)
+        del self._owners[name, view]
+        return Response(status_code=204)

@@ -1,0 +1,146 @@
+"""Views that are added under a checkpoint: filled with what the sources have brought so far.
+
+The sources are read again from their beginning up to where the last finished batch ended, by a
+Spark job, for the new views alone; what comes out is the packets that their buckets would have had,
+kept as Parquet beside the checkpoint. A new bucket takes them with its first batch, so its rows
+come as changes of that batch, and a batch that Spark repeats finds the same packets.
+
+A source tells whether it still has its beginning: after as many messages as it had brought, it must
+be at the very position where it was. Where it is not (a queue that has forgotten, a file that was
+written anew), where a source is a DataFrame of the user's, or where the checkpoint lies in a file
+system of its own, the start is refused with the way to do it.
+
+The past is taken in the order of time, as one batch: what came late then is in its place now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axlog.connect.locations import is_address
+from axlog.connect.protocol import Ranged, Source
+from axlog.document.clock_bounds import Horizon
+from axlog.errors import AxlogError, PipelineError
+from axlog.runtime.bucket_tuner import forget
+from axlog.runtime.plan import Unit
+from axlog.spark.checkpoint import ANEW, Settled
+from axlog.spark.sources import PART, made_of, span_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def fill(
+    spark: SparkSession,
+    place: str,
+    sources: Sequence[Any],
+    settled: Settled,
+    units: Sequence[Unit],
+    extract: Any,
+) -> Mapping[str, str]:
+    """Write the past input of new units; by unit, where it lies ('' where nothing came yet).
+
+    `extract` is the left half of the pipeline, for these units.
+    """
+    ends = committed(place)
+    forget(place)  # what streams are wanted for was said without these
+    if ends is None:
+        return {unit.name: "" for unit in units}
+    views = ", ".join(view for unit in units for view in unit.views)
+    horizon = settled.definition.horizon()
+    frames = [
+        _past(spark, views, at, source, ends[at], horizon) for at, source in enumerate(sources)
+    ]
+    target = str(Path(place) / "filling" / settled.mark)
+    packets: DataFrame = extract(frames)
+    packets.write.mode("overwrite").parquet(target)
+    return {unit.name: target for unit in units}
+
+
+def committed(place: str) -> list[dict[str, Any]] | None:
+    """The offset of every source after the last batch that was finished; None before the first."""
+    if is_address(place):
+        raise PipelineError(
+            "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
+        )
+    done = last_done(place)
+    if done is None:
+        return None
+    lines = (Path(place) / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines[2:]]
+
+
+def last_done(place: str) -> int | None:
+    """The last batch that Spark has noted as finished."""
+    return max((int(p.name) for p in (Path(place) / "commits").glob("[0-9]*")), default=None)
+
+
+def _past(
+    spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any],
+    horizon: Horizon,
+) -> DataFrame:  # fmt: skip
+    """What a source has brought so far, as a DataFrame of messages; dates are judged anew."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(source, DataFrame):
+        raise _lost(views, index, "it is a DataFrame, which is not read twice")
+    make = made_of(source)
+    opened = make()
+    try:
+        return span_of(spark, make, index, _cuts(opened, views, index, end), horizon)
+    finally:
+        opened.close()
+
+
+def _ranges(source: Ranged, views: str, index: int, end: Any, count: int) -> list[tuple[Any, ...]]:
+    """The spans up to a position of a source whose spans are known by both their ends."""
+    try:
+        ends = source.spans(None, end, PART)
+    except (AxlogError, OSError) as error:
+        raise _lost(views, index, str(error)) from None
+    starts = [None, *ends[:-1]]
+    return [
+        (json.dumps(start), PART, number * count, "rest", None, json.dumps(stop))
+        for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
+    ]
+
+
+def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The spans from the beginning to an offset."""
+    position, number, cuts = None, 0, []
+    if isinstance(source, Ranged) and end["number"]:
+        return _ranges(source, views, index, json.loads(end["position"]), end["number"])
+    while number < end["number"]:
+        try:
+            reading = source.read(position, min(PART, end["number"] - number))
+        except (AxlogError, OSError) as error:
+            raise _lost(views, index, str(error)) from None
+        count = len(reading.updates) + len(reading.refused)
+        if not count:
+            raise _lost(views, index, f"it has {number} of {end['number']} messages")
+        cuts.append((json.dumps(position), count, number))
+        position, number = reading.position, number + count
+    if number and json.dumps(position) != end["position"]:
+        raise _lost(views, index, f"it is not where it was after {number} messages")
+    return cuts
+
+
+def _lost(views: str, index: int, why: str) -> PipelineError:
+    return PipelineError(
+        "AX855",
+        f"the views {views} are new, and source {index} has not kept what they need: {why}",
+        advice=ANEW,
+    )
+
+
+def past_packets(place: str, key: str) -> list[bytes]:
+    """The packets that a bucket would have had."""
+    import pyarrow.dataset as ds
+
+    if not place:
+        return []
+    found = ds.dataset(place, format="parquet").to_table(filter=ds.field("bucket") == key)
+    return [bytes(body) for body in found["body"].to_pylist()]

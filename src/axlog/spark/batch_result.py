@@ -1,0 +1,244 @@
+"""A batch's end, on the driver: what the buckets said, put together and given to the sinks.
+
+It is the same wherever the buckets are: rows that they said come from Spark's stateful operator, or
+from the buckets of this process, which are given the packets here (`buckets.DriverBuckets`). Either
+way one action of Spark's a batch fetches them.
+
+Where the buckets are here, a batch is applied and told beside the next one: once its packets are
+durable Spark may go on, so its workers parse one batch while this process joins the one before. One
+batch at a time is behind; what fails in it fails the query.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from axlog.connect.protocol import Refusal, Sink
+from axlog.reporting import report
+from axlog.runtime.batch_state import Row
+from axlog.runtime.bucket import Claim, agreed, read_changes, renumbered
+from axlog.runtime.bucket_state import Total
+from axlog.runtime.bucket_tuner import Tuning
+from axlog.runtime.extraction import ASIDE
+from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.outlooks import Outlook, together
+from axlog.runtime.packets import unpack
+from axlog.runtime.past import Past, read_past, write_past
+from axlog.spark.buckets import DriverBuckets
+from axlog.views.change import Change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+BATCHES_APART = 1 << 32
+"""Numbers of changes that one batch can have."""
+
+
+@dataclass
+class BatchReport:
+    """What one batch came to: for progress, and for who wants to look."""
+
+    batch: int
+    changes: list[Change] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    messages: int = 0
+    kept: int = 0
+    rows: int = 0
+    waiting: int = 0
+    state: int = 0  # bytes that the state store has of the buckets
+    instances: int = 0  # engines: buckets, or documents
+    microseconds: int = 0  # the latest clock of its buckets
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
+    outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
+    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
+    claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
+    set_aside: dict[str, str] = field(default_factory=dict)  # views, and the errors that did it
+
+    @property
+    def clock(self) -> int | float:
+        """The latest clock of its buckets, in seconds."""
+        return self.microseconds / 1e6
+
+    def plain(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        never = sum(change.op == "never" for change in self.changes)
+        return {
+            "batch": self.batch, "messages": self.messages, "kept": self.kept,
+            "changes": len(self.changes), "never": never, "rows": self.rows,
+            "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
+            "clock": self.clock,
+        }  # fmt: skip
+
+
+class Behind:
+    """Work that goes on beside the caller, one piece at a time."""
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+        self.error: BaseException | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin a piece; the one before it has ended."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self.error = error
+
+        self._thread = Thread(target=run, daemon=True, name="axlog-behind")
+        self._thread.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+
+class Delivery:
+    """Takes each batch's rows to the sinks, on the driver."""
+
+    def __init__(
+        self,
+        sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]],
+        dead_letters: Callable[[int, Sequence[Refusal]], None] | None,
+        report: Callable[[BatchReport], None] | None,
+        first: int = 0,
+        tuning: Tuning | None = None,
+        buckets: DriverBuckets | None = None,
+        place: str = "",
+    ) -> None:
+        """`buckets`: those of this process, where frames have what is for them. `place`: where
+        tasks look for what is known of batches before theirs."""
+        self._place = place
+        self._past = read_past(place) if place else Past()
+        self.behind = Behind()
+        self._first = first
+        self._buckets = buckets
+        self._tuning = tuning
+        self._all = () if isinstance(sinks, Mapping) else tuple(sinks)
+        self._by_view = dict(sinks) if isinstance(sinks, Mapping) else {}
+        self._dead_letters = dead_letters
+        self._report = report
+        self._totals: dict[str, Total] = {}
+        self._set_aside: dict[str, str] = {}
+        self._clock = 0
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        rows = [(row[0], bytes(row[1])) for row in frame.collect()]
+        self._note(rows)
+        if self._buckets is None:
+            self._tell(number, rows)
+            return
+        self.behind.wait()
+        self._buckets.begin(number, rows)
+        self.behind.start(partial(self._apply, self._buckets, number, rows))
+
+    def _note(self, rows: Iterable[Row]) -> None:
+        """Leave what is known after a batch for the tasks of the next one."""
+        if not self._past.is_known:
+            return
+        past = self._past.after(
+            unpack(body) for key, body in rows if key.partition("/")[0] == ASIDE
+        )
+        if past != self._past:
+            write_past(self._place, past)
+            self._past = past
+
+    def catch_up(self, last: int) -> None:
+        """Tell the last batch that Spark has noted, if it was cut before all was told."""
+        missed = None if self._buckets is None else self._buckets.missed(last)
+        if self._buckets is not None and missed is not None:
+            self._apply(self._buckets, last, missed)
+
+    def _apply(self, buckets: DriverBuckets, number: int, rows: Sequence[Row]) -> None:
+        with collector_paused():
+            said = buckets.say(rows)
+        self._tell(number, said)
+        buckets.end()
+
+    def _tell(self, number: int, rows: Iterable[Row]) -> None:
+        with collector_paused():
+            told = self._deliver(rows, number + self._first)
+        if self._tuning is not None and told.claims:
+            self._tuning.hear(number, told.claims)
+
+    def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
+        told = gather_batch(batch, rows)
+        self._totals |= told.totals
+        told.microseconds = self._clock = max(self._clock, told.microseconds)
+        for view, reason in told.set_aside.items():
+            if view not in self._set_aside:
+                report(log, logging.WARNING, "view set aside", view=view, reason=reason)
+        told.set_aside = self._set_aside = self._set_aside | told.set_aside
+        for total in self._totals.values():
+            told.instances += total.instances
+            told.rows += total.rows
+            told.waiting += total.waiting
+            told.state += total.state
+        for sink in self._all:
+            sink.write(batch, told.changes)
+        for view, sinks in self._by_view.items():
+            mine = [change for change in told.changes if change.view == view]
+            for sink in sinks:
+                sink.write(batch, mine)
+        if self._dead_letters is not None:
+            self._dead_letters(batch, told.refused)
+        if self._report is not None:
+            self._report(told)
+        return told
+
+
+def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
+    """What the buckets said of a batch, put together: the same whichever came first."""
+    told = BatchReport(batch)
+    changes: list[Change] = []
+    by_unit: dict[str, list[Any]] = {}
+    refused: dict[int, Refusal] = {}  # by message: all units may refuse it, one has its content
+    outlooks: list[Any] = []
+    for bucket, body in rows:
+        said = unpack(body)
+        if bucket != ASIDE:
+            each = said.pop("told")
+            told.totals[bucket] = Total(**said)
+        for one in [said] if bucket == ASIDE else each:
+            for stream, content, origin, error, message in one["refused"]:
+                if message not in refused or not refused[message].content:
+                    refused[message] = Refusal(stream, content, origin, error)
+            if bucket == ASIDE:
+                told.messages += one["messages"]
+                told.kept += one["kept"]
+                for stream, (messages, kept) in one["streams"].items():
+                    before = told.streams.get(stream, (0, 0))
+                    told.streams[stream] = (before[0] + messages, before[1] + kept)
+                continue
+            outlooks.append(one.get("outlook", {}))
+            changes += read_changes(one["changes"])
+            unit, number, _ = bucket.rsplit("/", 2)
+            by_unit.setdefault(unit, []).append(one)
+            if one["claim"] is not None:
+                told.claims[unit, int(number)] = one["claim"]
+            told.microseconds = max(told.microseconds, one["clock"])
+            for view, (code, message) in one["set_aside"].items():
+                told.set_aside[view] = f"{code}: {message}"
+    for each in by_unit.values():
+        # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
+        changes += read_changes(agreed(each))
+    told.outlooks = together(outlooks)
+    told.changes = renumbered(changes, batch * BATCHES_APART)
+    told.refused = [refused[key] for key in sorted(refused)]
+    return told

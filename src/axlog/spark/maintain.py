@@ -1,0 +1,407 @@
+"""`maintain`: a widget kept by a streaming query of Spark (P3 3.5, DESIGN section 8, law 7).
+
+    source -> [parse, filter, extract bindings] -> shuffle by bucket -> [engine] -> changes -> sinks
+
+Everything between is made from the widget's definition: what travels and by what key is decided by
+`runtime/plan.py`, the left half is `runtime/extraction.py`, the right half `runtime/bucket.py`
+within `runtime/bucket_state.py`. A batch's changes reach the sinks in one piece, with the batch's
+number: a batch that Spark repeats after a crash is the same batch, and a sink that has it does
+nothing.
+
+Not handled: a stream that starts only when a message brings its call, unless messages travel whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import repeat
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from axlog.connect.locations import is_address, local_path
+from axlog.connect.protocol import Refusal, Sink
+from axlog.live.widget import Widget
+from axlog.runtime.bucket_order import PARTITIONS_APART, Hold
+from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import Message, extractor_of, packed
+from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.message_rows import Values
+from axlog.runtime.past import NOTHING, Past, read_past, write_past
+from axlog.runtime.plan import SparkPlan, Unit
+from axlog.runtime.progress import Lagging
+from axlog.runtime.state_placement import DRIVER, Asked, placed
+from axlog.runtime.unreachable import lagging
+from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.spark.backfill import fill, last_done
+from axlog.spark.batch_result import BatchReport, Behind, Delivery
+from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.spark.checkpoint import Settled, settle, state_of
+from axlog.spark.frames import FROM_FRAME
+from axlog.spark.sources import MOST, PACKETS, Through, frame_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+_SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
+_NUMBER, _ORIGIN, _PARTITION, _ROW = map(
+    Message._fields.index, ("number", "origin", "partition", "row")
+)
+
+
+class Maintained:
+    """A running query: its plan, its reports, and Spark's handle on it."""
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        plan: SparkPlan,
+        run: str,
+        place: str = "",
+        sources: Sequence[str] = (),
+        behind: Behind | None = None,
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`behind` is what goes on beside Spark; `close` lets go of what the driver had for it."""
+        self._behind, self._close = behind or Behind(), close
+        self.query = query
+        self.plan = plan
+        self.run = run
+        self.place = place
+        self.sources = sources
+
+    def lagging(self) -> list[Lagging]:
+        """The sources that cannot be read now."""
+        return lagging(self.place, self.sources)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        try:
+            if seconds is None:
+                self.query.awaitTermination()
+            else:
+                self.query.awaitTermination(max(1, round(seconds)))
+            if not self.query.isActive:
+                self._behind.wait(seconds)
+        finally:
+            if not self.is_active:
+                self._close()
+        return not self.is_active
+
+    def stop(self, patience: float = 5.0) -> None:
+        """Stop between two batches, if there is such a moment soon; one that is cut is repeated."""
+        until = monotonic() + patience
+        while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
+            sleep(0.02)
+        self.query.stop()
+        try:
+            self._behind.wait(patience)
+        except Exception as error:
+            log.warning("the last batch was cut, and comes again with the next start: %s", error)
+        self._close()
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.query.isActive) or self._behind.is_busy
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended by an error, which `wait` raises."""
+        return self._behind.error is not None or self.query.exception() is not None
+
+
+def maintain(
+    spark: SparkSession,
+    widget: Widget | Definition,
+    sources: Iterable[Any],
+    sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]] = (),
+    *,
+    checkpoint: str | None = None,
+    once: bool = False,
+    every: float = 0.0,
+    hold: float | None = None,
+    documents: str | None = None,
+    buckets: int | None = None,
+    limit: int = MOST,
+    dead_letters: Callable[[int, Sequence[Refusal]], None] | None = None,
+    report: Callable[[BatchReport], None] | None = None,
+    name: str | None = None,
+    first: int = 0,
+    clock: str = "messages",
+    tune: bool = True,
+    begin: Callable[[Settled], None] | None = None,
+    outlook: int = 0,
+    state: str = "auto",
+) -> Maintained:
+    """Keep a widget's views over streams, and send their changes to sinks.
+
+    `sources` are sources of axlog (or functions that make one) and streaming DataFrames with the
+    columns `stream`, `xml` and perhaps `time` and `document`. `sinks` get all changes, or those of
+    the views they are given for. `once` takes what is there and ends; otherwise a batch starts
+    `every` so many seconds. `documents` is the path in a message to its document's key: then each
+    document is an instance of its own. A message waits for a slower stream until that stream's
+    source has been silent for `hold` seconds; 0 does not wait, and neither do documents nor
+    DataFrames, of which nobody knows whether they are silent. With `clock="wall"` time passes by
+    itself, `hold` seconds behind the wall clock: timers fire the deadlines that pass while nothing
+    comes. `tune`: what streams are still wanted for is worked out beside the query, and reaches
+    those who read. Batches are numbered from `first`; `begin` is told what the run is before the
+    first one. With an `outlook` reports say which rows may still come, and show so many of each
+    bucket. `state` is where engines and their state live: with the "executors", by Spark's state
+    store, on the "driver", or where it is best ("auto"): the plan says where, and why.
+    """
+    definition = widget if isinstance(widget, Definition) else Definition.of(widget)
+    context: Any = spark.sparkContext
+    cores = int(context.defaultParallelism)
+    place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
+    place = str(local_path(place) or place)  # file:///PATH is a path
+    beside = "" if is_address(place) else place  # where small files can be
+    given = list(sources)
+    waits = _waits(given, hold, documents)
+    held: Hold = None if waits else 0
+    delay = round(1e6 * (HOLD if hold is None else hold)) if clock == "wall" else None
+    asked = Asked(state, context.master, place, cores, buckets, clock, documents)
+    lives = placed(asked, definition, state_of(spark, place))
+    on_driver = lives.at == DRIVER
+    if on_driver:
+        buckets = buckets or 1  # one process has them all
+    rest = {"sources": len(given), "documents": documents, "cores": 1 if on_driver else cores,
+            "buckets": buckets, "clock": clock, "state": lives.at}  # fmt: skip
+
+    def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
+        def left(frames: Sequence[DataFrame]) -> DataFrame:
+            only = tuple(unit.name for unit in units)
+            return _extract(frames, _sender(settled, documents, cores, buckets, only))
+
+        return fill(spark, place, given, settled, units, left)
+
+    settled = settle(spark, place, definition, rest, filled)
+    if begin is not None:
+        begin(settled)
+    # What is dropped at a source moves no clock here.
+    speaks = any(map(speaks_of_time, settled.definition.queries().values()))
+    filters = tune and bool(beside) and not speaks
+    mark = settled.mark
+    if clock == "wall":
+        mark += uuid4().hex  # deadlines may have passed meanwhile
+    if beside and last_done(beside) is None:
+        write_past(beside, NOTHING)
+    send = _sender(settled, documents, cores, buckets, (), beside, tune, delay)
+    horizon = settled.definition.horizon(clock == "wall")
+    frames = [
+        frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
+                 "" if at else mark, send, beside, filters, horizon)
+        for at, source in enumerate(given)
+    ]  # fmt: skip
+    packets = _extract(frames, send)
+    tuning = Tuning(settled.plan, beside, tuned_at(beside)) if tune and beside else None
+    local: DriverBuckets | None = None
+    said = packets
+    if on_driver:
+        local = _local(settled, place, held, tune, outlook)
+    else:
+        said = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
+    delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside)
+    done = last_done(place) if on_driver else None
+    if done is not None:
+        delivery.catch_up(done)
+    writer = said.writeStream.foreachBatch(delivery).outputMode("update")
+    writer = writer.option("checkpointLocation", place)
+    if clock == "wall":
+        every = max(every, LEAST)
+    writer = (
+        writer.trigger(availableNow=True)
+        if once
+        else writer.trigger(processingTime=f"{every} seconds")
+    )
+    with _batches_without_input(spark, clock == "wall" and not once):
+        query = (writer.queryName(name) if name else writer).start()
+    names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
+    plan = replace(settled.plan, state=lives)
+    close = (lambda: None) if local is None else local.close
+    return Maintained(query, plan, settled.run, beside, names, delivery.behind, close)
+
+
+HOLD = 2.0
+"""Seconds of silence for which a message waits, where nothing else is said."""
+
+
+LEAST = 0.5
+"""Seconds between batches at least, where Spark runs one whether or not anything comes."""
+_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+@contextmanager
+def _batches_without_input(spark: SparkSession, wanted: bool) -> Iterator[None]:
+    """Whether a query that starts now runs batches without input: timers need them.
+
+    One that takes what is there and ends would never end with them.
+    """
+    before = spark.conf.get(_EMPTY)
+    spark.conf.set(_EMPTY, str(wanted).lower())
+    try:
+        yield
+    finally:
+        spark.conf.set(_EMPTY, str(before))
+
+
+def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
+    """Seconds for which messages wait for slower streams."""
+    from pyspark.sql import DataFrame
+
+    if documents is not None or any(isinstance(source, DataFrame) for source in sources):
+        return 0.0
+    return HOLD if hold is None else hold
+
+
+def _sender(
+    settled: Settled,
+    documents: str | None,
+    cores: int,
+    buckets: int | None,
+    only: tuple[str, ...] = (),
+    place: str = "",
+    tunes: bool = False,
+    delay: int | None = None,
+) -> Through:
+    """The left half: a partition's messages to one row a bucket; of some units `only`."""
+    written = json.dumps(settled.definition.plain(), sort_keys=True)
+    names, gone = dict(settled.keys), settled.gone
+
+    def send(messages: Iterable[Values]) -> pa.RecordBatch:
+        extractor = extractor_of(written, documents, cores, buckets, only)
+        batch = batch_of_task() if tunes and place else None
+        # Only what was known before the batch: one that is repeated is read as it was.
+        extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
+        # What is filled is told by nobody; of other batches without a place nothing is known.
+        extractor.past = NOTHING if only else read_past(place) if place else Past()
+        if delay is not None:
+            extractor.past = extractor.past.at(round(1e6 * time()) - delay)
+        with collector_paused():
+            extracted = extractor.extract(map(Message._make, messages))
+            found = list(packed(extracted, extractor.plan))
+        keyed = [names[f"{unit}/{number}"] for unit, number, _ in found]
+        if extracted.is_start:
+            keyed += gone
+            found += [("", 0, b"")] * len(gone)
+        return pa.RecordBatch.from_arrays(
+            [pa.array(keyed, pa.string()), pa.array([body for *_, body in found], pa.binary())],
+            schema=_SCHEMA,
+        )
+
+    return send
+
+
+def _extract(frames: Sequence[DataFrame], send: Through) -> DataFrame:
+    """The packets of all sources; of axlog's own they are made where messages are read."""
+
+    def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield send(messages_of(batches))
+
+    each = [
+        frame if frame.columns == _SCHEMA.names else frame.mapInArrow(extract, PACKETS)
+        for frame in frames
+    ]
+    together = each[0]
+    for one in each[1:]:
+        together = together.union(one)
+    return together
+
+
+def batch_of_task() -> int | None:
+    """The number of the batch that this task is of; None outside of a stream."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    return None if found is None else int(found)
+
+
+def partition_of_task() -> int:
+    """The number of the partition that this task is for; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
+    """The messages of a partition.
+
+    Those of the user's own DataFrame are given what tells them apart: their partition and row, a
+    number if they have none, and their place as the origin if they have none.
+    """
+    task, batch, start = partition_of_task(), batch_of_task(), 0
+    for read in batches:
+        columns = [
+            repeat(None) if column.null_count == len(column) else column.to_pylist()
+            for column in read.columns
+        ]
+        rows = range(start, start + len(read))
+        start += len(read)
+        apart = PARTITIONS_APART * task
+        if columns[_ROW] == [FROM_FRAME] * len(read):
+            columns[_PARTITION], columns[_ROW] = repeat(task), range(apart + rows[0], apart + start)
+            columns[_NUMBER] = [
+                apart + row if one is None else one
+                for row, one in zip(rows, columns[_NUMBER], strict=False)
+            ]
+            where = "" if batch is None else f"batch {batch}, "
+            columns[_ORIGIN] = [
+                one or f"source {source}, {where}partition {task}, row {row}"
+                for source, row, one in zip(columns[0], rows, columns[_ORIGIN], strict=False)
+            ]
+        yield from zip(*columns, strict=False)
+
+
+def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) -> DriverBuckets:
+    """The right half in this process."""
+    made = Buckets(
+        settled.definition, settled.plan, hold, uuid4().hex, outlook, settled.fills, tunes,
+        live=OrderedDict(),
+    )  # fmt: skip
+    return DriverBuckets(made, place)
+
+
+def _keep(
+    packets: DataFrame,
+    settled: Settled,
+    documents: str | None,
+    cores: int,
+    buckets: int | None,
+    hold: Hold,
+    delay: int | None,
+    tunes: bool,
+    outlook: int,
+) -> DataFrame:
+    """The right half on the executors: engines in their buckets, kept by Spark's state store."""
+    from axlog.spark.processor import OUTPUT, Maintaining
+
+    processor = Maintaining(
+        settled.definition,
+        cores=cores,
+        buckets=buckets,
+        documents=documents is not None,
+        hold=hold,
+        run=uuid4().hex,  # of this process: live engines of another are not trusted
+        outlook=outlook,
+        delay=delay,
+        fills=settled.fills,
+        tunes=tunes,
+    )
+    return packets.groupBy("bucket").transformWithState(
+        statefulProcessor=processor,
+        outputStructType=OUTPUT,
+        outputMode="Update",
+        timeMode="None" if delay is None else "ProcessingTime",
+    )

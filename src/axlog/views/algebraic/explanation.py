@@ -1,0 +1,52 @@
+"""The terms of a view in words, for `axlog explain`: which are left, and why others are pruned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from axlog.query.pattern import Pattern
+from axlog.views.algebraic.reports import Report
+from axlog.views.algebraic.shape import Shape, refusal, shape_of
+from axlog.views.algebraic.terms import MOST_LISTED, Facts, Pruned, Term, judged
+
+MOST_SHOWN = 31
+"""Of views with more terms the pruned ones are counted, not listed."""
+
+
+def term_lines(pattern: Pattern) -> tuple[str, ...]:
+    """The terms of a pattern, as far as they are known without an update."""
+    reason = refusal(pattern)
+    if reason is not None:
+        return (f"no terms: {reason}",)
+    shape = shape_of(pattern)
+    guards = (f"rows only while {guard} holds at the document node" for guard in shape.guards)
+    return (*guards, *(line for sign in (1, -1) for line in _side(shape, sign, None)))
+
+
+def report_lines(shape: Shape, report: Report) -> tuple[str, ...]:
+    """What the last update came to: how it was propagated, terms, what pruned the others."""
+    way = f"{report.way}: {report.reason}" if report.reason else report.way
+    lines = [f"last update: {way}; {report.moved} nodes moved, {report.scanned} looked at"]
+    for sign, facts in sorted(report.facts.items(), reverse=True):
+        lines += _side(shape, sign, facts)
+    return tuple(lines)
+
+
+def _side(shape: Shape, sign: int, facts: Facts | None) -> Iterator[str]:
+    what = "insertions add" if sign > 0 else "deletions take away"
+    size = len(shape.nodes) - 1
+    if size > MOST_LISTED:
+        yield f"{what}: terms of {size} nodes are worked out for each update"
+        return
+    every = list(judged(shape, sign, facts))
+    left = [one for one in every if isinstance(one, Term)]
+    pruned = [one for one in every if isinstance(one, Pruned)]
+    yield f"{what}: {len(left)} of {len(every)} terms"
+    yield from (f"  {term}" for term in left)
+    if len(every) <= MOST_SHOWN:
+        yield from (f"  {one}" for one in pruned)
+        return
+    for name, count in sorted(Counter(one.proposition for one in pruned).items()):
+        example = next(one for one in pruned if one.proposition == name)
+        yield f"  {count} pruned by {name}, as {example.term}: {example.reason}"

@@ -1,0 +1,182 @@
+"""Truth kept as data arrives: equal to a walk over the document, and seldom in need of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+import axlog
+from axlog import Truth
+from axlog.errors import UndecidedError
+from axlog.query.native import parse_pattern
+from lab.laws.edits import Edit
+from lab.laws.fuzz_cases import Case
+from lab.laws.table import LAWS
+from lab.laws.truth_law import check_truth, check_truth_of
+
+CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
+THREE = f"<r>{CALL.format('f', '')}{CALL.format('g', '')}{CALL.format('h', '')}</r>"
+
+
+def truth(widget: axlog.Widget) -> Truth:
+    return widget.view("v").truth
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+def test_differential_truth_as_data_arrives_is_truth(start: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + 100):
+        seen += check_truth(Random(seed))
+    verdicts = seen["POSSIBLE"] + seen["NEVER"]
+    assert min(seen["TRUE"], seen["POSSIBLE"], seen["NEVER"]) > 50
+    assert seen["searches"] < verdicts  # kept, not worked out each time
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_law_holds_where_a_view_follows_statements_after_collection(seed: int) -> None:
+    query = "match /*[$x#t0]/a#t1 where t1 - t0 >= 2us return t0.time"
+    limited = CALL.format("f", ' most="1"')
+    document = f"<b>a{limited}{CALL.format('g', '')}</b>"
+    case = Case(document, (parse_pattern(query),))
+    come: list[tuple[Edit, ...]] = [
+        ({"stream": stream, "insert": insert, "at": 2e-06},)
+        for stream, insert in (
+            ("g", "<b>a</b>"), ("f", "<b><c><b/></c></b>"), ("g", "<a/>"), ("g", "<b/>"),
+        )
+    ]  # fmt: skip
+    statements: list[tuple[Edit, ...]] = [
+        ({"insert": ["<b/>"], "where": "last", "target": 1},),
+        ({"delete": 2},),  # the text
+    ]
+    seen = check_truth_of(case, [*come, *statements, come[-1]], Random(seed))
+    assert (seen["POSSIBLE"], seen["TRUE"]) == (5, 3)
+
+
+def test_rows_go_whose_partners_were_never_kept() -> None:
+    """Rows of a part that nothing to come completes pass by; a statement needs them after all."""
+    query = "match /b[$x#t0]/a#t1 where t1 - t0 >= 2us return t0.time"
+    widget = axlog.Widget(f"<b>a{CALL.format('s', '')}</b>", {"v": query})
+    assert [c.op for c in widget.feed("s", "<a/>", at=2e-6)] == ["insert"]
+    assert [c.op for c in widget.update("delete node /b/text()")] == ["delete"]
+    assert len(widget.view("v")) == 0
+
+
+def test_many_messages_need_one_walk() -> None:
+    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"})
+    view = widget.view("v")
+    for number in range(50):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.feed("fgh"[number % 3], "<a/>", at=number)
+    assert view.standing.searches == 1
+    widget.end("h")
+    assert truth(widget) is Truth.POSSIBLE
+    assert view.standing.searches <= 2
+    widget.end("f")
+    widget.end("g")
+    assert truth(widget) is Truth.NEVER
+    walks = view.standing.searches
+    widget.advance(1000)
+    assert truth(widget) is Truth.NEVER
+    assert view.standing.searches == walks
+
+
+def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
+    query = "match /r[a#t1][b#t2][c#t3] where t2 - t1 <= 5s and t3 - t2 <= 5s"
+    widget = axlog.Widget(f"<r><a/>{CALL.format('f', '')}</r>", {"v": query})
+    assert truth(widget) is Truth.POSSIBLE  # another a may come: no deadline
+    few = CALL.format("f", ' most="2"')
+    text = f"<r><a/><e>{CALL.format('e', '')}</e>{few}</r>"
+    widget = axlog.Widget(text, {"v": query})
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("e", "<z/>", at=5)
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("e", "<z/>", at=6)
+    assert truth(widget) is Truth.NEVER  # three trees would have to come
+
+
+def test_statements_start_anew() -> None:
+    widget = axlog.Widget("<r/>", {"v": "match /r/a"})
+    assert truth(widget) is Truth.NEVER
+    widget.update("insert node <a/> into /r")
+    assert truth(widget) is Truth.TRUE
+    widget.update("delete node /r/a")
+    assert truth(widget) is Truth.NEVER
+
+
+def test_without_the_messages_a_verdict_found_before_is_kept() -> None:
+    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"}, keep="needed")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("f", "<a/>")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("g", "<b/>")
+    widget.feed("h", "<c/>")
+    assert truth(widget) is Truth.TRUE
+
+
+def test_many_ends_need_no_walk_each() -> None:
+    """P1's managers: each stream could still bring the row; the witness falls again and again."""
+    calls = [CALL.format(f"s{number}", "") for number in range(30)]
+    trees = "".join(f"<m><p>{call}</p></m>" for call in calls)
+    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"})
+    view = widget.view("v")
+    for number in reversed(range(30)):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.end(f"s{number}")
+    assert truth(widget) is Truth.NEVER
+    assert view.standing.searches <= 2
+    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"}, never="off")
+    for number in range(30):
+        assert truth(widget) is Truth.POSSIBLE
+        widget.end(f"s{number}")
+    assert truth(widget) is Truth.NEVER
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ('match /$x/b//b, /c where $x = "1"', Truth.NEVER),
+        ('match /$x/b//b, /c where $x = "c"', Truth.POSSIBLE),
+        ('match /$x/b/$y, /c where $x = $y and $y = "1"', Truth.NEVER),
+        ("match /$x/b/$y, /c where $x = $y", Truth.POSSIBLE),
+    ],
+)
+def test_a_node_that_is_there_has_a_say_in_what_may_come(query: str, wanted: Truth) -> None:
+    """What streams bring must agree with the label of a node above them."""
+    widget = axlog.Widget(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
+    widget.watch(query, "v")
+    assert truth(widget) is wanted
+
+
+def test_a_key_uses_up_what_a_row_does_not_show() -> None:
+    """What is waited for comes, but otherwise, and no second one does."""
+    widget = axlog.Widget(
+        f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>",
+        {"v": "match /r[p/a[w]/k/$x][q/d[k/$x]/v/$y] return $y"},
+        facts=["key p/a by k trusted"],
+    )
+    widget.feed("g", "<d><k>1</k><v>6</v></d>")
+    widget.end("g")
+    assert truth(widget) is Truth.POSSIBLE
+    widget.feed("f", "<a><k>1</k></a>")
+    assert truth(widget) is Truth.NEVER
+    assert widget.view("v").possible() == []
+
+
+@pytest.mark.parametrize("seed", [2006520, 2007893])
+def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> None:
+    law = LAWS["7"]
+    law.check(law.make(Random(f"7:{seed}")))
+
+
+@pytest.mark.parametrize("streams", ["fg", "gf"])
+def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
+    """The stream brings no row of the part that compares the value, yet makes it hold."""
+    document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
+    widget = axlog.Widget(document, {"v": 'match /r[p = "1"]/q/b'})
+    with pytest.raises(UndecidedError):
+        truth(widget)
+    for stream in streams:
+        widget.feed(stream, {"f": "<a>1</a>", "g": "<b/>"}[stream])
+    assert truth(widget) is Truth.TRUE

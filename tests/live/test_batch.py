@@ -1,0 +1,196 @@
+"""A batch whose body raises leaves nothing behind: documents, widgets and stores."""
+
+# ruff: noqa: PT012  # the body of the batch is what is tested
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import axlog
+from axlog.errors import AxlogError
+from axlog.live.widget import Widget
+from axlog.query.query import Query
+from axlog.views.change import Change
+from lab.laws.edits import carry_out
+from lab.laws.fuzz_cases import make_case
+from tests.document_invariants import invariants, snapshot
+
+
+class Failed(Exception):
+    """What the body of a batch raises."""
+
+
+def told(changes: list[Change]) -> list[tuple[Any, ...]]:
+    return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.sequence) for c in changes]
+
+
+def everything(widget: Widget) -> dict[str, Any]:
+    """All that can be seen of a widget."""
+    names = widget.views
+    return {
+        "tree": None if widget.document.forgotten else snapshot(widget.document.nodes()),
+        "rows": {n: [(r.values_, r.count) for r in names[n].rows()] for n in names},
+        "sequences": {name: view.sequence for name, view in names.items()},
+        "streams": widget.streams(),
+        "letters": len(widget.dead_letters),
+        "clock": widget.clock,
+    }
+
+
+@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "records", "ivma"])
+def test_a_document_is_as_before(maintainer: str) -> None:
+    doc = axlog.parse("<r><a>1</a><!--c--></r>")
+    view = doc.watch("//a", "v", maintainer=maintainer)
+    heard: list[Change] = []
+    view.listen(heard.append)
+    before = snapshot(doc.tree)
+    with pytest.raises(Failed), doc.batch():
+        doc.update("insert node <a>2</a> into /r; rename node //a[1] as 'b'", at=5)
+        doc.update("delete nodes //comment()")
+        raise Failed
+    invariants(doc.tree)
+    assert snapshot(doc.tree) == before
+    assert (len(view.rows()), heard, doc.clock) == (1, [], 0)
+    with doc.batch():
+        changes = doc.update("insert node <a>3</a> into /r")
+    assert [c.sequence for c in changes] == [1]
+    assert told(heard) == told(changes)
+
+
+def test_a_refused_statement_takes_the_first_part_back() -> None:
+    doc = axlog.parse("<r/>")
+    with pytest.raises(AxlogError), doc.batch():
+        doc.update("insert node <a/> into /r")
+        doc.update("rename node //z as 'y'")
+    assert doc.xml() == "<r/>"
+
+
+def test_views_of_the_body_are_gone_with_it() -> None:
+    doc = axlog.parse("<r><a/></r>")
+    doc.watch("//a", "old")
+    with pytest.raises(Failed), doc.batch():
+        doc.watch("//b", "new")
+        doc.forget("old")
+        raise Failed
+    assert list(doc.views) == ["old"]
+    assert [c.view for c in doc.update("insert node <a/> into /r")] == ["old"]
+
+
+def test_an_inner_batch_takes_back_its_own_part() -> None:
+    doc = axlog.parse("<r/>")
+    view = doc.watch("//*[self::a or self::b]")
+    heard: list[Change] = []
+    view.listen(heard.append)
+    with doc.batch():
+        doc.update("insert node <a/> into /r")
+        with pytest.raises(Failed), doc.batch():
+            doc.update("insert node <b/> into /r")
+            raise Failed
+    assert doc.xml() == "<r><a/></r>"
+    assert [change.op for change in heard] == ["insert"]
+
+
+def test_what_a_listener_raises_takes_nothing_back() -> None:
+    doc = axlog.parse("<r/>")
+    view = doc.watch("//a")
+
+    def listener(change: Change) -> None:
+        raise Failed
+
+    view.listen(listener)
+    with pytest.raises(Failed), doc.batch():
+        doc.update("insert node <a/> into /r")
+    assert doc.xml() == "<r><a/></r>"
+
+
+CALLS = (
+    '<r><o><ax:call xmlns:ax="urn:axlog" stream="o"/></o>'
+    '<s><ax:call xmlns:ax="urn:axlog" stream="s"/></s></r>'
+)
+LATE = "match /r[o/m/$x#t1][s/m/$x#t2] where t2 - t1 <= 5 return $x"
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("cache", ["memory", "disk"])
+def test_a_widget_is_as_before(keep: str, cache: str) -> None:
+    """The rows that a join dropped as time passed are there again."""
+    key = "key o/m by x enforced"
+    options: dict[str, Any] = {
+        "keep": keep,
+        "cache": cache,
+        "facts": [key] if keep == "all" else [],
+    }
+    tested = Widget(CALLS, {"v": LATE}, **options)
+    plain = Widget(CALLS, {"v": LATE}, **options)
+    for widget in (tested, plain):
+        widget.feed("o", "<m>1</m>", at=1)
+    before = everything(tested)
+    with pytest.raises(Failed), tested.batch():
+        tested.feed("o", "<m>2</m>", at=2)
+        tested.feed("s", "<m>3</m>", at=100)
+        tested.advance(200)
+        tested.end("o")
+        raise Failed
+    assert everything(tested) == before
+    for message in (("s", "<m>1</m>", 3), ("o", "<m>2</m>", 4), ("s", "<m>2</m>", 5)):
+        found, wanted = (
+            told(w.feed(message[0], message[1], at=message[2])) for w in (tested, plain)
+        )
+        assert found == wanted
+    assert everything(tested) == everything(plain)
+
+
+def test_a_store_logs_nothing_of_it(tmp_path: Path) -> None:
+    with axlog.open(tmp_path / "s", CALLS, views={"v": LATE}) as widget:
+        widget.feed("o", "<m>1</m>", at=1)
+        before, record = everything(widget), widget.record
+        with pytest.raises(Failed), widget.batch():
+            widget.feed("s", "<m>1</m>", at=2)
+            raise Failed
+        assert (everything(widget), widget.record) == (before, record)
+        with widget.batch():
+            widget.feed("s", "<m>1</m>", at=3)
+        after = everything(widget)
+    with axlog.open(tmp_path / "s") as again:
+        assert everything(again)["rows"] == after["rows"]
+        assert again.xml() == widget.xml()
+
+
+def test_oracle_random_batches_that_fail_change_nothing() -> None:
+    """Random cases of law 1: some steps in a batch that raises, then the rest, beside a widget that
+    never saw them."""
+    failed = 0
+    for seed in range(60):
+        random = Random(seed)
+        case = make_case(random)
+        if case.keep != "all" or case.validate != "all" or len(case.steps) < 2:
+            continue
+        tested, plain = Widget(case.document), Widget(case.document)
+        for number, pattern in enumerate(case.patterns):
+            query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
+            for widget in (tested, plain):
+                widget.watch(query, f"v{number}")
+        middle = random.randrange(len(case.steps))
+        for number, step in enumerate(case.steps):
+            if number == middle:
+                before = everything(tested)
+                with pytest.raises(Failed), tested.batch():
+                    for lost in case.steps[middle:]:
+                        attempt(tested, lost)
+                    raise Failed
+                invariants(tested.document.tree)
+                assert everything(tested) == before, seed
+                failed += 1
+            found, wanted = attempt(tested, step), attempt(plain, step)
+            assert found == wanted, (seed, number)
+        assert everything(tested) == everything(plain), seed
+    assert failed > 30
+
+
+def attempt(widget: Widget, step: Any) -> object:
+    try:
+        return told(carry_out(widget, step))
+    except AxlogError as error:
+        return error.code

@@ -1,0 +1,112 @@
+"""The two halves of the short way apart: plans that read messages, joins that take their bags."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from axlog.errors import StreamError
+from axlog.live.widget import Widget
+from axlog.samples import orders
+from lab.benchmarks.messages import Message, plain
+from lab.generators import active
+
+MESSAGES = plain(orders.messages(400))
+
+
+def monitor() -> Widget:
+    return Widget(orders.DOCUMENT, {"late": orders.LATE, "in time": orders.ON_TIME}, keep="needed")
+
+
+def halves(make: Widget, messages: list[Message]) -> list[object]:
+    """Messages read by pickled plans, as another process would, and joined here."""
+    streaming = make._streaming
+    plans = {s: pickle.loads(pickle.dumps(streaming.plan(s))) for s in make.streams()}
+    found: list[object] = []
+    for stream, message, at in messages:
+        time = round(at * 1_000_000)
+        bags = plans[stream].bags(message, time)
+        assert bags is not None
+        found.append(streaming.apply_all([(stream, pickle.loads(pickle.dumps(bags)), time)]))
+    return found
+
+
+def test_differential_halves_apart_make_the_same_changes() -> None:
+    whole = monitor()
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
+    assert halves(monitor(), MESSAGES) == wanted
+    assert any(wanted)
+
+
+def test_many_messages_at_once_make_the_changes_of_one_after_the_other() -> None:
+    whole, apart = monitor(), monitor()
+    heard: list[object] = []
+    for view in apart.views.values():
+        view.listen(heard.append)
+    wanted = [c for stream, message, at in MESSAGES for c in whole.feed(stream, message, at=at)]
+    streaming = apart._streaming
+    plans = {s: plan for s in apart.streams() if (plan := streaming.plan(s)) is not None}
+    found = [
+        (stream, plans[stream].bags(message, round(at * 1e6)) or (), round(at * 1e6))
+        for stream, message, at in MESSAGES
+    ]
+    assert streaming.apply_all(found[:150]) + streaming.apply_all(found[150:]) == wanted == heard
+    assert apart.document.forgotten == len(MESSAGES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_differential_halves_of_random_widgets(seed: int) -> None:
+    made = active.widget(seed=seed)
+    messages = plain(active.updates(made, 60, seed=seed))
+    whole, apart = (Widget(made.document, {"v": made.pattern}, keep="needed") for _ in range(2))
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
+    assert halves(apart, messages) == wanted
+
+
+@pytest.mark.parametrize("cut", [0, 1, 57, 399])
+def test_state_goes_on_in_another_widget(cut: int) -> None:
+    whole, first, second = monitor(), monitor(), monitor()
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
+    found = [first.feed(stream, message, at=at) for stream, message, at in MESSAGES[:cut]]
+    second.feed(*MESSAGES[-1][:2], at=0)  # what it has is replaced
+    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
+    found += [second.feed(stream, message, at=at) for stream, message, at in MESSAGES[cut:]]
+    assert found == wanted
+    assert second.view("late").rows() == whole.view("late").rows()
+    assert second._streaming.state() == whole._streaming.state()
+
+
+def test_message_that_must_become_nodes_has_no_bags() -> None:
+    plan = monitor()._streaming.plan("orders")
+    assert plan is not None
+    assert plan.bags(b"<order/><order/>", 0) is None
+    assert plan.bags(b"<order>", 0) is None
+    assert plan.bags(b"<?xml version='1.0'?><order/>", 0) is None
+    assert plan.bags(b"<other/>", 0) is not None
+
+
+def test_stream_without_a_plan_takes_no_bags() -> None:
+    widget = Widget(
+        '<r><ax:call xmlns:ax="urn:axlog" stream="f" mode="one-shot"/></r>',
+        {"v": "match /r/a#n return n.id"},
+    )
+    assert widget._streaming.plan("f") is None
+    with pytest.raises(StreamError, match="no plan"):
+        widget._streaming.apply_all([("f", (), 0)])
+
+
+@pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
+def test_state_with_keys_and_deadlines_goes_on_in_another_widget(query: str) -> None:
+    first, second, whole = (
+        Widget(orders.DOCUMENT, {"v": query}, facts=orders.KEYS, keep="needed") for _ in range(3)
+    )
+    messages = plain(orders.messages(300, rate=0.002))
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
+    for stream, message, at in messages[:140]:
+        first.feed(stream, message, at=at)
+    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
+    assert second._streaming.next_deadline() == first._streaming.next_deadline()
+    found = [second.feed(stream, message, at=at) for stream, message, at in messages[140:]]
+    assert found == wanted[140:]
+    assert second.end("shipments") == whole.end("shipments")

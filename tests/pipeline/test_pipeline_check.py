@@ -1,0 +1,306 @@
+"""`axlog check`: every error at its line and column, all at once; hostile files refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from axlog.cli.application import application
+from axlog.connect.kinds import Options, Origin, Secret, SinkKind, SourceKind
+from axlog.connect.protocol import Sink
+from axlog.connect.sources.memory import MemorySource
+from axlog.errors import AxlogError, PipelineError, SetupError
+from axlog.pipeline import kinds
+from axlog.pipeline.loader import check, check_text, load
+from axlog.pipeline.model import PipelineModel
+from axlog.pipeline.schema import json_schema
+
+GOOD = """\
+engine: embedded
+document: |
+  <orders xmlns:ax="urn:axlog">
+    <ax:call stream="orders"/>
+  </orders>
+streams:
+  orders:
+    source: {kind: jsonl, path: in.jsonl}
+    late: clock
+    deletes: no
+views:
+  ids:
+    query: |
+      match /orders/order/oid/$x
+      return $x
+    sinks: [log, {kind: console}]
+sinks:
+  log: {kind: jsonl, path: out.jsonl}
+"""
+
+
+def problems(text: str) -> list[tuple[int, int, str, str]]:
+    """Line, column, code and message of all that is wrong with a text."""
+    found = check_text(text).problems
+    places = [(problem.error.place, problem.error) for problem in found]
+    return [(p.line, p.column, e.code, e.message) for p, e in places if p is not None]
+
+
+def test_a_file_in_order_has_no_problems_and_is_a_pipeline() -> None:
+    checked = check_text(GOOD)
+    assert checked.problems == []
+    assert checked.model is not None
+    assert checked.model.engine == "embedded"
+    assert checked.model.widgets["widget"].streams["orders"].deletes == "no"
+    assert [name.full for name in checked.model.view_names()] == ["ids"]
+
+
+def test_the_long_form_is_the_same_pipeline_with_longer_names() -> None:
+    short = check_text(GOOD).model
+    assert short is not None
+    plain = short.model_dump(by_alias=True, exclude_unset=True)
+    again = PipelineModel.model_validate(plain)
+    assert again.widgets == short.widgets
+    assert [name.full for name in again.view_names()] == ["widget.ids"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("engine: embedded", "engine: flink", (1, 9, "AX852", "engine")),
+        ("engine: embedded", "engin: embedded", (1, 1, "AX852", "'engin' is not known")),
+        ("    late: clock", "    lat: clock", (9, 5, "AX852", "'lat' is not known")),
+        ("    late: clock", "    late: maybe", (9, 11, "AX852", "late")),
+        ("    late: clock", "    most: -1", (9, 11, "AX852", "most")),
+        ("match /orders/order/oid/$x", "match /orders/[", (14, 21, "AX201", "")),
+        ("      return $x", "      return $y", (15, 14, "AX203", "")),
+        ("kind: console", "kind: consle", (16, 25, "AX853", "consle")),
+        ("sinks: [log,", "sinks: [lag,", (16, 13, "AX854", "'lag'")),
+        ("{kind: jsonl, path: in.jsonl}", "{kind: jsonl}", (8, 5, "AX852", "needs 'path'")),
+        ("path: in.jsonl}", "path: in.jsonl, x: 1}", (8, 43, "AX852", "no option 'x'")),
+        ('stream="orders"', 'stream="others"', (7, 3, "AX854", "'orders'")),
+        ("  </orders>", "  </order>", (5, 11, "AX101", "")),
+        ('stream="orders"', 'stream="orders" late="refuse"', (7, 3, "AX852", "late: clock")),
+    ],
+)
+def test_an_error_is_told_at_its_place(
+    old: str, new: str, expected: tuple[int, int, str, str]
+) -> None:
+    assert old in GOOD
+    found = problems(GOOD.replace(old, new, 1))
+    line, column, code, part = expected
+    assert any((one[0], one[2]) == (line, code) and part in one[3] for one in found), found
+    if code not in ("AX101",):
+        assert (line, column) in [one[:2] for one in found], found
+
+
+def test_all_errors_are_told_at_once() -> None:
+    text = (
+        GOOD.replace("engine: embedded", "engine: flink")
+        .replace("$x\n      return", "$$\n      return")
+        .replace("kind: console", "kind: consle")
+        .replace("late: clock", "late: maybe")
+    )
+    assert {line for line, *_ in problems(text)} >= {1, 9, 14, 16}
+    assert check_text(text).model is None
+
+
+def test_a_close_name_is_suggested() -> None:
+    (problem,) = check_text(GOOD.replace("kind: console", "kind: consle")).problems
+    assert problem.error.advice == "did you mean 'console'?"
+    assert "jsonl" in str(problem.error.expected)
+
+
+def test_a_query_on_one_line_is_placed_too() -> None:
+    text = GOOD.replace(
+        "query: |\n      match /orders/order/oid/$x\n      return $x", "query: match /orders/["
+    )
+    assert (13, 26, "AX201") in [one[:3] for one in problems(text)]
+
+
+def test_a_call_that_nothing_feeds_is_a_warning() -> None:
+    text = GOOD.replace("streams:\n  orders:\n", "namespaces: {}\nsources:\n- ").replace(
+        "-     source: {kind: jsonl, path: in.jsonl}\n    late: clock\n    deletes: no\n",
+        "- {kind: jsonl, path: in.jsonl}\n",
+    )
+    assert check_text(text).problems == []
+    text = text.replace("sources:\n- {kind: jsonl, path: in.jsonl}\n", "")
+    checked = check_text(text)
+    assert [problem.level for problem in checked.problems] == ["warning"]
+    assert checked.model is not None
+
+
+def test_two_views_cannot_share_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "table-of-tests"
+    monkeypatch.setattr(kinds, "_registered", {})
+    kinds.register(SinkKind(name, Options, _no_sink, "", is_table=True))
+    text = GOOD.replace("log: {kind: jsonl, path: out.jsonl}", f"log: {{kind: {name}}}")
+    assert problems(text) == []
+    text = text.replace(
+        "sinks:\n  log", "  more:\n    query: //order\n    sinks: [log]\nsinks:\n  log"
+    )
+    assert any("table of one view" in message for *_, message in problems(text))
+
+
+def _no_sink(options: Options, origin: Origin) -> Sink:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a: &x [1]\nb: *x", "alias"),
+        ("a: !!python/object/apply:os.system ['true']", "tag"),
+        ("a: !include x", "tag"),
+        ("[" * 60 + "]" * 60, "nested"),
+        ("a: 1\n---\nb: 2", "second document"),
+        ("- " * 0 + "[" + "1," * 250_000 + "]", "parts"),
+        ("a: " + "x" * 5_000_000, "characters"),
+    ],
+)
+def test_hostile_yaml_is_refused(text: str, part: str) -> None:
+    (problem,) = check_text(text).problems
+    assert problem.error.code == "AX857"
+    assert part in problem.error.message
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- 1", "a: [", "a: 1\na: 2", "? [1]\n: 2", "\x00", "a: \ud800"]
+)
+def test_what_is_no_pipeline_is_refused_without_a_trace(text: str) -> None:
+    checked = check_text(text)
+    assert checked.model is None
+    assert all(problem.error.code in ("AX851", "AX852") for problem in checked.problems)
+
+
+def test_plain_values_are_those_of_yaml_1_2() -> None:
+    checked = check_text(GOOD.replace("deletes: no", "deletes: yes"))
+    assert checked.model is not None
+    assert checked.model.widgets["widget"].streams["orders"].deletes == "yes"
+
+
+def test_secrets_are_filled_in_and_never_shown() -> None:
+    secret = Secret("postgresql://ann:${AXLOG_TEST_WORD}@host/db")
+    assert secret.reveal({"AXLOG_TEST_WORD": "s3"}) == "postgresql://ann:s3@host/db"
+    with pytest.raises(SetupError, match="AXLOG_TEST_WORD"):
+        secret.reveal({})
+    assert "ann" not in repr(secret) + str(secret)
+
+
+class _WithSecret(Options):
+    token: Secret
+    count: int
+
+
+def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "_registered", {})
+    kinds.register(SourceKind("secret-of-tests", _WithSecret, lambda o, g: MemorySource(), ""))
+    text = GOOD.replace(
+        "{kind: jsonl, path: in.jsonl}", "{kind: secret-of-tests, token: hush, count: many}"
+    )
+    checked = check_text(text)
+    assert checked.problems
+    assert not any("hush" in problem.error.describe() for problem in checked.problems)
+    good = check_text(text.replace("many", "3")).model
+    assert good is not None
+    options = _WithSecret.model_validate(good.widgets["widget"].streams["orders"].source.written)  # type: ignore[union-attr]  # it has one
+    assert "hush" not in repr(options) + options.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "part"),
+    [
+        ("facts: [keys a by b]", "AX201", "declared fact"),
+        ("documents: {key: a//b}", "AX852", "no step"),
+        ("documents: {key: 'p:a'}", "AX852", "not declared"),
+        ("types: 'orders -> |order| >='", "AX701", ""),
+        ("sources: {kind: folder, path: x}", "AX852", "which stream"),
+        ("widgets: {}", "AX852", ""),
+    ],
+)
+def test_other_parts_are_checked_too(line: str, code: str, part: str) -> None:
+    found = problems(GOOD + line + "\n")
+    assert any(one[2] == code and part in one[3] for one in found), found
+
+
+def test_a_variable_that_is_not_set_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD.replace("{kind: console}", '{kind: http, url: "http://h/${AXLOG_TEST_ABSENT}"}')
+    checked = check_text(text)
+    assert [(each.level, each.error.code) for each in checked.problems] == [("warning", "AX856")]
+    assert checked.model is not None
+    monkeypatch.setenv("AXLOG_TEST_ABSENT", "x")
+    assert check_text(text).problems == []
+
+
+def test_names_of_channels_and_views_lead_somewhere() -> None:
+    call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
+    text = f"""\
+widgets:
+  one:
+    document: '{call}'
+    streams: {{s: {{view: two.v}}}}
+    views: {{v: {{query: //a, channel: c}}}}
+  two:
+    document: '{call}'
+    streams: {{s: {{channel: c}}}}
+    views: {{v: //a}}
+channels:
+  c: {{kind: memory}}
+"""
+    assert problems(text) == []
+    assert problems(text.replace("two.v", "two.w"))[0][:3] == (4, 25, "AX854")
+    assert len(problems(text.replace("  c: {", "  d: {"))) == 2
+    both = text.replace("{view: two.v}", "{view: two.v, channel: c}")
+    assert any("not several" in message for *_, message in problems(both))
+
+
+def test_load_raises_with_everything(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(GOOD.replace("kind: console", "kind: consle").replace("clock", "x"))
+    with pytest.raises(PipelineError) as raised:
+        load(path)
+    assert "2 errors" in str(raised.value)
+    assert f"{path}: line 9" in str(raised.value)
+    with pytest.raises(AxlogError):
+        load(tmp_path / "absent.yaml")
+
+
+def test_a_document_is_found_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "d.xml").write_text(
+        '<orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>'
+    )
+    start, end = GOOD.index("document:"), GOOD.index("streams:")
+    path = tmp_path / "p.yaml"
+    path.write_text(GOOD[:start] + "document: d.xml\n" + GOOD[end:])
+    assert check(path).problems == []
+    path.write_text(GOOD[:start] + "document: e.xml\n" + GOOD[end:])
+    assert [problem.error.code for problem in check(path).problems] == ["AX102"]
+    (tmp_path / "e.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><orders>&b;</orders>')
+    assert [problem.error.code for problem in check(path).problems][:1] == ["AX111"]
+
+
+def test_the_schema_knows_every_kind() -> None:
+    schema = json_schema()
+    sources = [kind["title"] for kind in schema["$defs"]["SourceModel"]["oneOf"]]
+    sinks = [kind["title"] for kind in schema["$defs"]["SinkModel"]["oneOf"]]
+    assert set(kinds.SOURCES) <= set(sources)
+    assert set(kinds.SINKS) <= set(sinks)
+    assert "validate" in schema["$defs"]["Settings"]["properties"]
+    json.dumps(schema)
+
+
+def test_the_command_tells_problems_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(GOOD)
+    runner = CliRunner()
+    done = runner.invoke(application(), ["check", str(path)])
+    assert (done.exit_code, done.stdout) == (0, "")
+    path.write_text(GOOD.replace("kind: console", "kind: consle"))
+    done = runner.invoke(application(), ["check", str(path)])
+    assert done.exit_code == 2
+    told = json.loads(done.stdout)
+    assert (told["line"], told["column"], told["code"], told["level"]) == (16, 25, "AX853", "error")
+    done = runner.invoke(application(), ["check", "--table", str(path)])
+    assert "did you mean 'console'?" in done.stdout
+    assert json.loads(runner.invoke(application(), ["check", "--schema"]).stdout)["$defs"]
+    listed = runner.invoke(application(), ["check", "--kinds"]).stdout.splitlines()
+    assert {json.loads(line)["kind"] for line in listed} >= {"directory", "jsonl", "console"}

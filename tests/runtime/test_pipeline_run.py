@@ -1,0 +1,599 @@
+"""The embedded runner: order, batches, restart, and what it does with what goes wrong."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from axlog import Widget
+from axlog.cli.application import application
+from axlog.connect.sinks.jsonl import read_log
+from axlog.connect.sinks.memory import MemorySink
+from axlog.connect.sinks.tables import difference
+from axlog.document.stream_update import StreamUpdate
+from axlog.errors import PipelineError
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.embedded import Runner, run
+from axlog.runtime.order import Lanes
+from axlog.samples import orders
+from axlog.views.change import Change
+
+AXLOG = [sys.executable, "-c", "from axlog.cli import main; main()"]
+
+
+def messages(count: int) -> Iterator[dict[str, object]]:
+    """Orders and shipments, many of them late."""
+    return orders.messages(count, seed=3, rate=0.001, late_share=0.6)
+
+
+def pipeline(directory: Path, **changes: Any) -> PipelineModel:
+    """The order monitor over memory sources; keyword arguments replace parts of it."""
+    written: dict[str, Any] = {
+        "engine": "embedded",
+        "document": orders.DOCUMENT,
+        "sources": [{"kind": "memory", "updates": list(messages(200))}],
+        "views": {"late": {"query": orders.LATE, "sinks": [{"kind": "memory"}]}},
+        "settings": {"batch": 30},
+    }
+    written.update(changes)
+    return PipelineModel.model_validate(written).located(directory)
+
+
+def sink_of(runner: Runner, at: int = 0) -> MemorySink:
+    sink = runner.sinks[at].sink
+    assert isinstance(sink, MemorySink)
+    return sink
+
+
+def ran(model: PipelineModel) -> Runner:
+    runner = Runner(model, once=True)
+    runner.run()
+    runner.close()
+    return runner
+
+
+def rows_after(changes: list[Change]) -> Counter[Any]:
+    return +difference(changes)
+
+
+def test_the_runner_does_what_a_widget_does(tmp_path: Path) -> None:
+    widget = Widget(orders.DOCUMENT, views={"late": orders.LATE})
+    for message in messages(200):
+        widget.take(StreamUpdate.of(message))
+    runner = ran(pipeline(tmp_path))
+    expected = Counter((row["x"],) for row in widget.view("late").rows())
+    assert rows_after(sink_of(runner).changes) == expected
+    assert len(expected) > 5
+    assert (runner.progress.messages, runner.progress.rows) == (200, expected.total())
+    assert list(sink_of(runner).batches) == list(range(8))
+
+
+def test_streams_are_merged_by_time_whatever_their_sources(tmp_path: Path) -> None:
+    updates = list(messages(200))
+    streams = {
+        name: {"source": {"kind": "memory", "updates": [m for m in updates if m["stream"] == name]}}
+        for name in ("orders", "shipments")
+    }
+    apart = ran(pipeline(tmp_path, sources=[], streams=streams))
+    together = ran(pipeline(tmp_path))
+    assert sink_of(apart).batches == sink_of(together).batches
+
+
+def test_rows_that_are_there_at_once_are_batch_0(tmp_path: Path) -> None:
+    model = pipeline(
+        tmp_path,
+        document="<a><b>1</b></a>",
+        sources=[],
+        views={"v": {"query": "match /a/b/$x return $x", "sinks": [{"kind": "memory"}]}},
+    )
+    assert [change.row["x"] for change in sink_of(ran(model)).batches[0]] == ["1"]
+
+
+def test_one_widget_over_many_documents(tmp_path: Path) -> None:
+    call = '<c xmlns:ax="urn:axlog"><ax:call stream="s"/></c>'
+    updates = [
+        {"stream": "s", "insert": f"<m k='{n % 7}'><v>{n}</v></m>", "at": n} for n in range(50)
+    ]
+    updates += [{"stream": "s", "insert": "<m><v>1</v></m>", "at": 60}]
+    model = pipeline(
+        tmp_path,
+        document=call,
+        documents={"key": "@k"},
+        sources=[{"kind": "memory", "updates": updates}],
+        views={"v": {"query": "match /c/m/v/$x return $x", "sinks": [{"kind": "memory"}]}},
+        dead_letters={"kind": "memory"},
+    )
+    runner = ran(model)
+    rows = rows_after(sink_of(runner).changes)
+    assert rows == Counter((str(n % 7), str(n)) for n in range(50))
+    assert len(runner.instances["widget"].widgets) == 7
+    assert [change.row["stream"] for change in sink_of(runner, 1).changes] == ["s"]
+    assert {widget.clock for widget in runner.instances["widget"].widgets.values()} == {49}
+
+
+def test_several_widgets_with_tables_by_view(tmp_path: Path) -> None:
+    call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
+
+    def widget(values: str) -> dict[str, Any]:
+        updates = [{"insert": f"<m>{value}</m>", "at": n} for n, value in enumerate(values)]
+        return {
+            "document": call,
+            "streams": {"s": {"source": {"kind": "memory", "updates": updates}}},
+            "views": {"v": {"query": "match /d/m/$x return $x", "sinks": ["table", "log"]}},
+        }
+
+    model = PipelineModel.model_validate(
+        {
+            "engine": "embedded",
+            "widgets": {"one": widget("abc"), "two": widget("xy")},
+            "sinks": {
+                "table": {"kind": "parquet", "path": "{view}.parquet"},
+                "log": {"kind": "memory"},
+            },
+        }
+    ).located(tmp_path)
+    runner = ran(model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.v.parquet", "two.v.parquet"]
+    (log,) = [sink.sink for sink in runner.sinks if isinstance(sink.sink, MemorySink)]
+    assert Counter((c.view, c.row["x"]) for c in log.changes) == Counter(
+        [*(("one.v", x) for x in "abc"), *(("two.v", x) for x in "xy")]
+    )
+
+
+def test_the_command_refuses_what_cannot_run(tmp_path: Path) -> None:
+    path = written_to(tmp_path / "p", 20)
+    runner = CliRunner()
+    assert runner.invoke(application(), ["run", "--once", str(path)]).exit_code == 0
+    path.write_text(path.read_text().replace("return $x", "return $x, t1.time"))
+    done = runner.invoke(application(), ["run", "--once", str(path)])
+    assert done.exit_code == 2
+    assert "the query of the view widget.late changed" in done.stderr
+    path.write_text(path.read_text().replace("kind: sql", "kind: sequel"))
+    done = runner.invoke(application(), ["run", "--engine", "spark", str(path)])
+    assert done.exit_code == 2
+    assert "line 11, column 14" in done.stderr
+
+
+def test_bad_messages_are_dead_letters_with_their_place(tmp_path: Path) -> None:
+    lines = [
+        {"stream": "orders", "insert": "<order><oid>1</oid></order>", "at": 5},
+        {"stream": "orders", "insert": "<order><oid>", "at": 6},
+        {"stream": "nobody", "insert": "<a/>"},
+        {"stream": "orders", "insert": "<order/>", "at": 1},
+        {"stream": "orders", "insert": "<order/>", "at": "soon"},
+        {"stream": "orders", "delete": "match /order"},
+    ]
+    written = "".join(json.dumps(line) + "\n" for line in lines) + "no JSON\n"
+    (tmp_path / "in.jsonl").write_text(written)
+    source = {"kind": "jsonl", "path": "in.jsonl"}
+    model = pipeline(tmp_path, sources=[source], dead_letters={"kind": "memory"})
+    runner = ran(model)
+    letters = {c.row["origin"]: c.row["error"] for c in sink_of(runner, 1).changes}
+    codes = {origin: error[:5] for origin, error in letters.items()}
+    assert codes == {
+        "in.jsonl:2": "AX101",
+        "in.jsonl:3": "AX401",
+        "in.jsonl:4": "AX404",
+        "in.jsonl:5": "AX409",
+        "in.jsonl:6": "AX405",
+        "in.jsonl:7": "AX410",
+    }
+    assert runner.progress.refused == 6
+    stopping = pipeline(tmp_path, sources=[source], settings={"on_error": "stop"})
+    with pytest.raises(PipelineError, match=r"in\.jsonl:2"):
+        run(stopping, once=True)
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=1, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_order_and_batches_do_not_depend_on_the_reading(
+    times: list[list[int]], chance: Random
+) -> None:
+    """Law: the released order is the stable merge by (time so far, stream, sequence)."""
+    names = [f"s{n}" for n in range(len(times))]
+    lanes = Lanes(names, hold=0.0)
+    left = {
+        name: [StreamUpdate(name, "insert", f"{name}{n}", at) for n, at in enumerate(each)]
+        for name, each in zip(names, times, strict=True)
+    }
+    released: list[str] = []
+    for name in names:
+        lanes.lanes[name].is_at_end = False
+    while any(left.values()) or lanes.held:
+        name = chance.choice(names)
+        for update in left[name][: chance.randint(0, 3)]:
+            lanes.lanes[name].take(update, 0.0)
+            left[name].pop(0)
+        lanes.lanes[name].is_at_end = not left[name]
+        most = chance.randint(0, 4)
+        released += [str(one.update.content) for one in lanes.release(most, 9.0, waits=False)]
+    keyed = []
+    for name, each in zip(names, times, strict=True):
+        latest = -1
+        for n, at in enumerate(each):
+            latest = max(latest, at)
+            keyed.append((latest, name, n, f"{name}{n}"))
+    assert released == [content for *_, content in sorted(keyed)]
+
+
+def test_a_silent_stream_holds_the_others_back_for_a_while() -> None:
+    lanes = Lanes(["a", "b"], hold=2.0)
+    lanes.lanes["a"].take(StreamUpdate("a", "insert", "x", 5), 100.0)
+    assert lanes.release(9, 101.0, waits=True) == []
+    assert len(lanes.release(9, 102.5, waits=True)) == 1
+    lanes.lanes["a"].take(StreamUpdate("a", "insert", "y", 6), 103.0)
+    lanes.lanes["b"].is_open = False
+    assert len(lanes.release(9, 103.0, waits=True)) == 1
+
+
+# Restart ------------------------------------------------------------------------------------------
+
+
+def durable(directory: Path, count: int = 200, **changes: Any) -> PipelineModel:
+    lines = [json.dumps(one) for one in messages(count)]
+    (directory / "in.jsonl").write_text("\n".join(lines) + "\n")
+    given: dict[str, Any] = {
+        "sources": [{"kind": "jsonl", "path": "in.jsonl"}],
+        "views": {
+            "late": {
+                "query": orders.LATE,
+                "sinks": [
+                    {"kind": "jsonl", "path": "late.jsonl"},
+                    {"kind": "parquet", "path": "late.parquet"},
+                    {"kind": "sql", "url": "sqlite:///late.db"},
+                ],
+            }
+        },
+        "settings": {"batch": 20, "checkpoint": "state"},
+    }
+    return pipeline(directory, **{**given, **changes})
+
+
+def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    run(durable(tmp_path / "whole", 200), once=True)
+    for count in (0, 50, 51, 130, 130, 200):
+        run(durable(tmp_path / "parts", count), once=True)
+    logs = [read_log(tmp_path / name / "late.jsonl") for name in ("whole", "parts")]
+    shown = [[(line["op"], line["row"], line["sequence"]) for line in log] for log in logs]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 5
+
+
+def test_a_checkpoint_of_another_pipeline_is_refused_by_name(tmp_path: Path) -> None:
+    run(durable(tmp_path), once=True)
+    views = {"late": {"query": orders.ON_TIME}}
+    with pytest.raises(PipelineError, match=r"the view widget\.late changed") as raised:
+        Runner(durable(tmp_path, views=views))
+    assert raised.value.code == "AX855"
+    other = orders.DOCUMENT.replace("web store", "shop")
+    with pytest.raises(PipelineError, match="document of the widget widget changed"):
+        Runner(durable(tmp_path, document=other))
+    with pytest.raises(PipelineError, match="facts of the widget widget changed"):
+        Runner(durable(tmp_path, facts=list(orders.KEYS)))
+    with pytest.raises(PipelineError, match="was of kind jsonl"):
+        Runner(durable(tmp_path, sources=[{"kind": "memory"}]))
+
+
+def test_a_view_that_is_added_is_filled_from_the_input(tmp_path: Path) -> None:
+    run(durable(tmp_path, 120), once=True)
+    model = durable(tmp_path, 200)
+    written = model.model_dump(by_alias=True)
+    views = written["widgets"]["widget"]["views"]
+    views["fine"] = {"query": orders.ON_TIME, "sinks": [{"kind": "jsonl", "path": "fine.jsonl"}]}
+    added = PipelineModel.model_validate(
+        {**{k: v for k, v in written.items() if k != "widgets"}, **written["widgets"]["widget"]}
+        | {"settings": written["settings"]}
+    ).located(tmp_path)
+    run(added, once=True)
+    whole = Widget(orders.DOCUMENT, views={"fine": orders.ON_TIME})
+    for message in messages(200):
+        whole.take(StreamUpdate.of(message))
+    log = read_log(tmp_path / "fine.jsonl")
+    balance = Counter[str]()
+    for line in log:
+        balance[line["row"]["x"]] += 1 if line["op"] == "insert" else -1
+    assert +balance == Counter(row["x"] for row in whole.view("fine").rows())
+    assert len(log) > 5
+    run(durable(tmp_path, 200), once=True)  # and can be removed again
+
+
+PLACED = 'match /management/webstore/orders/order[client/"INRIA"]/oid/$x return $x'
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
+    how = {"batch": 20, "checkpoint": "state", "keep": keep, "snapshot": 50}
+    sinks = [{"kind": "jsonl", "path": "late.jsonl"}]
+    views = {"late": {"query": PLACED, "sinks": sinks}}
+    for count in (110, 110, 200):
+        run(durable(tmp_path, count, settings=how, views=views), once=True)
+    runner = Runner(durable(tmp_path, 200, settings=how, views=views), once=True)
+    left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
+    assert left < 60
+    assert runner.progress.messages == 200
+    widget = Widget(orders.DOCUMENT, views={"late": PLACED})
+    for message in messages(200):
+        widget.take(StreamUpdate.of(message))
+    rows = [row["x"] for row in widget.view("late").rows()]
+    assert [row["x"] for row in runner.instances["widget"].widgets[""].view("late").rows()] == rows
+    assert runner.progress.rows == len(rows)
+    log = read_log(tmp_path / "late.jsonl")
+    assert sorted(line["row"]["x"] for line in log) == rows
+    assert [line["sequence"] for line in log] == list(range(1, len(rows) + 1))
+    runner.close()
+    more = {**views, "fine": {"query": orders.ON_TIME}}
+    if keep == "needed":
+        with pytest.raises(PipelineError, match=r"widget\.fine is new"):
+            Runner(durable(tmp_path, 200, settings=how, views=more))
+    else:
+        run(durable(tmp_path, 200, settings=how, views=more), once=True)
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
+def test_joins_that_wait_are_in_snapshots(tmp_path: Path, keep: str, query: str) -> None:
+    """What they know of keys and deadlines survives: the same changes, `never` among them."""
+    how = {"batch": 20, "checkpoint": "state", "keep": keep, "snapshot": 35}
+    views = {"v": {"query": query, "sinks": [{"kind": "jsonl", "path": "v.jsonl"}]}}
+    logs = []
+    for name, counts in (("whole", (200,)), ("cut", (70, 71, 130, 200))):
+        directory = tmp_path / name
+        directory.mkdir()
+        for count in counts:
+            model = durable(directory, count, settings=how, views=views, facts=list(orders.KEYS))
+            run(model, once=True)
+        runner = Runner(model, once=True)
+        assert sum(len(inputs) for _, inputs in runner.checkpoint.batches()) < 60
+        logs.append(read_log(directory / "v.jsonl"))
+        runner.close()
+    told = [Counter((line["op"], str(line["row"])) for line in log) for log in logs]
+    assert told[0] == told[1]
+    assert {op for op, _ in told[0]} == {"insert", "never"}
+
+
+def test_two_runs_cannot_share_a_checkpoint(tmp_path: Path) -> None:
+    runner = Runner(durable(tmp_path), once=True)
+    with pytest.raises(PipelineError, match="another run"):
+        Runner(durable(tmp_path))
+    runner.close()
+
+
+def test_a_source_that_vanishes_lags_and_comes_back(tmp_path: Path) -> None:
+    model = durable(tmp_path, settings={"batch": 20, "trigger": 0.01})
+    path = tmp_path / "in.jsonl"
+    content = path.read_bytes()
+    path.unlink()
+    seen: list[str] = []
+    runner = Runner(model, on_progress=lambda now: seen.extend(one.name for one in now.lagging))
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    _until(lambda: bool(seen))
+    path.write_bytes(content)
+    _until(lambda: runner.progress.messages == 200)
+    runner.stop()
+    thread.join()
+    runner.close()
+    assert set(seen) == {"widget/sources/0"}
+    path.unlink()
+    with pytest.raises(PipelineError, match=r"in\.jsonl"):
+        run(durable(tmp_path, sources=[{"kind": "jsonl", "path": "absent/in.jsonl"}]), once=True)
+
+
+def test_deadlines_pass_while_nothing_comes(tmp_path: Path) -> None:
+    """With the wall clock a row turns never by itself, and a restart has heard of it."""
+    order = {"stream": "orders", "at": time.time(), "insert": "<order><oid>7</oid>"
+             "<client>INRIA</client><details><computer/></details></order>"}  # fmt: skip
+    soon = orders.ON_TIME.replace("50000", "1")
+    model = durable(
+        tmp_path,
+        sources=[{"kind": "memory", "updates": [order]}],
+        facts=list(orders.KEYS),
+        views={"soon": {"query": soon, "sinks": [{"kind": "memory"}]}},
+        settings={"clock": "wall", "hold": 0.1, "trigger": 0.02, "checkpoint": "state"},
+    )
+    runner = Runner(model)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    _until(lambda: runner.progress.never == 1)
+    runner.stop()
+    thread.join()
+    runner.close()
+    assert [(c.op, c.row["x"]) for c in sink_of(runner).changes] == [("never", "7")]
+    again = ran(model)
+    assert (again.progress.never, again.progress.messages) == (1, 1)
+    assert sink_of(again).changes == []
+
+
+def _until(holds: Any, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+BAG = """<r xmlns:ax="urn:axlog"><a><ax:call stream="a" deletes="yes" late="clock"/></a>
+<b><ax:call stream="b" late="clock"/></b></r>"""
+VIEWS = {
+    "join": "match /r[a/m/x/$v][b/m/x/$v] return $v",
+    "not": "match /r/a/m[not(y)]/x/$v return $v",
+    "content": "match /r/b/m#n return n.cont",
+}
+UPDATES = st.lists(
+    st.one_of(
+        st.builds(
+            lambda v, y: {"insert": f"<m><x>{v}</x>{'<y/>' if y else ''}</m>"},
+            st.integers(0, 3),
+            st.booleans(),
+        ),
+        st.builds(lambda v: {"delete": f"match /m[x/{v}]"}, st.sampled_from(['"0"', '"1"'])),
+        st.just({"insert": "<m>"}),
+        st.just({"end": True}),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    UPDATES,
+    UPDATES,
+    st.integers(1, 5),
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[dict[str, Any]],
+    second: list[dict[str, Any]],
+    batch: int,
+    cuts: list[int],
+    snapshot: int,
+) -> None:
+    """Law 7: whatever the batches, and wherever the run is cut between them."""
+    directory = tmp_path_factory.mktemp("run")
+    streams = {
+        name: [{**update, "at": 2 * number} for number, update in enumerate(updates)]
+        for name, updates in (("a", first), ("b", second))
+    }
+    model = pipeline(
+        directory,
+        document=BAG,
+        sources=[],
+        streams={
+            name: {"source": {"kind": "memory", "updates": updates}}
+            for name, updates in streams.items()
+        },
+        views={name: {"query": query, "sinks": ["log"]} for name, query in VIEWS.items()},
+        sinks={"log": {"kind": "jsonl", "path": "log.jsonl"}},
+        dead_letters={"kind": "jsonl", "path": "dead.jsonl"},
+        settings={"batch": batch, "checkpoint": "state", "snapshot": snapshot},
+    )
+    for rounds in cuts:
+        runner = Runner(model, once=True)
+        for _ in range(rounds):
+            runner.round()
+        runner.checkpoint.close()  # as a kill would: nothing is noted
+        for sink in runner.sinks:
+            sink.sink.close()
+    run(model, once=True)
+    widget = Widget(BAG, views=VIEWS, on_error="dead-letter")
+    ordered = [
+        (update["at"], name, number, update)
+        for name, updates in streams.items()
+        for number, update in enumerate(updates)
+    ]
+    for _, name, _, update in sorted(ordered, key=lambda one: one[:3]):
+        widget.take(StreamUpdate.of({"stream": name, **update}))
+    told: Counter[Any] = Counter()
+    for line in read_log(directory / "log.jsonl"):
+        key = (line["view"], json.dumps(line["row"]))
+        told[key] += 1 if line["op"] in ("insert", "update") else -1
+        if line["op"] == "update":
+            told[line["view"], json.dumps(line["before"])] -= 1
+    expected = Counter(
+        (name, json.dumps(row.plain())) for name in VIEWS for row in widget.view(name).rows()
+    )
+    assert +told == expected
+    assert not -told
+    letters = read_log(directory / "dead.jsonl")
+    assert len(letters) == len(widget.dead_letters)
+
+
+FILE = """\
+engine: embedded
+document: document.xml
+sources: {kind: jsonl, path: in.jsonl}
+views:
+  late:
+    query: |
+      QUERY
+    sinks:
+    - {kind: jsonl, path: late.jsonl}
+    - {kind: parquet, path: late.parquet}
+    - {kind: sql, url: "sqlite:///late.db"}
+settings: {batch: 25, checkpoint: state, trigger: 10ms, hold: 0, keep: KEEP, snapshot: 120}
+"""
+
+
+def written_to(directory: Path, count: int) -> Path:
+    directory.mkdir()
+    (directory / "document.xml").write_text(orders.DOCUMENT)
+    lines = [json.dumps(one) for one in messages(count)]
+    (directory / "in.jsonl").write_text("\n".join(lines) + "\n")
+    path = directory / "p.yaml"
+    path.write_text(FILE.replace("QUERY", orders.LATE).replace("KEEP", "needed"))
+    return path
+
+
+def state_of(directory: Path) -> tuple[Any, ...]:
+    """All that the sinks of a pipeline have."""
+    import sqlite3
+
+    import pyarrow.parquet as parquet
+
+    db = sqlite3.connect(directory / "late.db")
+    rows = sorted(db.execute("select axlog_key, x, axlog_copies from late"))
+    db.close()
+    table = parquet.read_table(directory / "late.parquet").to_pylist()
+    return read_log(directory / "late.jsonl"), table, rows
+
+
+def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    """Law 7 for this runner: SIGKILL at seeded moments, then the sinks of an undisturbed run."""
+    whole, cut = written_to(tmp_path / "whole", 500), written_to(tmp_path / "cut", 500)
+    command = [*AXLOG, "run", "--once", "--progress", "json"]
+    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    chance = Random(7)
+    kills = 0
+    for _ in range(5):
+        process = subprocess.Popen([*command, str(cut)], stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        # Wait for some batches, then a little: a kill can fall anywhere in one.
+        for _ in range(chance.randint(1, 6)):
+            if not process.stderr.readline():
+                break
+        time.sleep(chance.random() * 0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if process.returncode == 0:
+            break
+        kills += 1
+    else:
+        subprocess.run([*command, str(cut)], check=True, capture_output=True)
+    assert kills >= 3
+    assert state_of(whole.parent) == state_of(cut.parent)
+    assert len(state_of(cut.parent)[1]) > 20
+
+
+def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
+    path = written_to(tmp_path / "p", 300)
+    command = [*AXLOG, "run", "--no-page", "--progress", "json", str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if json.loads(line)["messages"] == 300:
+            process.send_signal(signal.SIGTERM)
+            break
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
+    assert len(read_log(path.parent / "late.jsonl")) > 5

@@ -1,0 +1,69 @@
+"""Views that come and go under a checkpoint, and checkpoints that do not fit."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from axlog.errors import PipelineError
+from axlog.runtime.definition import Definition
+from axlog.runtime.plan import make_plan
+from tests.runtime.test_spark_bucket import SHOP, VIEWS, by_widget, definition_of, updates
+from tests.spark.test_spark_streaming import WAYS, Collecting, run, state_after
+
+pytestmark = pytest.mark.spark
+
+
+def rows(sink: Collecting, view: str) -> Counter[str]:
+    return state_after([change for change in sink.changes if change.view == view])
+
+
+@WAYS
+def test_views_that_come_are_filled_and_those_that_go_are_dropped(
+    spark: Any, tmp_path: Path, state: str
+) -> None:
+    messages = [m._replace(source=0) for m in updates(Random(9), 70)]
+    place = str(tmp_path / "checkpoint")
+    options = {"checkpoint": place, "limit": 30, "hold": 0, "buckets": 2, "state": state}
+    sink = Collecting()
+    run(spark, definition_of("path"), messages[:50], sink, **options)
+    batches = len(sink.batches)
+    more = ("path", "join", "content", "static")
+    run(spark, definition_of(*more), messages[:50], sink, **options)
+    expected = by_widget(definition_of(*more), [[messages[:50]]])[0]
+    for view in more:
+        assert rows(sink, view) == state_after([c for c in expected if c.view == view]) != Counter()
+    assert len(sink.batches) == batches + 1  # though nothing new has come
+    size = sink.reports[-1].state
+    run(spark, definition_of(*more[1:]), messages, sink, **options)
+    assert all(change.view != "path" for change in sink.batches[batches + 1])
+    expected = by_widget(definition_of(*more), [[messages[:50]], [messages[50:]]])
+    for view in more[1:]:
+        told = [c for batch in expected for c in batch if c.view == view]
+        assert rows(sink, view) == state_after(told)
+    known = json.loads((Path(place) / "axlog.json").read_text())
+    assert {key.rsplit("/", 2)[0] for key in known["gone"]} == {"view path"}
+    assert size > 0
+
+    changed = Definition(SHOP, {"join": (VIEWS["path"], None)}, ("key a/item by k trusted",))
+    with pytest.raises(PipelineError) as refused:
+        run(spark, changed, messages, sink, **options)
+    assert refused.value.code == "AX855"
+    assert "the view 'join' has changed" in str(refused.value)
+    assert "its facts has changed" in str(refused.value)
+    other = {"driver": "executors", "executors": "driver"}[state]
+    with pytest.raises(PipelineError, match=f"state was '{state}' and is '{other}'"):
+        run(spark, definition_of(*more[1:]), messages, sink, **{**options, "state": other})
+    with pytest.raises(PipelineError, match="source 0 has not kept what they need"):
+        run(spark, definition_of(*more[1:], "some"), messages[:10], sink, **options)
+
+
+def test_views_that_came_later_have_engines_of_their_own() -> None:
+    views = {view: (VIEWS[view], None) for view in ("content", "join", "path")}
+    later = Definition(SHOP, views, groups=(("content",), ("join",), ()))
+    names = [unit.name for unit in make_plan(later).units]
+    assert names == ["messages", "view join +1"]
+    assert Definition.read(json.loads(json.dumps(later.plain()))) == later
