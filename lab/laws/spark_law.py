@@ -35,8 +35,8 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
 from axlog.pipeline import kinds
 from axlog.runtime.definition import Definition
-from axlog.spark.maintain import maintain
 from axlog.spark.session import session
+from axlog.spark.streaming_query import maintain
 from axlog.views.change import Change
 from lab.laws.buckets_law import compare
 from lab.laws.pipeline_cases import (

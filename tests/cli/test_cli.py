@@ -18,7 +18,6 @@ from axlog.extras import PARTS
 from axlog.samples import orders
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from lab.laws.fuzzing import LAWS
 
 AXLOG = Path(sys.executable).parent / "axlog"
 CALL = '<r><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></r>'
@@ -136,8 +135,6 @@ def test_a_syntax_error_points_at_its_place() -> None:
         ("maintain", "-", "match /a", "-"),
         ("maintain", "<a/>", "match /a", "-", "--on-error", "ignore"),
         ("explain", "match /a", "--code"),
-        ("fuzz", "--law", "9"),
-        ("fuzz", "--cases", "0"),
     ],
 )
 def test_bad_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
@@ -352,7 +349,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         assert process.wait(timeout=60) == 0
 
 
-# Explain, generate, fuzz --------------------------------------------------------------------------
+# Explain, generate --------------------------------------------------------------------------------
 
 
 def test_explain_shows_program_maintainer_and_code() -> None:
@@ -385,54 +382,8 @@ def test_generated_files_can_be_maintained(tmp_path: Path) -> None:
 
 def test_generate_says_what_is_wrong(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "a.xml"
-    assert "a.xml" in refused(run("generate", "document", 5, "--out", missing), "No such file")
+    assert "a.xml" in refused(run("generate", "auction", 0.001, "--out", missing), "No such file")
     refused(run("generate", "orders", "--into", tmp_path, "--rate", -1), "AX601")
-
-
-def test_fuzz_runs_a_range_of_seeds() -> None:
-    *laws, total = objects(run("fuzz", "--cases", 60, "--law", "all", "--seed", 7))
-    assert [each["law"] for each in laws] == list(LAWS)
-    assert all(each["seeds"] == [[7, 7 + each["cases"]]] for each in laws)
-    assert {each["failures"] for each in laws} == {0}
-    assert total["cases"] == total["of"] == sum(each["cases"] for each in laws) == 60
-    assert total["seed"] == 7
-    said = run("fuzz", "--cases", 5, "--seed", 3, "--table").stdout
-    assert "law 1: 5 cases, seeds 3 to 7, 0 failures" in said
-
-
-def test_fuzz_goes_on_with_a_run(tmp_path: Path) -> None:
-    file = tmp_path / "fuzz.json"
-    first = run("fuzz", "--cases", 60, "--law", "6", "--resume", file)
-    assert objects(first)[-1]["cases"] == 60
-    said = json.loads(file.read_text())
-    said["laws"]["6"]["seeds"] = [[0, 50]]  # as if it had been stopped there
-    file.write_text(json.dumps(said))
-    again = objects(run("fuzz", "--resume", file))
-    assert again[0]["seeds"] == [[0, 60]]
-
-
-def test_fuzz_shares_the_work() -> None:
-    found, total = objects(run("fuzz", "--cases", 120, "--jobs", 2))
-    assert (found["law"], found["seeds"], found["failures"]) == ("1", [[0, 120]], 0)
-    assert total["cases"] == 120
-
-
-def test_fuzz_writes_what_fails_as_fixtures(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(Counting, "take", lambda self, moved: [])
-    result = run("fuzz", "--cases", 50, "--stop-after", 1)
-    assert result.exit_code == 1
-    assert "== document" in result.stderr
-    assert "== changes" in result.stderr
-    assert run("fuzz", "--cases", 50, "--stop-after", 1, "--into", tmp_path).exit_code == 1
-    monkeypatch.undo()
-    from lab.laws.fixtures import play, read_fixture
-
-    for path in tmp_path.glob("law-1-seed-*.txt"):
-        fixture = read_fixture(path.read_text(encoding="utf-8"))
-        assert play(fixture, "counting") == fixture
-    assert list(tmp_path.iterdir())
 
 
 # What is the same for all -------------------------------------------------------------------------
@@ -462,7 +413,7 @@ def test_a_verb_is_imported_alone() -> None:
         "import sys; sys.argv = ['axlog', 'query', '<a/>', 'match /a'];"
         "from axlog.cli import main\n"
         "try: main()\n"
-        "except SystemExit as end: print(end.code, 'lab.cli.fuzz' in sys.modules)"
+        "except SystemExit as end: print(end.code, 'lab' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True

@@ -41,11 +41,6 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "serve": (["serve", "--seconds", "0"], "server"),
     "token": (["token", "shop"], "pipeline"),
     "demo": (["demo", "--engine", "embedded", "--seconds", "0"], "server"),
-    "fuzz": (["fuzz", "--cases", "1"], None),
-    "torture": (["torture", "--kills", "0"], None),
-    "load": (["load", "--minutes", "0"], None),
-    "soak": (["soak", "--minutes", "0"], None),
-    "bench": (["bench", "--list"], None),
 }
 
 # What each kind of connector needs beside the extra `pipeline`.

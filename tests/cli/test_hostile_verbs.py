@@ -6,7 +6,7 @@ and with exit code 2; nothing outside is asked.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,21 @@ import typer
 from typer.testing import CliRunner
 
 import axlog
-from axlog.cli.application import VERBS, application
+from axlog.cli.application import VERBS as PRODUCT_VERBS
+from axlog.cli.application import application as product
+from axlog.cli.application import register
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, XML_LURES, Outside, aims, is_text
+
+LAB_VERBS = ("fuzz", "bench", "torture", "load", "soak")
+VERBS = (*PRODUCT_VERBS, *LAB_VERBS)
+
+
+def application(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The verbs of the product and of the laboratory, in one command line."""
+    app = product([verb for verb in verbs if verb in PRODUCT_VERBS])
+    register(app, "lab.cli", [verb for verb in verbs if verb in LAB_VERBS])
+    return app
+
 
 DOCUMENT = '<b><c>1</c><ax:call xmlns:ax="urn:axlog" stream="s"/></b>'
 READING: dict[tuple[str, str], str] = {

@@ -16,15 +16,15 @@ from axlog.spark.session import session
 
 if TYPE_CHECKING:
     from axlog.spark.batch import evaluate, explain, shred
-    from axlog.spark.maintain import maintain
     from axlog.spark.propagation import differences, propagate
+    from axlog.spark.streaming_query import maintain
 
 _LATER = {
     "differences": "axlog.spark.propagation",
     "evaluate": "axlog.spark.batch",
     "explain": "axlog.spark.batch",
     "shred": "axlog.spark.batch",
-    "maintain": "axlog.spark.maintain",
+    "maintain": "axlog.spark.streaming_query",
     "propagate": "axlog.spark.propagation",
 }
 

@@ -36,8 +36,8 @@ from axlog.runtime.unreachable import Patience
 from axlog.runtime.wires import Wiring
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.checkpoint import Settled
-from axlog.spark.maintain import Maintained, maintain
 from axlog.spark.session import session
+from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
 
 

@@ -45,7 +45,7 @@ MODULES = (
     "pyspark.sql.streaming.transform_with_state_driver_worker",
     "pyspark.sql.streaming.stateful_processor_util",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
-    "axlog.spark.maintain", "axlog.spark.processor", "axlog.runtime.connections",
+    "axlog.spark.streaming_query", "axlog.spark.processor", "axlog.runtime.connections",
 )  # fmt: skip
 """What is imported ahead; one that cannot be is left to those who want it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
