@@ -310,6 +310,8 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
     plan = make_plan(seed, count)
     quiet = _quiet(plan)
     killed: Counter[str] = Counter()
+    targets = [*MOMENTS, "update"]
+    draw.shuffle(targets)
     with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
         directory = Path(made)
         command = [sys.executable, "-m", "lab.stress.torture",
@@ -317,7 +319,8 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
         acknowledged = 0
         while True:
             round_ = _Round(command, acknowledged, seed)
-            target = draw.choice((*MOMENTS, "update")) if killed.total() < kills else None
+            kill = killed.total()
+            target = targets[kill % len(targets)] if kill < kills else None
             is_done = round_.follow(target, draw, draw.randrange(1, max(2, count // 3)))
             acknowledged = round_.acknowledged
             if is_done:
