@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from axlog.cli.application import VERBS, application
 from axlog.pipeline.schema import reference
-from lab.documentation import api, error_codes, language, metrics
+from lab.documentation import api, architecture, error_codes, language, metrics
 
 _HEAD = """# Commands
 
@@ -82,6 +82,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics.page,
     "api.md": api.page,
     "pipeline-reference.md": reference,
+    "figures/imports.svg": architecture.picture,
 }
 """The pages that are made, and what makes each."""
 
