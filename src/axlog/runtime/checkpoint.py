@@ -29,7 +29,8 @@ from axlog.connect.protocol import Position, Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 belongs to version 0.1, whose sinks wrote times in microseconds instead of seconds."""
 _TABLES = """
 create table if not exists about (key text primary key, value text not null);
 create table if not exists sources (name text primary key, position text not null);
@@ -78,7 +79,9 @@ class Checkpoint:
             self.run = self.about("run") or uuid4().hex
             if self.about("format") not in (None, FORMAT):
                 raise PipelineError(
-                    "AX855", f"the checkpoint has format {self.about('format')}, not {FORMAT}"
+                    "AX855",
+                    f"the checkpoint has format {self.about('format')}, not {FORMAT}",
+                    advice="start with a new checkpoint and new sink files",
                 )
         except sqlite3.Error as error:
             self.close()
