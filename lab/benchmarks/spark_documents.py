@@ -37,6 +37,7 @@ def spark_documents(
     done: Parts | None = None,
     at_a_time: int = AT_A_TIME,
     quick: bool = False,
+    views: Sequence[str] = tuple(VIEWS),
 ) -> Result:
     """Shred a document of this factor, and evaluate the views on it, by both sides.
 
@@ -52,7 +53,7 @@ def spark_documents(
     with TemporaryDirectory(prefix="axlog-bench-") as directory:
         path = Path(directory) / "auction.xml"
         by_lxml = done.part(f"{each}, lxml", lambda: _by_lxml(_document(path, factor)))
-        names = list(VIEWS)
+        names = list(views)
         runs = []
         for at in range(0, len(names), at_a_time):
             some = names[at : at + at_a_time]
