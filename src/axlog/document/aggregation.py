@@ -124,7 +124,7 @@ class _Content:
     def _below(self, node: int, steps: Iterable[tuple[Component, bool]]) -> int:
         for step in steps:
             for below in self.tree.chain(node):
-                if (self.tree.component(below), self.tree._kind[below] == ATTRIBUTE) == step:
+                if (self.tree.component(below), self.tree.kind_column[below] == ATTRIBUTE) == step:
                     node = below
                     break
             else:
@@ -136,7 +136,7 @@ class _Content:
         tree = self.tree
         found: list[Piece] = []
         for node in tree.chain(self.wrapper):
-            kind = tree._kind[node]
+            kind = tree.kind_column[node]
             if kind == ATTRIBUTE:
                 found.append(Attribute(tree.label(node)[1:], tree.string_value(node)))
             elif kind == TEXT:

@@ -29,7 +29,7 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
     In as many steps as the longest way down and to the right.
     """
-    first, following = _column(tree._first), _column(tree._next)
+    first, following = _column(tree.first_column), _column(tree.next_column)
     frontier = np.asarray(roots, dtype=np.int32)
     found = [frontier]
     frontier = first[frontier]
@@ -45,7 +45,7 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
 def _walked(tree: Tree, stack: list[int]) -> Handles:
     """The same one by one, from first children or following siblings on."""
-    first, following = tree._first, tree._next
+    first, following = tree.first_column, tree.next_column
     found: list[int] = []
     while stack:
         at = stack.pop()
@@ -64,19 +64,19 @@ def enter(tree: Tree, copies: Handles) -> None:
         label = tree._partition_of(node)
         if label is not None:
             by_label.setdefault(label, []).append(at)
-    place = _column(tree._place)
+    place = _column(tree.slot_column)
     for label, places in by_label.items():
         nodes = np.ascontiguousarray(copies[:, places]).ravel()
-        partition = tree._partitions.get(label)
+        partition = tree.nodes_by_label.get(label)
         if partition is None:
-            partition = tree._partitions[label] = type(tree._place)("i")
+            partition = tree.nodes_by_label[label] = type(tree.slot_column)("i")
         place[nodes] = np.arange(len(partition), len(partition) + len(nodes), dtype=np.int32)
         partition.frombytes(nodes.tobytes())
 
 
 def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
     """Nodes by the partition that they stand in; those that stand in none left out."""
-    kinds, labels = _column(tree._kind, np.int8)[nodes], _column(tree._label)[nodes]
+    kinds, labels = _column(tree.kind_column, np.int8)[nodes], _column(tree.label_column)[nodes]
     groups = {
         label: nodes[is_kind]
         for kind, label in LABELS_BY_KIND.items()
@@ -111,9 +111,9 @@ def leave(tree: Tree, groups: dict[str, Handles]) -> None:
 
 
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
-    partition = tree._partitions[label]
+    partition = tree.nodes_by_label[label]
     kept = len(partition) - len(nodes)
-    members, place = _column(partition), _column(tree._place)
+    members, place = _column(partition), _column(tree.slot_column)
     places = place[nodes]
     stays = np.ones(len(nodes), dtype=np.bool_)
     stays[places[places >= kept] - kept] = False
@@ -134,14 +134,20 @@ def release(tree: Tree, roots: Sequence[int]) -> None:
         for root in roots:
             tree._release(root)
         return
-    kind = _column(tree._kind, np.int8)
-    if tree._texts:
-        for node in nodes[(kind[nodes] >= TEXT) & (_column(tree._label)[nodes] == NONE)].tolist():
-            tree._texts.pop(node, None)
+    kind = _column(tree.kind_column, np.int8)
+    if tree.texts_by_node:
+        for node in nodes[
+            (kind[nodes] >= TEXT) & (_column(tree.label_column)[nodes] == NONE)
+        ].tolist():
+            tree.texts_by_node.pop(node, None)
     freed = nodes.tolist()
     tables: tuple[dict[int, Any], ...] = (
-        tree._far, tree._prefix, tree._declared, tree._call_at, tree._origins,
-    )  # fmt: skip
+        tree.long_components,
+        tree.prefixes_by_node,
+        tree.namespaces_by_node,
+        tree.calls_by_node,
+        tree.origins_by_node,
+    )
     for table in tables:
         if table:
             for node in freed:

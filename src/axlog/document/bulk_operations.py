@@ -65,7 +65,7 @@ def plan_of(
             if each.where is not where or each.stream is not None:
                 return None
         placed = _targets(tree, operations)
-        if placed is None or (_column(tree._kind, np.int8)[placed[0]] != ELEMENT).any():
+        if placed is None or (_column(tree.kind_column, np.int8)[placed[0]] != ELEMENT).any():
             return None
         return Insertion(tree, *placed, content, time, limits, keep_whitespace)
     if isinstance(first, Delete) and all(type(each) is Delete for each in operations):
@@ -87,15 +87,15 @@ def _is_plain(content: Content) -> bool:
 def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int] | None:
     """The targets, and how deep the deepest stands; None unless all are there and distinct."""
     targets = np.fromiter((each.target for each in operations), np.int32, len(operations))
-    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree._kind):
+    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree.kind_column):
         return None
-    if (_column(tree._kind, np.int8)[targets] == NodeKind.FREE).any():
+    if (_column(tree.kind_column, np.int8)[targets] == NodeKind.FREE).any():
         return None
-    seen = np.zeros(len(tree._kind), dtype=np.bool_)
+    seen = np.zeros(len(tree.kind_column), dtype=np.bool_)
     seen[targets] = True
     if np.count_nonzero(seen) != len(targets):
         return None
-    parent = _column(tree._parent)
+    parent = _column(tree.parent_column)
     depth, at = 0, targets
     while len(at):
         depth += 1
@@ -135,7 +135,7 @@ class Insertion:
         first = np.array([n for root in roots for n in tree.subtree(root)], dtype=np.int32)
         self._copies = _copied(tree, first, len(targets), time)
         self._roots = [self._copies[:, int(np.flatnonzero(first == root)[0])] for root in roots]
-        parent = _column(tree._parent)
+        parent = _column(tree.parent_column)
         for each in self._roots:
             parent[each] = targets
         self.delta = Delta(tree, time)
@@ -159,13 +159,13 @@ class Insertion:
 
     def _link(self) -> None:
         tree, targets = self.tree, self._targets
-        last = _column(tree._last)
+        last = _column(tree.last_column)
         after = last[targets]
         for roots in self._roots:
             has_before = after != NONE
-            _column(tree._prev)[roots] = after
-            _column(tree._next)[after[has_before]] = roots[has_before]
-            _column(tree._first)[targets[~has_before]] = roots[~has_before]
+            _column(tree.previous_column)[roots] = after
+            _column(tree.next_column)[after[has_before]] = roots[has_before]
+            _column(tree.first_column)[targets[~has_before]] = roots[~has_before]
             self._place(roots, after)
             after = roots
         last[targets] = after
@@ -173,7 +173,7 @@ class Insertion:
     def _place(self, roots: Handles, after: Handles) -> None:
         """Components: one more than the last child's, as `ids.between` says; attributes aside."""
         tree = self.tree
-        order, kind = _column(tree._order), _column(tree._kind, np.int8)
+        order, kind = _column(tree.order_column), _column(tree.kind_column, np.int8)
         is_first = (after == NONE) | (kind[after] == ATTRIBUTE)
         low = order[after]
         is_far = ~is_first & ((low == _FAR) | (low >= _HIGHEST))
@@ -187,7 +187,13 @@ def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
     more = (count - 1) * len(first)
     rows = _allocated(tree, more).reshape(count - 1, len(first))
     by_handle = np.argsort(first)
-    for column in (tree._parent, tree._first, tree._last, tree._next, tree._prev):
+    for column in (
+        tree.parent_column,
+        tree.first_column,
+        tree.last_column,
+        tree.next_column,
+        tree.previous_column,
+    ):
         values = _column(column)
         links = values[first]
         is_none = links == NONE
@@ -196,15 +202,19 @@ def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
         copied[:, is_none] = NONE
         values[rows] = copied
     for column, kind in (
-        (tree._kind, np.int8),
-        (tree._label, np.int32),
-        (tree._order, np.int32),
-        (tree._time, np.int64),
+        (tree.kind_column, np.int8),
+        (tree.label_column, np.int32),
+        (tree.order_column, np.int32),
+        (tree.time_column, np.int64),
     ):
         values = _column(column, kind)
         values[rows] = values[first]
     for at, node in enumerate(first.tolist()):
-        tables: tuple[dict[int, Any], ...] = (tree._texts, tree._prefix, tree._declared)
+        tables: tuple[dict[int, Any], ...] = (
+            tree.texts_by_node,
+            tree.prefixes_by_node,
+            tree.namespaces_by_node,
+        )
         for table in tables:
             if node in table:
                 table.update(zip(rows[:, at].tolist(), repeat(table[node]), strict=False))
@@ -218,7 +228,7 @@ def _allocated(tree: Tree, count: int) -> Handles:
         taken = np.array(tree._free[start:], dtype=np.int32)
         del tree._free[start:]
         return taken
-    size = len(tree._kind)
+    size = len(tree.kind_column)
     for column in tree._columns():
         column.frombytes(bytes(column.itemsize * count))
     return np.arange(size, size + count, dtype=np.int32)
@@ -226,15 +236,15 @@ def _allocated(tree: Tree, count: int) -> Handles:
 
 def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
     """The deletion of nodes; None where more than links move."""
-    parent, kind = _column(tree._parent), _column(tree._kind, np.int8)
+    parent, kind = _column(tree.parent_column), _column(tree.kind_column, np.int8)
     above = parent[targets]
     if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():
         return None
     is_gone = np.zeros(len(kind), dtype=np.bool_)
     is_gone[targets] = True
     roots = np.sort(targets[~_has_above(parent, is_gone, above)])
-    left = _survivors(_column(tree._prev), roots, is_gone)
-    right = _survivors(_column(tree._next), roots, is_gone)
+    left = _survivors(_column(tree.previous_column), roots, is_gone)
+    right = _survivors(_column(tree.next_column), roots, is_gone)
     are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
     return None if are_texts.any() else Deletion(tree, roots, left, right, time)
 
@@ -279,12 +289,12 @@ class Deletion:
         self.delta.removed = roots.tolist()
         self.delta.nodes_removed = self._nodes
         self.delta.labels_removed = by_label(tree, self._nodes)
-        if tree._calls and (_column(tree._kind, np.int8)[self._nodes] == CALL).any():
+        if tree.calls_by_stream and (_column(tree.kind_column, np.int8)[self._nodes] == CALL).any():
             self.delta.closed = [
                 tree.call(node).stream
                 for root in self.delta.removed
                 for node in tree.subtree(root)
-                if tree._kind[node] == CALL
+                if tree.kind_column[node] == CALL
             ]
 
     def abandon(self) -> None:
@@ -297,7 +307,7 @@ class Deletion:
         leave(tree, self.delta.labels_removed)
         tree._size -= len(self._nodes)
         for stream in self.delta.closed:
-            del tree._calls[stream]
+            del tree.calls_by_stream[stream]
             tree.brought.pop(stream, None)
             tree.ended.add(stream)
         self._unlink()
@@ -308,11 +318,11 @@ class Deletion:
     def _unlink(self) -> None:
         """Neighbours that stay become neighbours; what goes keeps its own links."""
         tree, left, right = self.tree, self._left, self._right
-        parent = _column(tree._parent)
+        parent = _column(tree.parent_column)
         above = parent[self._roots]
         has_left, has_right = left != NONE, right != NONE
-        _column(tree._next)[left[has_left]] = right[has_left]
-        _column(tree._prev)[right[has_right]] = left[has_right]
-        _column(tree._first)[above[~has_left]] = right[~has_left]
-        _column(tree._last)[above[~has_right]] = left[~has_right]
+        _column(tree.next_column)[left[has_left]] = right[has_left]
+        _column(tree.previous_column)[right[has_right]] = left[has_right]
+        _column(tree.first_column)[above[~has_left]] = right[~has_left]
+        _column(tree.last_column)[above[~has_right]] = left[~has_right]
         parent[self._roots] = NONE

@@ -80,15 +80,15 @@ class Delta:
                 if label is not None:
                     yield label, node
         for change in self.changed:
-            if tree._kind[change.node] in (ELEMENT, ATTRIBUTE):
+            if tree.kind_column[change.node] in (ELEMENT, ATTRIBUTE):
                 yield change.old if old else change.new, change.node
             else:
-                yield LABELS_BY_KIND[tree._kind[change.node]], change.node
+                yield LABELS_BY_KIND[tree.kind_column[change.node]], change.node
 
 
 def renames(delta: Delta) -> bool:
     """Whether an element or attribute gets another name."""
-    kinds = delta.tree._kind
+    kinds = delta.tree.kind_column
     return any(kinds[change.node] in (ELEMENT, ATTRIBUTE) for change in delta.changed)
 
 

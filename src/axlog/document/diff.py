@@ -123,9 +123,9 @@ class Difference:
     def _pair(self, old: int, new: int, pairs: Pairs) -> Iterator[Operation]:
         if self.is_equal(old, new):
             return
-        if self.old._kind[old] == ELEMENT:
+        if self.old.kind_column[old] == ELEMENT:
             pairs.append((old, new))
-        elif self.old._kind[old] == CALL:
+        elif self.old.kind_column[old] == CALL:
             yield ReplaceNode(old, self._content(new))
         else:
             yield ReplaceValue(old, self.new.string_value(new))
@@ -135,7 +135,7 @@ class Difference:
 
     def _item(self, node: int) -> Item:
         """A new node as content."""
-        if self.new._kind[node] == TEXT:
+        if self.new.kind_column[node] == TEXT:
             return self.new.text(node)
         return parse(f"<_>{serialise(self.new, node)}</_>").root[0]
 
@@ -159,7 +159,7 @@ class Difference:
 
 def _likeness(tree: Tree, node: int) -> Hashable:
     """What two nodes have in common if one can be made the other in place."""
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind == ELEMENT:
         identities = [
             tree.string_value(a) for a in tree.attributes(node) if tree.label(a) in ID_ATTRIBUTES
@@ -172,12 +172,12 @@ def _likeness(tree: Tree, node: int) -> Hashable:
 
 def _contents(tree: Tree, numbers: dict[Hashable, int]) -> dict[int, int]:
     """For each node but attributes a number; nodes equal with all they hold have the same."""
-    kinds = tree._kind
+    kinds = tree.kind_column
     below: dict[int, list[int]] = {}
     found: dict[int, int] = {}
     for node in reversed(list(tree.subtree(DOCUMENT_NODE))):
         kind = kinds[node]
-        parent = tree._parent[node]
+        parent = tree.parent_column[node]
         if kind == ATTRIBUTE or (parent >= 0 and kinds[parent] == ATTRIBUTE):
             continue
         key: Hashable

@@ -100,7 +100,7 @@ def _decode_integer(key: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(key[at + 1 : end], "big") - (1 << (8 * size)), end
 
 
-def _ends(key: bytes) -> list[int]:
+def component_ends(key: bytes) -> list[int]:
     """Where each component of a key ends."""
     ends: list[int] = []
     at = 0
@@ -155,7 +155,7 @@ class Id:
         """The components from the root down, each with whether it is an attribute's."""
         found = []
         start = 0
-        for end in _ends(self.key):
+        for end in component_ends(self.key):
             is_attribute = self.key[start] == ATTRIBUTE_MARK
             integers = []
             at = start + is_attribute
@@ -169,12 +169,12 @@ class Id:
 
     @property
     def depth(self) -> int:
-        return len(_ends(self.key))
+        return len(component_ends(self.key))
 
     @property
     def parent(self) -> Id | None:
         """The parent's id; None above the root."""
-        ends = _ends(self.key)
+        ends = component_ends(self.key)
         if len(ends) < 2:
             return None
         return Id(self.key[: ends[-2]], None if self.labels is None else self.labels[:-1])
@@ -183,7 +183,7 @@ class Id:
         """The proper ancestors' ids from the root down, with their labels if this id has labels."""
         return [
             Id(self.key[:end], None if self.labels is None else self.labels[: level + 1])
-            for level, end in enumerate(_ends(self.key)[:-1])
+            for level, end in enumerate(component_ends(self.key)[:-1])
         ]
 
     def is_ancestor_of(self, other: Id) -> bool:

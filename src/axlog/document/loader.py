@@ -119,7 +119,7 @@ def graft(
     handles = _allocate(tree, recorder, links, time)
     for at, label in enumerate(recorder.labels):
         if recorder.kinds[at] not in _WITHOUT_TEXT:
-            tree._texts[handles[at]] = recorder.texts[label]
+            tree.texts_by_node[handles[at]] = recorder.texts[label]
     recorder.settle(handles)
     return [handles[at] for at, parent in enumerate(recorder.parents) if parent == DOCUMENT_NODE]
 
@@ -161,7 +161,7 @@ def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[
     if len(tree._free) >= count:
         fresh = [tree._free.pop() for _ in range(count)]
     else:
-        fresh = list(range(len(tree._kind), len(tree._kind) + count))
+        fresh = list(range(len(tree.kind_column), len(tree.kind_column) + count))
         for column in tree._columns():
             column.frombytes(bytes(column.itemsize * count))
     handles = [NONE, *fresh]  # what links to the document node hangs nowhere
@@ -169,16 +169,16 @@ def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[
     first, last, following, previous, order = links
     for at, node in enumerate(fresh, 1):
         kind = kinds[at]
-        tree._kind[node] = kind
-        tree._label[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
-        tree._parent[node] = handles[recorder.parents[at]]
-        tree._first[node] = handles[first[at]]
-        tree._last[node] = handles[last[at]]
-        tree._next[node] = handles[following[at]]
-        tree._prev[node] = handles[previous[at]]
-        tree._order[node] = order[at]
-        tree._time[node] = time
-        tree._place[node] = NONE
+        tree.kind_column[node] = kind
+        tree.label_column[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
+        tree.parent_column[node] = handles[recorder.parents[at]]
+        tree.first_column[node] = handles[first[at]]
+        tree.last_column[node] = handles[last[at]]
+        tree.next_column[node] = handles[following[at]]
+        tree.previous_column[node] = handles[previous[at]]
+        tree.order_column[node] = order[at]
+        tree.time_column[node] = time
+        tree.slot_column[node] = NONE
     handles[DOCUMENT_NODE] = DOCUMENT_NODE
     return handles
 
@@ -217,32 +217,38 @@ def _fill(recorder: Recorder, time: int) -> None:
     order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
 
     columns: dict[str, Column] = {
-        "_kind": kinds, "_parent": parents, "_first": first, "_last": last,
-        "_next": following, "_prev": previous, "_label": labels, "_order": order,
-        "_time": np.full(count, time, dtype=np.int64),
-        "_place": _partition(tree, kinds, labels),
-    }  # fmt: skip
+        "kind_column": kinds,
+        "parent_column": parents,
+        "first_column": first,
+        "last_column": last,
+        "next_column": following,
+        "previous_column": previous,
+        "label_column": labels,
+        "order_column": order,
+        "time_column": np.full(count, time, dtype=np.int64),
+        "slot_column": _partition(tree, kinds, labels),
+    }
     for name, column in columns.items():
         setattr(tree, name, _column(getattr(tree, name).typecode, column))
     _store_texts(tree, recorder.texts)
     tree._size = count - 1
     recorder.settle(list(range(count)) if recorder.calls or recorder.declared else [])
-    for node, call in tree._call_at.items():
-        if call.stream in tree._calls:
+    for node, call in tree.calls_by_node.items():
+        if call.stream in tree.calls_by_stream:
             raise StreamError("AX403", f"the stream {call.stream!r} has two calls")
-        tree._calls[call.stream] = node
+        tree.calls_by_stream[call.stream] = node
 
 
 def _store_texts(tree: Tree, texts: list[str]) -> None:
     """All texts in one string of bytes, and where each starts."""
     joined = "".join(texts)
-    tree._bytes = joined.encode()
+    tree.text_bytes = joined.encode()
     lengths: Iterable[int] = map(len, texts)
-    if len(tree._bytes) != len(joined):  # not ASCII alone
+    if len(tree.text_bytes) != len(joined):  # not ASCII alone
         lengths = (len(text.encode()) for text in texts)
     spans = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(texts)), out=spans[1:])
-    tree._spans = _column("q", spans)
+    tree.text_starts = _column("q", spans)
 
 
 def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:
@@ -280,7 +286,7 @@ def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
         if key != NONE:
             label = tree.names[key] if key < len(tree.names) else others[key][1]
             handles = by_group[start : start + size].astype(np.int32)
-            tree._partitions[label] = _column("i", handles)
+            tree.nodes_by_label[label] = _column("i", handles)
     return place
 
 

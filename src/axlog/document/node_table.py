@@ -58,7 +58,7 @@ def rows_of(
     """
     found: dict[int, bytes] = {top: b""}
     given = dict(zip(tree.children(top), keys, strict=True)) if keys is not None else {}
-    parents, kinds = tree._parent, tree._kind
+    parents, kinds = tree.parent_column, tree.kind_column
     for node in tree.subtree(top):
         if node == top:
             continue

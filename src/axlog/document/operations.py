@@ -98,12 +98,12 @@ Operation: TypeAlias = Insert | Delete | Rename | ReplaceNode | ReplaceValue
 
 def call_of(tree: Tree, stream: str) -> tuple[int, Call]:
     """The open call of a stream, or an error that says why there is none."""
-    node = tree._calls.get(stream, NONE)
+    node = tree.calls_by_stream.get(stream, NONE)
     if node != NONE:
         return node, tree.call(node)
     if stream in tree.ended:
         raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
-    known = ", ".join(sorted(tree._calls)) or "none"
+    known = ", ".join(sorted(tree.calls_by_stream)) or "none"
     raise UnknownStreamError(
         "AX401", f"there is no stream {stream!r}", expected=f"one of the open streams: {known}"
     )
@@ -220,7 +220,7 @@ def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> l
             f"the stream {stream!r} may not delete",
             advice='declare deletes="yes" on its call',
         )
-    siblings = [n for n in tree.children(tree.parent(node)) if tree._kind[n] != CALL]
+    siblings = [n for n in tree.children(tree.parent(node)) if tree.kind_column[n] != CALL]
     return [Delete(sibling) for sibling in siblings if matches(sibling)]
 
 

@@ -104,7 +104,7 @@ class _Writing:
 
     def _fixed(self, before: list[int], after: list[int]) -> Pairs:
         """The places of the nodes that stay, texts left out."""
-        kinds = self.old._kind
+        kinds = self.old.kind_column
         pairs = self.difference.aligned(before, after)
         return [(i, j) for i, j in pairs if kinds[before[i]] != TEXT]
 
@@ -119,7 +119,7 @@ class _Writing:
         while gone and come and self.difference.is_equal(gone[-1], come[-1]):
             behind.append(gone[-1])
             gone, come = gone[:-1], come[:-1]
-        kinds, new_kinds = self.old._kind, self.new._kind
+        kinds, new_kinds = self.old.kind_column, self.new.kind_column
         if len(gone) == len(come) == 1 and _class(kinds[gone[0]]) == _class(new_kinds[come[0]]):
             is_text = kinds[gone[0]] == TEXT
             pieces = [] if is_text else [self._copied(come[0])]
@@ -141,13 +141,13 @@ class _Writing:
 
     def _merge(self, gone: list[int], come: list[int]) -> bool:
         """Whether a run becomes one text that its own texts give when the other nodes go."""
-        if len(come) != 1 or self.new._kind[come[0]] != TEXT:
+        if len(come) != 1 or self.new.kind_column[come[0]] != TEXT:
             return False
-        texts = [self.old.text(node) for node in gone if self.old._kind[node] == TEXT]
+        texts = [self.old.text(node) for node in gone if self.old.kind_column[node] == TEXT]
         return "".join(texts) == self.new.text(come[0])
 
     def _child(self, old: int, new: int) -> Iterator[Element]:
-        if self.old._kind[old] == ELEMENT:
+        if self.old.kind_column[old] == ELEMENT:
             yield from self._pair(old, new)
         elif not self.difference.is_equal(old, new):
             yield self._step("replace", self._path(old), [self._copied(new)])
@@ -178,7 +178,7 @@ class _Writing:
             return
         step = self._step("add", path, [], pos=position)
         for node in nodes:
-            if self.new._kind[node] == TEXT:
+            if self.new.kind_column[node] == TEXT:
                 _append_text(step, self.new.text(node))
             else:
                 step.append(self._copied(node))
@@ -210,7 +210,7 @@ class _Writing:
         return "/".join(reversed(steps))
 
     def _test(self, node: int) -> str:
-        tree, kind = self.old, self.old._kind[node]
+        tree, kind = self.old, self.old.kind_column[node]
         if kind in (ELEMENT, CALL):
             return self._named(CALL_LABEL if kind == CALL else tree.label(node))
         if kind == NodeKind.INSTRUCTION:

@@ -118,7 +118,7 @@ class Plan:
         self._retargeted: set[int] = set()  # instructions that get another name and no value
         self._emptied: list[int] = []  # texts that lose their last character
         self._brought: dict[str, int] = {}
-        self._calls_before = len(tree._call_at)
+        self._calls_before = len(tree.calls_by_node)
         self.delta = Delta(tree, self.time)
         try:
             self._check_targets(operations)
@@ -156,8 +156,8 @@ class Plan:
     def _owner(self, operation: Operation) -> int:
         """The target, or the attribute whose value it is."""
         target = operation.target
-        parent = self.tree._parent[target]
-        if parent == NONE or self.tree._kind[parent] != ATTRIBUTE:
+        parent = self.tree.parent_column[target]
+        if parent == NONE or self.tree.kind_column[parent] != ATTRIBUTE:
             return target
         if not isinstance(operation, ReplaceValue):
             raise self._refused(target, "the value of an attribute goes only with it")
@@ -170,14 +170,14 @@ class Plan:
         """The order of upd:applyUpdates: each step sees what the steps before it left."""
         inserts = [op for op in operations if isinstance(op, Insert)]
         values = [op for op in operations if isinstance(op, ReplaceValue)]
-        of_elements = [op for op in values if self.tree._kind[op.target] == ELEMENT]
+        of_elements = [op for op in values if self.tree.kind_column[op.target] == ELEMENT]
         for insert in inserts:
             if insert.where is Where.INTO:
                 self._insert(insert)
         for rename in (op for op in operations if isinstance(op, Rename)):
             self._rename(rename)
         for value in values:
-            if self.tree._kind[value.target] != ELEMENT:
+            if self.tree.kind_column[value.target] != ELEMENT:
                 self._replace_value(value)
         for insert in inserts:
             if insert.where is not Where.INTO:
@@ -194,13 +194,13 @@ class Plan:
 
     def _insert(self, op: Insert) -> None:
         tree, target, chains = self.tree, op.target, self._chains
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         inside = op.where in _INSIDE
         if inside and kind not in (ELEMENT, NodeKind.DOCUMENT):
             raise self._refused(target, "it is not an element and takes no content")
         if not inside and kind == ATTRIBUTE:
             raise self._refused(target, "nothing goes before or after an attribute")
-        parent = target if inside else tree._parent[target]
+        parent = target if inside else tree.parent_column[target]
         attributes, nodes = self._build(op.content, parent)
         if attributes and parent == DOCUMENT_NODE:
             raise UpdateError("AX303", "an attribute cannot stand beside the root element")
@@ -216,12 +216,12 @@ class Plan:
             chains.link(parent, node, after)
             after = node
         if op.stream is not None:
-            trees = sum(tree._kind[node] == ELEMENT for node in nodes)
+            trees = sum(tree.kind_column[node] == ELEMENT for node in nodes)
             self._brought[op.stream] = self._brought.get(op.stream, 0) + trees
 
     def _rename(self, op: Rename) -> None:
         tree, target = self.tree, op.target
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         if kind not in (ELEMENT, ATTRIBUTE, NodeKind.INSTRUCTION):
             raise self._refused(target, "it has no name to change")
         if op.label == CALL_LABEL:
@@ -238,14 +238,14 @@ class Plan:
     def _replace_value(self, op: ReplaceValue) -> None:
         tree = self.tree
         target = self._owner(op)
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         if kind == CALL:
             raise self._refused(target, "it is a call and has no value")
         check_text(op.value, self._limits, kind)
         if kind == TEXT and not op.value:
             self._emptied.append(target)
         elif kind == ATTRIBUTE:
-            self._revalued[tree._first[target]] = op.value
+            self._revalued[tree.first_column[target]] = op.value
         elif kind == NodeKind.INSTRUCTION:
             name = self._revalued.get(target, tree.text(target)).partition(" ")[0]
             self._revalued[target] = instruction_text(name, op.value)
@@ -255,9 +255,9 @@ class Plan:
 
     def _replace_node(self, op: ReplaceNode) -> None:
         tree, target = self.tree, op.target
-        parent = tree._parent[target]
+        parent = tree.parent_column[target]
         attributes, nodes = self._build(op.content, parent)
-        is_attribute = tree._kind[target] == ATTRIBUTE
+        is_attribute = tree.kind_column[target] == ATTRIBUTE
         if (nodes and is_attribute) or (attributes and not is_attribute):
             raise UpdateError("AX303", "an attribute replaces attributes, other nodes the others")
         after = self._chains.previous(parent, target)
@@ -268,7 +268,7 @@ class Plan:
 
     def _replace_content(self, op: ReplaceValue) -> None:
         target, chains = op.target, self._chains
-        old = [n for n in chains.planned(target) if self.tree._kind[n] != ATTRIBUTE]
+        old = [n for n in chains.planned(target) if self.tree.kind_column[n] != ATTRIBUTE]
         for node in self._build((op.value,), target)[1]:
             chains.link(target, node, chains.previous(target, NONE))
         for node in old:
@@ -312,7 +312,7 @@ class Plan:
 
     def _merge_texts(self) -> None:
         """Where the plan brought texts together, one new text takes their place."""
-        chains, kinds = self._chains, self.tree._kind
+        chains, kinds = self._chains, self.tree.kind_column
         for parent in chains.parents():
             for node in chains.touched(parent):
                 if kinds[node] != TEXT or node in chains.gone:
@@ -328,7 +328,7 @@ class Plan:
                         chains.detach(old)
 
     def _run_of_texts(self, parent: int, node: int) -> list[int]:
-        kinds, chains = self.tree._kind, self._chains
+        kinds, chains = self.tree.kind_column, self._chains
         while (left := chains.previous(parent, node)) != NONE and kinds[left] == TEXT:
             node = left
         run = [node]
@@ -344,12 +344,12 @@ class Plan:
             for parent in self._chains.parents():
                 if self._is_lost(parent):
                     self._chains.forget(parent)
-            lost = {node for node in new if node in gone or self._is_lost(tree._parent[node])}
+            lost = {node for node in new if node in gone or self._is_lost(tree.parent_column[node])}
             self._new = [node for node in self._new if node not in lost]
             for node in lost:
                 tree._release(node)
             delta.removed = [
-                node for node in sorted(gone - new) if not self._is_lost(tree._parent[node])
+                node for node in sorted(gone - new) if not self._is_lost(tree.parent_column[node])
             ]
             delta.nodes_removed, delta.labels_removed = gathered(tree, delta.removed)
         delta.added = list(self._new)
@@ -358,18 +358,18 @@ class Plan:
     def _settle_changes(self) -> None:
         tree, delta, now = self.tree, self.delta, self.time
         for node, text in self._revalued.items():
-            time = tree._time[node]
+            time = tree.time_column[node]
             new_time = time if node in self._retargeted else now  # the same text again is newer
             if not self._is_lost(node) and (time != new_time or tree.text(node) != text):
                 delta.changed.append(Changed(node, tree.text(node), text, time, new_time))
         for node, label in self._renamed.items():
             if not self._is_lost(node) and tree.label(node) != label:
-                time = tree._time[node]
+                time = tree.time_column[node]
                 delta.changed.append(Changed(node, tree.label(node), label, time, time))
 
     def _is_lost(self, node: int) -> bool:
         """Whether a node goes, or hangs below one that goes."""
-        gone, parent = self._chains.gone, self.tree._parent
+        gone, parent = self._chains.gone, self.tree.parent_column
         if not gone:
             return False
         while node != NONE:
@@ -387,7 +387,7 @@ class Plan:
     def _check_root(self) -> None:
         if not self._chains.changes(DOCUMENT_NODE):
             return
-        kinds = [self.tree._kind[node] for node in self._chains.planned(DOCUMENT_NODE)]
+        kinds = [self.tree.kind_column[node] for node in self._chains.planned(DOCUMENT_NODE)]
         if kinds and (kinds.count(ELEMENT) != 1 or TEXT in kinds or CALL in kinds):
             raise UpdateError(
                 "XUDY0021",
@@ -398,12 +398,14 @@ class Plan:
     def _check_attributes(self) -> None:
         """No element has two attributes of one name, nor has one that goes (applyUpdates-023)."""
         tree = self.tree
-        touched = {tree._parent[n] for n in self._new if tree._kind[n] == ATTRIBUTE}
-        touched |= {tree._parent[n] for n in self._renamed if tree._kind[n] == ATTRIBUTE}
+        touched = {tree.parent_column[n] for n in self._new if tree.kind_column[n] == ATTRIBUTE}
+        touched |= {
+            tree.parent_column[n] for n in self._renamed if tree.kind_column[n] == ATTRIBUTE
+        }
         for parent in touched:
             labels: set[str] = set()
             for node in self._chains.planned(parent):
-                if tree._kind[node] != ATTRIBUTE:
+                if tree.kind_column[node] != ATTRIBUTE:
                     break
                 label = self._renamed.get(node, tree.label(node))
                 if label in labels:
@@ -414,12 +416,12 @@ class Plan:
 
     def _check_calls(self) -> None:
         tree, delta = self.tree, self.delta
-        if tree._calls:
+        if tree.calls_by_stream:
             delta.closed = self._streams_below(delta.removed)
-        if len(tree._call_at) == self._calls_before:
+        if len(tree.calls_by_node) == self._calls_before:
             return  # the plan built none
         delta.opened = self._streams_below(delta.added)
-        taken = set(tree._calls) - set(delta.closed)
+        taken = set(tree.calls_by_stream) - set(delta.closed)
         for stream in delta.opened:
             if stream in taken:
                 raise StreamError(
@@ -435,7 +437,7 @@ class Plan:
             tree.call(node).stream
             for root in roots
             for node in tree.subtree(root)
-            if tree._kind[node] == CALL
+            if tree.kind_column[node] == CALL
         ]
 
     # Making it true -----------------------------------------------------------------------------
@@ -443,7 +445,7 @@ class Plan:
     def abandon(self) -> None:
         """Free what was built; the tree is as it was."""
         for node in self._new:
-            if self.tree._kind[node] != NodeKind.FREE:
+            if self.tree.kind_column[node] != NodeKind.FREE:
                 self.tree._release(node)
 
     def commit(self) -> None:
@@ -459,26 +461,26 @@ class Plan:
                     tree._leave(node)
                     tree._size -= 1
         for stream in delta.closed:
-            del tree._calls[stream]
+            del tree.calls_by_stream[stream]
             tree.brought.pop(stream, None)
             tree.ended.add(stream)
         for change in delta.changed:
             self._commit_change(change)
         self._chains.write()
         for root in delta.removed:
-            tree._parent[root] = NONE
+            tree.parent_column[root] = NONE
         called = 0
         for root in delta.added:
             tree._place_at(root, self._chains.components[root])
             for node in tree.subtree(root):
                 tree._enter(node)
                 tree._size += 1
-                if tree._kind[node] == CALL:
+                if tree.kind_column[node] == CALL:
                     call = tree.call(node)
-                    tree._calls[call.stream] = node
+                    tree.calls_by_stream[call.stream] = node
                     called += 1 + call.calls
         for stream, count in self._brought.items():
-            if stream in tree._calls:
+            if stream in tree.calls_by_stream:
                 tree.brought[stream] = tree.brought.get(stream, 0) + count
             if called:
                 tree.called[stream] = tree.called.get(stream, 0) + called
@@ -489,11 +491,11 @@ class Plan:
 
     def _commit_change(self, change: Changed) -> None:
         tree, node = self.tree, change.node
-        if tree._kind[node] in (ELEMENT, ATTRIBUTE):
+        if tree.kind_column[node] in (ELEMENT, ATTRIBUTE):
             tree._leave(node)
-            tree._label[node] = tree._name(change.new)
+            tree.label_column[node] = tree._name(change.new)
             tree._enter(node)
         else:
-            tree._label[node] = NONE
-            tree._texts[node] = change.new
-        tree._time[node] = change.new_time
+            tree.label_column[node] = NONE
+            tree.texts_by_node[node] = change.new
+        tree.time_column[node] = change.new_time

@@ -20,8 +20,8 @@ class _Chain:
     __slots__ = ("first", "last", "left", "next", "prev")
 
     def __init__(self, tree: Tree, parent: int) -> None:
-        self.first = tree._first[parent]
-        self.last = tree._last[parent]
+        self.first = tree.first_column[parent]
+        self.last = tree.last_column[parent]
         self.next: dict[int, int] = {}
         self.prev: dict[int, int] = {}
         self.left: set[tuple[bool, ids.Component]] = set()  # of nodes that go; first: attributes
@@ -61,19 +61,23 @@ class Chains:
         """What follows a node; after NONE comes the first."""
         chain = self._chains.get(parent)
         if chain is None:
-            return self._tree._first[parent] if node == NONE else self._tree._next[node]
-        return chain.first if node == NONE else chain.next.get(node, self._tree._next[node])
+            return self._tree.first_column[parent] if node == NONE else self._tree.next_column[node]
+        return chain.first if node == NONE else chain.next.get(node, self._tree.next_column[node])
 
     def previous(self, parent: int, node: int) -> int:
         """What precedes a node; before NONE comes the last."""
         chain = self._chains.get(parent)
         if chain is None:
-            return self._tree._last[parent] if node == NONE else self._tree._prev[node]
-        return chain.last if node == NONE else chain.prev.get(node, self._tree._prev[node])
+            return (
+                self._tree.last_column[parent] if node == NONE else self._tree.previous_column[node]
+            )
+        return (
+            chain.last if node == NONE else chain.prev.get(node, self._tree.previous_column[node])
+        )
 
     def last_attribute(self, parent: int) -> int:
         after, at = NONE, self.following(parent, NONE)
-        while at != NONE and self._tree._kind[at] == ATTRIBUTE:
+        while at != NONE and self._tree.kind_column[at] == ATTRIBUTE:
             after, at = at, self.following(parent, at)
         return after
 
@@ -97,7 +101,7 @@ class Chains:
         """Hang a new node behind another (NONE: first), with a component of its own."""
         chain = self._chain(parent)
         following = self.following(parent, after)
-        self._tree._parent[node] = parent
+        self._tree.parent_column[node] = parent
         self.components[node] = self._component_between(node, after, following, chain.left)
         _join(chain, after, node)
         _join(chain, node, following)
@@ -106,10 +110,10 @@ class Chains:
         self, node: int, after: int, following: int, left: set[tuple[bool, ids.Component]]
     ) -> ids.Component:
         """Attributes and children are counted apart: one sort is no neighbour of the other."""
-        is_attribute = self._tree._kind[node] == ATTRIBUTE
+        is_attribute = self._tree.kind_column[node] == ATTRIBUTE
         low, high = (
             None
-            if other == NONE or (self._tree._kind[other] == ATTRIBUTE) != is_attribute
+            if other == NONE or (self._tree.kind_column[other] == ATTRIBUTE) != is_attribute
             else self.components.get(other) or self._tree.component(other)
             for other in (after, following)
         )
@@ -123,10 +127,10 @@ class Chains:
         if node in self.gone:
             return
         self.gone.add(node)
-        parent = self._tree._parent[node]
+        parent = self._tree.parent_column[node]
         chain = self._chain(parent)
         if node not in self.components:  # else it was never there
-            is_attribute = self._tree._kind[node] == ATTRIBUTE
+            is_attribute = self._tree.kind_column[node] == ATTRIBUTE
             chain.left.add((is_attribute, self._tree.component(node)))
         _join(chain, self.previous(parent, node), self.following(parent, node))
 
@@ -134,13 +138,13 @@ class Chains:
         """Put the links into the columns; nodes that go keep theirs."""
         tree, gone = self._tree, self.gone
         for parent, chain in self._chains.items():
-            tree._first[parent], tree._last[parent] = chain.first, chain.last
+            tree.first_column[parent], tree.last_column[parent] = chain.first, chain.last
             for node, following in chain.next.items():
                 if node not in gone:
-                    tree._next[node] = following
+                    tree.next_column[node] = following
             for node, previous in chain.prev.items():
                 if node not in gone:
-                    tree._prev[node] = previous
+                    tree.previous_column[node] = previous
 
 
 def _join(chain: _Chain, left: int, right: int) -> None:

@@ -73,7 +73,7 @@ class Recorder:
     def _record(self, root: Element, declaring: dict[Element, Scope]) -> None:
         """One pass in document order; how many children are left says when an element ends."""
         parents, kinds, labels, texts = self.parents, self.kinds, self.labels, self.texts
-        names, of_attributes = self.tree._name_ids, self._of_attributes
+        names, of_attributes = self.tree.name_ids, self._of_attributes
         deepest = self.limits.depth - self.above
         stack: list[tuple[int, int, bool, Scope, str | None]] = []
         at, left, keep = DOCUMENT_NODE, 1, self.keep
@@ -255,11 +255,11 @@ class Recorder:
         """Write the side tables, now that every record has a handle."""
         tree = self.tree
         for at, declared in self.declared.items():
-            tree._declared[handles[at]] = declared
+            tree.namespaces_by_node[handles[at]] = declared
         for at, prefix in self.prefixes.items():
-            tree._prefix[handles[at]] = prefix
+            tree.prefixes_by_node[handles[at]] = prefix
         for at, call in self.calls.items():
-            tree._call_at[handles[at]] = call
+            tree.calls_by_node[handles[at]] = call
 
 
 def _place_of(element: Any) -> Place | None:

@@ -52,7 +52,7 @@ def serialise(tree: Tree, node: int = DOCUMENT_NODE) -> str:
 
 def is_plain(tree: Tree) -> bool:
     """Whether no name has a namespace but XML's own: texts of subtrees do not depend on scopes."""
-    tags = tree._tags
+    tags = tree.tags_by_name
     for label in tree.names[len(tags) :]:
         is_attribute = label[0] == "@"
         address, local = _split(label[is_attribute:])
@@ -60,7 +60,7 @@ def is_plain(tree: Tree) -> bool:
             return False
         name = f"xml:{local}" if address else local
         tags.append(_tags(name, is_attribute))
-    return not tree._declared
+    return not tree.namespaces_by_node
 
 
 def _tags(name: str, is_attribute: bool) -> tuple[str, str, str]:
@@ -70,11 +70,16 @@ def _tags(name: str, is_attribute: bool) -> tuple[str, str, str]:
 
 def start_tag(tree: Tree, node: int) -> tuple[str, int]:
     """The start tag of an element of a plain tree, its end left open, and the first child."""
-    kinds, labels, following, tags = tree._kind, tree._label, tree._next, tree._tags
+    kinds, labels, following, tags = (
+        tree.kind_column,
+        tree.label_column,
+        tree.next_column,
+        tree.tags_by_name,
+    )
     tag = tags[labels[node]][0]
-    at = tree._first[node]
+    at = tree.first_column[node]
     while at != NONE and kinds[at] == ATTRIBUTE:
-        value = tree.text(tree._first[at])
+        value = tree.text(tree.first_column[at])
         if _IN_VALUE.search(value):
             value = value.translate(_VALUE_ESCAPES)
         tag = f'{tag}{tags[labels[at]][0]}{value}"'
@@ -84,9 +89,19 @@ def start_tag(tree: Tree, node: int) -> tuple[str, int]:
 
 def piece(tree: Tree, top: int) -> str:
     """The text of one node of a plain tree, the same wherever it stands."""
-    kinds, first, following, parent = tree._kind, tree._first, tree._next, tree._parent
-    labels, texts, data, spans = tree._label, tree._texts, tree._bytes, tree._spans
-    tags = tree._tags
+    kinds, first, following, parent = (
+        tree.kind_column,
+        tree.first_column,
+        tree.next_column,
+        tree.parent_column,
+    )
+    labels, texts, data, spans = (
+        tree.label_column,
+        tree.texts_by_node,
+        tree.text_bytes,
+        tree.text_starts,
+    )
+    tags = tree.tags_by_name
     parts: list[str] = []
     put = parts.append
     node = top
@@ -128,7 +143,12 @@ def _write(
     tree: Tree, top: int, scope: Scope, parts: list[str], declare: Scope | None = None
 ) -> None:
     """Write one subtree without recursion: open, go down, close on the way up."""
-    kinds, first, following, parent = tree._kind, tree._first, tree._next, tree._parent
+    kinds, first, following, parent = (
+        tree.kind_column,
+        tree.first_column,
+        tree.next_column,
+        tree.parent_column,
+    )
     open_elements: list[tuple[str, Scope]] = []
     node = top
     while True:
@@ -164,16 +184,16 @@ def _open(
     tree: Tree, node: int, scope: Scope, parts: list[str], declare: Scope | None
 ) -> tuple[str, Scope]:
     """Write a start tag up to its end; the tag and the scope inside it."""
-    label = tree.names[tree._label[node]]
-    if not scope and not declare and label[0] != "{" and node not in tree._declared:
+    label = tree.names[tree.label_column[node]]
+    if not scope and not declare and label[0] != "{" and node not in tree.namespaces_by_node:
         plain = _open_plainly(tree, node, label)
         if plain is not None:
             parts.append(plain)
             return label, scope
-    wanted = dict(tree._declared.get(node, ())) if declare is None else declare
+    wanted = dict(tree.namespaces_by_node.get(node, ())) if declare is None else declare
     written = {prefix: uri for prefix, uri in wanted.items() if scope.get(prefix, "") != uri}
     inner = {**scope, **written}
-    tag = _qualify(label, tree._prefix.get(node), True, inner, written)
+    tag = _qualify(label, tree.prefixes_by_node.get(node), True, inner, written)
     attributes = _attributes(tree, node, inner, written)
     parts.append(f"<{tag}")
     for prefix, address in sorted(written.items(), key=lambda pair: pair[0] or ""):
@@ -186,23 +206,23 @@ def _open(
 def _open_plainly(tree: Tree, node: int, label: str) -> str | None:
     """The start tag where no name has a namespace, as in most of most documents; else None."""
     tag = f"<{label}"
-    at = tree._first[node]
-    while at != NONE and tree._kind[at] == ATTRIBUTE:
-        name = tree.names[tree._label[at]]
+    at = tree.first_column[node]
+    while at != NONE and tree.kind_column[at] == ATTRIBUTE:
+        name = tree.names[tree.label_column[at]]
         if name[1] == "{":
             return None
-        tag += f' {name[1:]}="{_escape_value(tree.text(tree._first[at]))}"'
-        at = tree._next[at]
+        tag += f' {name[1:]}="{_escape_value(tree.text(tree.first_column[at]))}"'
+        at = tree.next_column[at]
     return tag
 
 
 def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str]:
     pairs: list[tuple[str, str, str | None]]
-    if tree._kind[node] == CALL:
+    if tree.kind_column[node] == CALL:
         pairs = [(name, value, None) for name, value in tree.call(node).attributes]
     else:
         pairs = [
-            (tree.label(a)[1:], tree.string_value(a), tree._prefix.get(a))
+            (tree.label(a)[1:], tree.string_value(a), tree.prefixes_by_node.get(a))
             for a in tree.attributes(node)
         ]
     return [

@@ -208,7 +208,7 @@ class Finder:
 
     def _chain(self, node: int) -> dict[tuple[Component, bool], int]:
         tree = self._tree
-        return {(tree.component(n), tree._kind[n] == ATTRIBUTE): n for n in tree.chain(node)}
+        return {(tree.component(n), tree.kind_column[n] == ATTRIBUTE): n for n in tree.chain(node)}
 
 
 # Applying with a record ---------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def _keys(edit: Edit, parent: int) -> Iterator[_Key]:
 
 
 def _key(tree: Tree, node: int) -> _Key:
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind in (ATTRIBUTE, ELEMENT, TEXT, CALL):
         return tree.parent(node), ELEMENT if kind == CALL else kind, tree.label(node)
     return tree.parent(node), OTHER, ""

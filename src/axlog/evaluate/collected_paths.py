@@ -51,10 +51,15 @@ def gather(tree: Tree, path: PatternNode, anchor: int) -> dict[str, tuple[int, .
     if plain is None:
         return by_definition(tree, path, anchor)
     steps, name = plain
-    kinds, labels, first, following = tree._kind, tree._label, tree._first, tree._next
+    kinds, labels, first, following = (
+        tree.kind_column,
+        tree.label_column,
+        tree.first_column,
+        tree.next_column,
+    )
     at = [anchor]
     for kind, label in steps:
-        number = None if label is None else tree._name_ids.get(label, NONE)
+        number = None if label is None else tree.name_ids.get(label, NONE)
         reached: list[int] = []
         for node in at:
             below = first[node]

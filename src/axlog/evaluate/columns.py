@@ -43,9 +43,9 @@ class Columns:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.kind: Any = np.frombuffer(tree._kind, dtype=np.int8)
-        self.parent: Handles = np.frombuffer(tree._parent, dtype=np.int32)
-        self.label: Handles = np.frombuffer(tree._label, dtype=np.int32)
+        self.kind: Any = np.frombuffer(tree.kind_column, dtype=np.int8)
+        self.parent: Handles = np.frombuffer(tree.parent_column, dtype=np.int32)
+        self.label: Handles = np.frombuffer(tree.label_column, dtype=np.int32)
 
     def __enter__(self) -> Columns:
         return self
@@ -184,13 +184,13 @@ class Columns:
         every place where the node itself is higher up. Components beyond one integer (`ids`) take
         a second column with their rank.
         """
-        order: Handles = np.frombuffer(self.tree._order, dtype=np.int32)
+        order: Handles = np.frombuffer(self.tree.order_column, dtype=np.int32)
         keys: list[Keys] = []
         for level in self._paths(nodes):
             places = order[level].astype(np.int64)
             far = np.flatnonzero(places == _FAR)
             if len(far):
-                components = [self.tree._far[node] for node in level[far].tolist()]
+                components = [self.tree.long_components[node] for node in level[far].tolist()]
                 if any(abs(component[0]) >= 1 << 40 for component in components):
                     return None
                 places[far] = [component[0] for component in components]

@@ -54,7 +54,7 @@ def copied(tree: Tree, node: int) -> list[Piece]:
     """A node of the document as content; of the document node, what it holds."""
     if node == DOCUMENT_NODE:
         return [piece for below in tree.children(node) for piece in copied(tree, below)]
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind == ATTRIBUTE:
         return [Attribute(tree.label(node)[1:], tree.string_value(node))]
     if kind == TEXT:

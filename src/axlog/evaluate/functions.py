@@ -43,7 +43,7 @@ def _label(tree: Tree, items: Items) -> str:
         return ""
     (item,) = items
     if isinstance(item, Node):
-        kind = tree._kind[item]
+        kind = tree.kind_column[item]
         if kind in (ELEMENT, ATTRIBUTE):
             return tree.label(item).removeprefix("@")
         if kind == CALL:
@@ -72,7 +72,7 @@ def _name(tree: Tree, items: Items) -> str:
         return local
     scope = tree.namespaces(items[0])
     prefixes = [prefix for prefix, uri in scope.items() if uri == address and prefix]
-    is_default = scope.get(None) == address and tree._kind[items[0]] == ELEMENT
+    is_default = scope.get(None) == address and tree.kind_column[items[0]] == ELEMENT
     return local if is_default or not prefixes else f"{prefixes[0]}:{local}"
 
 

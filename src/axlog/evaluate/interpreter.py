@@ -153,9 +153,9 @@ class Interpreter:
 
     def candidates(self, tree: Tree, node: int) -> list[Relation]:
         """The relations whose test the node passes, in evaluation order; values aside."""
-        kind = tree._kind[node]
+        kind = tree.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
-            label = tree.names[tree._label[node]]
+            label = tree.names[tree.label_column[node]]
             known = self._cache.get((kind, label))
             if known is None:
                 every = self._any_element if kind == ELEMENT else self._any_attribute
@@ -188,7 +188,7 @@ class Interpreter:
         Below the top a relation is looked for only where its parent's label leaves room for it.
         """
         gathered: dict[int, Gathered] = {}
-        parent, kinds = tree._parent, tree._kind
+        parent, kinds = tree.parent_column, tree.kind_column
         nodes = list(tree.subtree(top))
         self.visited += len(nodes)
         for node in reversed(nodes):  # children before parents
@@ -224,11 +224,11 @@ class Interpreter:
 
     def _below(self, tree: Tree, node: int) -> list[Relation]:
         """The candidates at a node that some relation at its parent could look for."""
-        kind, above = tree._kind[node], tree._parent[node]
+        kind, above = tree.kind_column[node], tree.parent_column[node]
         if kind == TEXT or kind == COMMENT or kind == INSTRUCTION:
-            key = (kind, 0, tree._kind[above], tree._label[above])
+            key = (kind, 0, tree.kind_column[above], tree.label_column[above])
         elif kind == ELEMENT or kind == ATTRIBUTE:
-            key = (kind, tree._label[node], tree._kind[above], tree._label[above])
+            key = (kind, tree.label_column[node], tree.kind_column[above], tree.label_column[above])
         else:
             return []
         if self._names is not tree.names:  # label numbers are a tree's own
@@ -241,14 +241,16 @@ class Interpreter:
         return wanted
 
     def _find_wanted(self, tree: Tree, node: int) -> list[Relation]:
-        above = tree._parent[node]
+        above = tree.parent_column[node]
         there = (
-            set(self.candidates(tree, above)) if tree._kind[above] in (ELEMENT, ATTRIBUTE) else ()
+            set(self.candidates(tree, above))
+            if tree.kind_column[above] in (ELEMENT, ATTRIBUTE)
+            else ()
         )
-        if tree._kind[node] == TEXT:
+        if tree.kind_column[node] == TEXT:
             possible = [r for each in self._by_text.values() for r in each] + self._any_text
             possible = sorted(set(possible), key=self._order.__getitem__)
-        elif tree._kind[node] == INSTRUCTION:
+        elif tree.kind_column[node] == INSTRUCTION:
             possible = [r for each in self._by_target.values() for r in each]
             possible = sorted([*possible, *self._any_instruction], key=self._order.__getitem__)
         else:

@@ -164,10 +164,12 @@ class Bulk:
     def _parents(self, nodes: Handles, label: str) -> Handles:
         """The parents of these nodes that have this label."""
         tree = self.tree
-        number = tree._name_ids.get(label, NONE)
-        parents = {tree._parent[node] for node in nodes.tolist()}
+        number = tree.name_ids.get(label, NONE)
+        parents = {tree.parent_column[node] for node in nodes.tolist()}
         kinds = (ELEMENT, ATTRIBUTE)
-        return handles([p for p in parents if tree._label[p] == number and tree._kind[p] in kinds])
+        return handles(
+            [p for p in parents if tree.label_column[p] == number and tree.kind_column[p] in kinds]
+        )
 
     # What a pattern node asks -------------------------------------------------------------------
 
@@ -236,7 +238,7 @@ class Bulk:
             if len(nodes) > FEW and (kinds == TEXT).all():
                 return self.texts_equal(nodes, asked.operand)
             if len(nodes) > FEW and (kinds == ATTRIBUTE).all():  # each has one text
-                texts: Handles = np.frombuffer(self.tree._first, dtype=np.int32)[nodes]
+                texts: Handles = np.frombuffer(self.tree.first_column, dtype=np.int32)[nodes]
                 return self.columns.parent[self.texts_equal(texts, asked.operand)]
             nodes = self._maybe_equal(nodes, asked.operand)
         test, value = comparison(asked.operator, asked.operand), self.tree.string_value
@@ -245,8 +247,8 @@ class Bulk:
     def _maybe_equal(self, nodes: Handles, value: str) -> Handles:
         """Leave out attributes, and elements with one text alone, whose text has another length."""
         tree = self.tree
-        first: Handles = np.frombuffer(tree._first, dtype=np.int32)
-        last: Handles = np.frombuffer(tree._last, dtype=np.int32)
+        first: Handles = np.frombuffer(tree.first_column, dtype=np.int32)
+        last: Handles = np.frombuffer(tree.last_column, dtype=np.int32)
         below = first[nodes]
         is_one = (below != NONE) & (below == last[nodes])
         texts = below[is_one]
@@ -258,15 +260,15 @@ class Bulk:
         texts = texts[self._has_length(texts, value)]
         if len(texts) > FEW:
             texts = self._with_bytes(texts, value.encode())
-        own, text = self.tree._texts.get, self.tree.text
+        own, text = self.tree.texts_by_node.get, self.tree.text
         return handles([n for n in texts.tolist() if (own(n) or text(n)) == value])
 
     def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
         """Leave out texts of the loaded bytes, all of the value's length, that have others."""
         span = self.columns.label[texts]
         loaded = np.flatnonzero(span != NONE)
-        starts = np.frombuffer(self.tree._spans, dtype=np.int64)[span[loaded]]
-        source = np.frombuffer(self.tree._bytes, dtype=np.uint8)
+        starts = np.frombuffer(self.tree.text_starts, dtype=np.int64)[span[loaded]]
+        source = np.frombuffer(self.tree.text_bytes, dtype=np.uint8)
         is_equal = np.ones(len(texts), dtype=np.bool_)
         for at, byte in enumerate(value[:MOST_BYTES]):
             is_equal[loaded] = source[starts + at] == byte
@@ -277,7 +279,7 @@ class Bulk:
     def _has_length(self, nodes: Handles, value: str) -> Mask:
         """Which nodes may be texts of the length of this value: all that the loaded bytes lack."""
         tree, columns = self.tree, self.columns
-        spans = np.frombuffer(tree._spans, dtype=np.int64)
+        spans = np.frombuffer(tree.text_starts, dtype=np.int64)
         span = columns.label[nodes]
         elsewhere: Mask = (span == NONE) | (columns.kind[nodes] != TEXT)
         if elsewhere.all():

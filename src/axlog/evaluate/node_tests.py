@@ -39,12 +39,12 @@ def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
 
 def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
     """Whether a node that an axis reached passes a test."""
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     match test:
         case Name(label=label):
             if axis is Axis.ATTRIBUTE:
-                return tree.names[tree._label[node]] == f"@{label}"
-            return kind == ELEMENT and tree.names[tree._label[node]] == label
+                return tree.names[tree.label_column[node]] == f"@{label}"
+            return kind == ELEMENT and tree.names[tree.label_column[node]] == label
         case Wildcard():
             return kind == ELEMENT or axis is Axis.ATTRIBUTE
         case Literal(text=text):
@@ -105,21 +105,21 @@ def holds(tree: Tree, node: int, branch: Branch) -> bool:
 
 
 def _following(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         return
-    node = tree._next[node]
+    node = tree.next_column[node]
     while node != NONE:
         yield node
-        node = tree._next[node]
+        node = tree.next_column[node]
 
 
 def _preceding(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         return
-    node = tree._prev[node]
-    while node != NONE and tree._kind[node] != ATTRIBUTE:
+    node = tree.previous_column[node]
+    while node != NONE and tree.kind_column[node] != ATTRIBUTE:
         yield node
-        node = tree._prev[node]
+        node = tree.previous_column[node]
 
 
 def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:
@@ -127,7 +127,7 @@ def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int]
 
     def nearest(tree: Tree, node: int) -> Iterator[int]:
         for beside in walk(tree, node):
-            if tree._kind[beside] == ELEMENT:
+            if tree.kind_column[beside] == ELEMENT:
                 yield beside
                 return
 
@@ -135,8 +135,8 @@ def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int]
 
 
 def _parent(tree: Tree, node: int) -> Iterator[int]:
-    if tree._parent[node] != NONE:
-        yield tree._parent[node]
+    if tree.parent_column[node] != NONE:
+        yield tree.parent_column[node]
 
 
 def _self_and(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:

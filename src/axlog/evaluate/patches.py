@@ -120,7 +120,7 @@ class _Patching:
 
     def _replace(self) -> list[Operation]:
         target = self._selected()
-        kind = self.tree._kind[target]
+        kind = self.tree.kind_column[target]
         if kind == ATTRIBUTE:
             return [ReplaceValue(target, self._text())]
         if kind == TEXT:
@@ -155,7 +155,7 @@ class _Patching:
 
     def _space(self, beside: int, where: str) -> list[int]:
         """The white space beside what is removed; a document may have dropped it on reading."""
-        if beside != NONE and self.tree._kind[beside] == TEXT:
+        if beside != NONE and self.tree.kind_column[beside] == TEXT:
             if not self.tree.text(beside).strip(_SPACES):
                 return [beside]
             raise self._refused(f"there is text {where} the node, not white space")

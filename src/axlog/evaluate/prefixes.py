@@ -64,7 +64,7 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
             case ReplaceNode(target=target, content=content):
                 yield from _of_attributes(tree.parent(target), content)
             case Rename(target=target, label=label, prefix=prefix):
-                kind = tree._kind[target]
+                kind = tree.kind_column[target]
                 if kind == ELEMENT:
                     yield target, prefix or None, _namespace(label)
                 elif kind == ATTRIBUTE and prefix:

@@ -150,7 +150,7 @@ class _Making(Evaluator):
         if given.name == "delete":
             self.operations += [Delete(node) for node in found]
             return True
-        place, kinds = _PLACES.get(given.name), self.tree._kind
+        place, kinds = _PLACES.get(given.name), self.tree.kind_column
         if place is None or place in _BESIDE or any(kinds[node] != ELEMENT for node in found):
             return False
         pieces = content(self.tree, self.value(given.arguments[0], scope))
@@ -252,7 +252,7 @@ class _Making(Evaluator):
     def _kind(self, item: Item) -> int:
         """The kind of a node; of a value, none."""
         if isinstance(item, Node):
-            return self.tree._kind[item]
+            return self.tree.kind_column[item]
         return _NEW_KINDS[item.kind] if isinstance(item, New) else int(NodeKind.FREE)
 
     def _not_in_document(self, given: Update) -> UpdateError:

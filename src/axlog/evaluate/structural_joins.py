@@ -97,7 +97,7 @@ def ancestors(columns: Columns, nodes: Handles) -> Handles:
 
 def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:
     """The same one by one, up to what was seen."""
-    parent = tree._parent
+    parent = tree.parent_column
     found: dict[int, None] = {}
     for node in nodes:
         while node != NONE and node not in found and (seen is None or not seen[node]):
@@ -113,7 +113,7 @@ def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
     match step.test:
         case Name(label=label):
             written = f"@{label}" if own == ATTRIBUTE else label
-            number = columns.tree._name_ids.get(written, -2)
+            number = columns.tree.name_ids.get(written, -2)
             is_named: Mask = (columns.label[nodes] == number) & (kind == own)
             return is_named
         case Wildcard():

@@ -67,7 +67,7 @@ class ValueIndex:
         return True
 
     def _is_simple(self, node: int) -> bool:
-        return all(self.tree._kind[below] == TEXT for below in self.tree.children(node))
+        return all(self.tree.kind_column[below] == TEXT for below in self.tree.children(node))
 
     def _add(self, label: str, node: int) -> None:
         value = self.tree.string_value(node)
@@ -121,10 +121,10 @@ class ValueIndex:
         self._above.clear()
 
     def _take_change(self, node: int, old: str) -> None:
-        kind = self.tree._kind[node]
+        kind = self.tree.kind_column[node]
         if kind == TEXT:
-            above = self.tree._parent[node]
-            if above != NONE and self.tree._kind[above] == ATTRIBUTE:
+            above = self.tree.parent_column[node]
+            if above != NONE and self.tree.kind_column[above] == ATTRIBUTE:
                 self._above.add(above)
             elif self._has_elements:
                 self._note_above(node)
@@ -143,8 +143,8 @@ class ValueIndex:
 
     def _indexed(self, node: int) -> str | None:
         """The node's label, if it is indexed."""
-        kind = self.tree._kind[node]
+        kind = self.tree.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
-            label = self.tree.names[self.tree._label[node]]
+            label = self.tree.names[self.tree.label_column[node]]
             return label if label in self._values else None
         return None

@@ -70,7 +70,7 @@ class Climb:
         found = index.find(self.label, str(filled(self.value, values)))
         if found is None or len(found) > MOST:
             return None
-        parent = tree._parent
+        parent = tree.parent_column
         candidates = set(found)
         for _ in range(self.levels):
             candidates = {parent[node] for node in candidates}
@@ -86,7 +86,7 @@ class Climb:
             return False
         if not all(node_tests.holds(tree, node, branch) for branch in branches):
             return False
-        above = tree._parent[node]
+        above = tree.parent_column[node]
         if at == 0:
             return step.axis is Axis.DESCENDANT or above == DOCUMENT_NODE
         if step.axis is Axis.CHILD:
@@ -94,7 +94,7 @@ class Climb:
         while above != NONE:
             if self._holds(tree, above, at - 1):
                 return True
-            above = tree._parent[above]
+            above = tree.parent_column[above]
         return False
 
 
