@@ -1,5 +1,6 @@
-"""Many nodes at once through a tree's columns: gathering subtrees, entering and leaving partitions,
-freeing handles. What `Tree` does for one node, by numpy; few nodes are done one by one.
+"""Operations on many nodes at once: collect subtrees, update partitions, free handles.
+
+The numpy form of what `Tree` does for one node. Few nodes are handled one by one.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, NONE, TEXT, 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEW = 24
-"""So many nodes cost less one by one than as arrays."""
+"""Up to this many nodes, one by one is faster than arrays."""
 MANY = 200
-"""From so many nodes on what goes is gathered in arrays."""
+"""From this many nodes on, removed nodes are collected in arrays."""
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -27,7 +28,7 @@ def _column(column: Any, kind: Any = np.int32) -> Any:
 def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
     """The roots and all nodes below them, of every kind, in no order; roots must not nest.
 
-    In as many steps as the longest way down and to the right.
+    Takes as many steps as the longest path down and to the right.
     """
     first, following = _column(tree.first_column), _column(tree.next_column)
     frontier = np.asarray(roots, dtype=np.int32)
@@ -44,7 +45,7 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
 
 def _walked(tree: Tree, stack: list[int]) -> Handles:
-    """The same one by one, from first children or following siblings on."""
+    """The same, one node at a time, starting from first children or following siblings."""
     first, following = tree.first_column, tree.next_column
     found: list[int] = []
     while stack:
@@ -58,7 +59,7 @@ def _walked(tree: Tree, stack: list[int]) -> Handles:
 
 
 def enter(tree: Tree, copies: Handles) -> None:
-    """Put copies of one fragment, a row of handles each, into their labels' partitions."""
+    """Add copies of one fragment, a row of handles each, to the partitions."""
     by_label: dict[str, list[int]] = {}
     for at, node in enumerate(copies[0].tolist()):
         label = tree._partition_of(node)
@@ -75,7 +76,7 @@ def enter(tree: Tree, copies: Handles) -> None:
 
 
 def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
-    """Nodes by the partition that they stand in; those that stand in none left out."""
+    """Nodes grouped by partition, without those that have none."""
     kinds, labels = _column(tree.kind_column, np.int8)[nodes], _column(tree.label_column)[nodes]
     groups = {
         label: nodes[is_kind]
@@ -84,7 +85,7 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
     }
     is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     named, labels = nodes[is_named], labels[is_named]
-    fits = len(tree.names) < 1 << 15  # short integers are sorted by radix
+    fits = len(tree.names) < 1 << 15  # numpy sorts short integers by radix
     order = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
     named, labels = named[order], labels[order]
     ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1 if len(labels) else ()
@@ -96,7 +97,7 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
 
 
 def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str, Handles]]:
-    """All nodes below some roots, and these by label, where they are many; else nothing."""
+    """All nodes below some roots, and the same by label; empty if they are few."""
     nodes = islice(chain.from_iterable(map(tree.subtree, roots)), MANY)
     if sum(1 for _ in nodes) < MANY:
         return None, {}
@@ -105,7 +106,7 @@ def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str
 
 
 def leave(tree: Tree, groups: dict[str, Handles]) -> None:
-    """Take nodes out of their labels' partitions: the last ones fill the holes."""
+    """Remove nodes from their partitions: the last ones fill their slots."""
     for label, nodes in groups.items():
         _left(tree, label, nodes)
 
@@ -121,12 +122,12 @@ def _left(tree: Tree, label: str, nodes: Handles) -> None:
     holes = places[places < kept]
     members[holes] = moved
     place[moved] = holes
-    del members  # else the partition could not shrink
+    del members  # an array with an exported buffer cannot shrink
     del partition[kept:]
 
 
 def release(tree: Tree, roots: Sequence[int]) -> None:
-    """Free the handles of subtrees; they are used again."""
+    """Free the handles of subtrees for reuse."""
     if not roots:
         return
     nodes = subtrees(tree, roots)

@@ -1,19 +1,19 @@
-"""Pending update lists: operations carried out together, in the recommendation's order, or not at
-all.
+"""Pending update lists: operations that are applied together, in the order of the recommendation.
 
-Snapshot semantics (DESIGN section 3, XQuery Update Facility 3.2.2): all targets are nodes of the
-document as it was; names and values first, then insertions, replacements, deletions; then adjacent
-texts are merged. The list is first tried on a plan beside the columns; whatever is wrong is raised
-from there, so `commit` cannot fail half way. Nodes to come are built before, hanging nowhere. No id
-that goes comes back in the same update.
+Snapshot semantics (docs/meaning.md; XQuery Update Facility 3.2.2): all targets are nodes of the
+document before the update. Names and values change first, then come insertions, replacements and
+deletions; then adjacent texts are merged. The list is first tried on a plan beside the columns.
+All errors are raised there, so `commit` cannot fail half way and a list is applied whole or not at
+all. New nodes are built before, without a parent. No id of a removed node is given again in the
+same update.
 
     plan = planned(tree, operations, time)   # raises, or knows the delta
     watcher.before(plan.delta)               # removed subtrees still in place
     plan.commit()
     watcher.after(plan.delta)                # added subtrees in place
 
-Where the recommendation leaves the order of several insertions at one place open, each goes as near
-to its target as it can: of two insertions `after` a node the later one comes first.
+The recommendation leaves the order of several insertions at one place open. Here each is inserted
+as near to its target as possible: of two insertions `after` a node the later one comes first.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def apply(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> Delta:
-    """Carry out a pending update list and return its delta, or raise and leave the tree alone."""
+    """Apply a pending update list and return its delta, or raise and leave the tree unchanged."""
     plan = planned(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
     watchers = list(watchers)
     try:
@@ -87,7 +87,7 @@ def planned(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> Planned:
-    """The plan of a pending update list: for all places together where it does one thing."""
+    """Plan a pending update list; in bulk if it does one thing at many places."""
     now = tree.clock if time is None else checked_time(tree, time)
     alike = plan_of(tree, operations, now, limits, keep_whitespace)
     if alike is not None:
@@ -96,7 +96,7 @@ def planned(
 
 
 class Plan:
-    """A pending update list worked out on the side: its delta, and how to make it true."""
+    """A pending update list, simulated beside the columns: its delta, and its commit."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Plan:
         self._new: list[int] = []  # roots built for this plan
         self._renamed: dict[int, str] = {}
         self._revalued: dict[int, str] = {}
-        self._retargeted: set[int] = set()  # instructions that get another name and no value
+        self._retargeted: set[int] = set()  # instructions that get a new name and keep their data
         self._emptied: list[int] = []  # texts that lose their last character
         self._brought: dict[str, int] = {}
         self._calls_before = len(tree.calls_by_node)
@@ -125,13 +125,13 @@ class Plan:
             self._simulate(operations)
             self._check_attributes()
             self._merge_texts()
-            self._settle()
+            self._compute_delta()
             self._check_result()
         except BaseException:
             self.abandon()
             raise
 
-    # Before anything moves ----------------------------------------------------------------------
+    # Checks -------------------------------------------------------------------------------------
 
     def _check_targets(self, operations: Sequence[Operation]) -> None:
         codes = {Rename: "XUDY0015", ReplaceNode: "XUDY0016", ReplaceValue: "XUDY0017"}
@@ -142,7 +142,7 @@ class Plan:
                 raise UpdateError("AX301", "the target of an update is not in the document")
             is_inside = isinstance(operation, Insert) and operation.where in _INSIDE
             if target == DOCUMENT_NODE and not is_inside:
-                raise UpdateError("AX302", "the document itself can only take content")
+                raise UpdateError("AX302", "the document itself only accepts content")
             kind = type(operation)
             if kind in codes:
                 target = self._owner(operation)
@@ -151,7 +151,9 @@ class Plan:
                     raise UpdateError(codes[kind], f"{where} is the target of two such updates")
                 seen.add((kind, target))
             elif self._owner(operation) != target:
-                raise self._refused(target, "the value of an attribute goes only with it")
+                raise self._refused(
+                    target, "the value of an attribute cannot be removed without it"
+                )
 
     def _owner(self, operation: Operation) -> int:
         """The target, or the attribute whose value it is."""
@@ -160,14 +162,14 @@ class Plan:
         if parent == NONE or self.tree.kind_column[parent] != ATTRIBUTE:
             return target
         if not isinstance(operation, ReplaceValue):
-            raise self._refused(target, "the value of an attribute goes only with it")
+            raise self._refused(target, "the value of an attribute cannot be removed without it")
         return parent
 
     def _refused(self, target: int, why: str) -> UpdateError:
         return UpdateError("AX302", f"{self.tree.path(target)}: {why}")
 
     def _simulate(self, operations: Sequence[Operation]) -> None:
-        """The order of upd:applyUpdates: each step sees what the steps before it left."""
+        """The order of upd:applyUpdates: each step sees the result of the steps before it."""
         inserts = [op for op in operations if isinstance(op, Insert)]
         values = [op for op in operations if isinstance(op, ReplaceValue)]
         of_elements = [op for op in values if self.tree.kind_column[op.target] == ELEMENT]
@@ -197,13 +199,13 @@ class Plan:
         kind = tree.kind_column[target]
         inside = op.where in _INSIDE
         if inside and kind not in (ELEMENT, NodeKind.DOCUMENT):
-            raise self._refused(target, "it is not an element and takes no content")
+            raise self._refused(target, "it is not an element and cannot have content")
         if not inside and kind == ATTRIBUTE:
-            raise self._refused(target, "nothing goes before or after an attribute")
+            raise self._refused(target, "nothing can be inserted before or after an attribute")
         parent = target if inside else tree.parent_column[target]
         attributes, nodes = self._build(op.content, parent)
         if attributes and parent == DOCUMENT_NODE:
-            raise UpdateError("AX303", "an attribute cannot stand beside the root element")
+            raise UpdateError("AX303", "an attribute cannot be beside the root element")
         for node in attributes:
             chains.link(parent, node, chains.last_attribute(parent))
         if op.where is Where.FIRST:
@@ -259,7 +261,10 @@ class Plan:
         attributes, nodes = self._build(op.content, parent)
         is_attribute = tree.kind_column[target] == ATTRIBUTE
         if (nodes and is_attribute) or (attributes and not is_attribute):
-            raise UpdateError("AX303", "an attribute replaces attributes, other nodes the others")
+            raise UpdateError(
+                "AX303",
+                "only attributes can replace an attribute, and only other nodes the other nodes",
+            )
         after = self._chains.previous(parent, target)
         for node in attributes or nodes:
             self._chains.link(parent, node, after)
@@ -274,10 +279,10 @@ class Plan:
         for node in old:
             chains.detach(node)
 
-    # Nodes to come ------------------------------------------------------------------------------
+    # New nodes ----------------------------------------------------------------------------------
 
     def _build(self, content: Content, parent: int) -> tuple[list[int], list[int]]:
-        """Nodes for content, hanging nowhere: attributes, and the rest."""
+        """Build the nodes of content, without a parent: attributes, and the others."""
         attributes, nodes = list[int](), list[int]()
         above = -1
         for item in content:
@@ -311,7 +316,7 @@ class Plan:
     # Afterwards ---------------------------------------------------------------------------------
 
     def _merge_texts(self) -> None:
-        """Where the plan brought texts together, one new text takes their place."""
+        """Replace texts that the plan made adjacent by one new text."""
         chains, kinds = self._chains, self.tree.kind_column
         for parent in chains.parents():
             for node in chains.touched(parent):
@@ -336,39 +341,43 @@ class Plan:
             run.append(right)
         return run
 
-    def _settle(self) -> None:
-        """What the plan comes to: what is inside something that goes does not count."""
+    def _compute_delta(self) -> None:
+        """Compute the delta; changes inside removed nodes do not count."""
         tree, delta, gone = self.tree, self.delta, self._chains.gone
         new = set(self._new)
         if gone:
             for parent in self._chains.parents():
-                if self._is_lost(parent):
+                if self._is_removed(parent):
                     self._chains.forget(parent)
-            lost = {node for node in new if node in gone or self._is_lost(tree.parent_column[node])}
+            lost = {
+                node for node in new if node in gone or self._is_removed(tree.parent_column[node])
+            }
             self._new = [node for node in self._new if node not in lost]
             for node in lost:
                 tree._release(node)
             delta.removed = [
-                node for node in sorted(gone - new) if not self._is_lost(tree.parent_column[node])
+                node
+                for node in sorted(gone - new)
+                if not self._is_removed(tree.parent_column[node])
             ]
             delta.nodes_removed, delta.labels_removed = gathered(tree, delta.removed)
         delta.added = list(self._new)
-        self._settle_changes()
+        self._compute_changes()
 
-    def _settle_changes(self) -> None:
+    def _compute_changes(self) -> None:
         tree, delta, now = self.tree, self.delta, self.time
         for node, text in self._revalued.items():
             time = tree.time_column[node]
-            new_time = time if node in self._retargeted else now  # the same text again is newer
-            if not self._is_lost(node) and (time != new_time or tree.text(node) != text):
+            new_time = time if node in self._retargeted else now  # the same text set again is newer
+            if not self._is_removed(node) and (time != new_time or tree.text(node) != text):
                 delta.changed.append(Changed(node, tree.text(node), text, time, new_time))
         for node, label in self._renamed.items():
-            if not self._is_lost(node) and tree.label(node) != label:
+            if not self._is_removed(node) and tree.label(node) != label:
                 time = tree.time_column[node]
                 delta.changed.append(Changed(node, tree.label(node), label, time, time))
 
-    def _is_lost(self, node: int) -> bool:
-        """Whether a node goes, or hangs below one that goes."""
+    def _is_removed(self, node: int) -> bool:
+        """Whether a node is removed, or is below a removed one."""
         gone, parent = self._chains.gone, self.tree.parent_column
         if not gone:
             return False
@@ -378,7 +387,7 @@ class Plan:
             node = parent[node]
         return False
 
-    # Whether the result is a document -----------------------------------------------------------
+    # Checks of the result -----------------------------------------------------------------------
 
     def _check_result(self) -> None:
         self._check_root()
@@ -392,11 +401,11 @@ class Plan:
             raise UpdateError(
                 "XUDY0021",
                 "the document would not have one root element",
-                advice="replace the root by one element, or change what is below it",
+                advice="replace the root with one element, or change the nodes below it",
             )
 
     def _check_attributes(self) -> None:
-        """No element has two attributes of one name, nor has one that goes (applyUpdates-023)."""
+        """Refuse two attributes of one name, also in removed elements (applyUpdates-023)."""
         tree = self.tree
         touched = {tree.parent_column[n] for n in self._new if tree.kind_column[n] == ATTRIBUTE}
         touched |= {
@@ -419,7 +428,7 @@ class Plan:
         if tree.calls_by_stream:
             delta.closed = self._streams_below(delta.removed)
         if len(tree.calls_by_node) == self._calls_before:
-            return  # the plan built none
+            return  # the plan built no calls
         delta.opened = self._streams_below(delta.added)
         taken = set(tree.calls_by_stream) - set(delta.closed)
         for stream in delta.opened:
@@ -427,7 +436,7 @@ class Plan:
                 raise StreamError(
                     "AX403",
                     f"the stream {stream!r} already has a call",
-                    advice="one stream, one call: give the new call a name of its own",
+                    advice="a stream has one call: give the new call another stream",
                 )
             taken.add(stream)
 
@@ -440,16 +449,16 @@ class Plan:
             if tree.kind_column[node] == CALL
         ]
 
-    # Making it true -----------------------------------------------------------------------------
+    # Commit -------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Free what was built; the tree is as it was."""
+        """Free the new nodes; the tree is unchanged."""
         for node in self._new:
             if self.tree.kind_column[node] != NodeKind.FREE:
                 self.tree._release(node)
 
     def commit(self) -> None:
-        """Write the plan into the columns. Everything was checked: this cannot fail."""
+        """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree, delta = self.tree, self.delta
         release(tree, tree._dying)
         if delta.nodes_removed is not None:

@@ -1,17 +1,18 @@
-"""The document as columns: a node is an integer handle into growing arrays.
+"""The document as columns: a node is an integer handle, an index into growing arrays.
 
-Node 0 is the document node; its children are the root element and the comments and processing
-instructions around it. The chain of an element holds its attributes first, then its children; an
-attribute has one text below. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. Order
-among siblings is a component of `ids`: one integer in a column, or in a side table where insertions
-needed more; attributes and children are counted apart. Handles of every label stand in one array (a
-partition), kept exact by position, in no order.
+Node 0 is the document node. Its children are the root element and the comments and processing
+instructions around it. The chain of an element holds its attributes first, then its children. An
+attribute has one text below it. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. The
+order among siblings is a component of `ids`: one integer in a column, or a side table entry where
+insertions needed more integers. Attributes and children are numbered separately. One array per
+label (its partition) holds the handles of the nodes with that label, in no order; each node knows
+its index in the partition, so removal takes constant time.
 
-Law (DESIGN 8.6): ids never change; order, parent and ancestor tests on ids equal the tree's.
+Law: ids never change; order, parent and ancestor tests on ids equal those on the tree.
 
-This module holds and navigates; `loader.py` fills it, `pending.py` changes it. A handle is dead
-after the update that removed it, readable until the next update, and used again by later ones: keep
-ids, not handles. An id is given again only after its node is gone.
+This module stores and navigates; `loader.py` fills a tree and `pending.py` changes it. A removed
+node's handle stays readable until the next update, and later updates reuse it. Keep ids, not
+handles. An id is assigned again only after its node is gone.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ INSTRUCTION_LABEL = "#instruction"
 CALL_NAMESPACE = "urn:axlog"
 CALL_LABEL = "{urn:axlog}call"
 CALL_GAP = 1 << 24
-"""Components left free before a call when a document is loaded: data arrives there one by one."""
+"""Components left free before a call when a document is loaded, for data that arrives there."""
 
-_FAR = -(1 << 31)  # in the order column: the component stands in the side table
+_FAR = -(1 << 31)  # in the order column: the component is in `long_components`
 
 
 class NodeKind(IntEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     FREE = 0
     DOCUMENT = 1
@@ -133,19 +134,19 @@ class Tree:
         self.origins_by_node: dict[int, tuple[str, int]] = {}
         self._free: list[int] = []
         self._dying: list[int] = []  # removed by the last update, freed by the next
-        self._size = 0  # nodes that hang in the document, the document node aside
+        self._size = 0  # nodes in the document, without the document node
         self.clock = 0
-        self.version = 0  # updates carried out: what an index compares to know that it missed one
+        self.version = 0  # counts updates; an index compares it to detect a missed one
         self.ended: set[str] = set()
-        self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
+        self.facts: tuple[Any, ...] = ()  # declared facts about future data; see `future.keys`
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
-        self.brought: dict[str, int] = {}  # trees that each open stream has brought
-        self.called: dict[str, int] = {}  # calls that each stream has brought, as `calls` counts
-        self.any_calls = False  # whether any stream may bring calls, as in version 0.1
+        self.brought: dict[str, int] = {}  # trees that each open stream has inserted
+        self.called: dict[str, int] = {}  # calls that each stream has inserted
+        self.any_calls = False  # whether every stream may insert calls, as in version 0.1
         self._new(NodeKind.DOCUMENT, NONE, 0)
 
     def copied(self) -> Tree:
-        """A copy of the document as it is now, to read while this one goes on.
+        """A copy of the document, to read while this one changes.
 
         Columns are copied as blocks of memory: a million nodes take about a tenth of a second.
         """
@@ -159,7 +160,7 @@ class Tree:
     # Reading --------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many nodes there are, the document node aside."""
+        """The number of nodes, without the document node."""
         return self._size
 
     @property
@@ -174,7 +175,7 @@ class Tree:
         return NodeKind(self.kind_column[node])
 
     def is_alive(self, node: int) -> bool:
-        """Whether the handle is a node that hangs in the document."""
+        """Whether the handle is a node of the document, not a free or a detached one."""
         if not 0 <= node < len(self.kind_column) or self.kind_column[node] == NodeKind.FREE:
             return False
         while node != DOCUMENT_NODE:
@@ -196,7 +197,7 @@ class Tree:
         return self.time_column[node]
 
     def label(self, node: int) -> str:
-        """An element's name, `@` and an attribute's, a text's string, an instruction's target."""
+        """An element's name, an attribute's with `@`, a text's string, an instruction's target."""
         kind = self.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             return self.names[self.label_column[node]]
@@ -218,7 +219,7 @@ class Tree:
         return self.text_bytes[self.text_starts[span] : self.text_starts[span + 1]].decode()
 
     def chain(self, node: int) -> Iterator[int]:
-        """Attributes, then children of every kind."""
+        """The attributes, then the children of every kind."""
         below = self.first_column[node]
         following = self.next_column
         while below != NONE:
@@ -226,7 +227,7 @@ class Tree:
             below = following[below]
 
     def children(self, node: int) -> Iterator[int]:
-        """Children of every kind: elements, texts, calls, comments, instructions."""
+        """The children of every kind: elements, texts, calls, comments, instructions."""
         kinds = self.kind_column
         return (below for below in self.chain(node) if kinds[below] != ATTRIBUTE)
 
@@ -237,14 +238,14 @@ class Tree:
             yield below
 
     def ancestors(self, node: int) -> Iterator[int]:
-        """From the parent up to the document node."""
+        """The ancestors, from the parent up to the document node."""
         node = self.parent_column[node]
         while node != NONE:
             yield node
             node = self.parent_column[node]
 
     def subtree(self, node: int) -> Iterator[int]:
-        """The node and all below it in document order, attributes and their texts too."""
+        """The node and all nodes below it in document order, with attributes and their texts."""
         first, following, parent = self.first_column, self.next_column, self.parent_column
         at = node
         while True:
@@ -259,7 +260,7 @@ class Tree:
             at = following[at]
 
     def descendants(self, node: int) -> Iterator[int]:
-        """All below it in document order; attributes and what is below them left out."""
+        """All nodes below it in document order, without attributes and their texts."""
         kinds = self.kind_column
         stack = [self.first_column[node]]
         while stack:
@@ -274,7 +275,7 @@ class Tree:
                 at = self.first_column[at]
 
     def string_value(self, node: int) -> str:
-        """`val`: the texts below in document order, attributes left out; an attribute's value."""
+        """`val`: the texts below in document order, without attributes; an attribute's value."""
         kind = self.kind_column[node]
         if kind == TEXT:
             return self.text(node)
@@ -307,7 +308,7 @@ class Tree:
         return self.names[self.label_column[node]] if kind in _NAMED else _LABELS_IN_IDS[kind]
 
     def find(self, identifier: ids.Id) -> int:
-        """The node with this id; an update's error if it is gone."""
+        """The node with this id; raises `UpdateError` (AX301) if there is none."""
         node = DOCUMENT_NODE
         for component, is_attribute in identifier.components():
             for below in self.chain(node):
@@ -320,12 +321,12 @@ class Tree:
                 raise UpdateError(
                     "AX301",
                     f"no node has the identifier {identifier}",
-                    advice="ask the view for its present rows; the node was deleted",
+                    advice="the node was deleted; read the view's current rows",
                 )
         return node
 
     def path(self, node: int) -> str:
-        """Where a node is, for people: /site/people/person[2]/@id."""
+        """A readable path to the node, such as /site/people/person[2]/@id."""
         steps: list[str] = []
         while node != DOCUMENT_NODE and node != NONE:
             kind = self.kind_column[node]
@@ -344,15 +345,15 @@ class Tree:
         return "/" + "/".join(reversed(steps))
 
     def partition(self, label: str) -> array[int]:
-        """The handles of a label (`a`, `@a`, `#text`, `#comment`, ...) in no order; read only."""
+        """The nodes with a label (`a`, `@a`, `#text`, `#comment`, ...), in no order; read-only."""
         return self.nodes_by_label.get(label, _EMPTY)
 
     def labels(self) -> list[str]:
-        """The labels that some node has."""
+        """The labels that at least one node has."""
         return [label for label, handles in self.nodes_by_label.items() if handles]
 
     def may_bring_calls(self, stream: str) -> bool:
-        """Whether the messages of an open stream may still hold new calls."""
+        """Whether the messages of an open stream may still insert new calls."""
         room = self.call(self.calls_by_stream[stream]).calls - self.called.get(stream, 0)
         return self.any_calls or room > 0
 
@@ -364,14 +365,14 @@ class Tree:
         return self.calls_by_node[node]
 
     def origin(self, node: int) -> tuple[str, int] | None:
-        """The stream that brought a node and the number of its message, if one did."""
+        """The stream and number of the message that inserted a node, if a message did."""
         for at in (node, *self.ancestors(node)):
             if at in self.origins_by_node:
                 return self.origins_by_node[at]
         return None
 
     def record_origin(self, nodes: Iterable[int], stream: str, number: int) -> None:
-        """Note that a message of a stream brought these nodes and everything below them."""
+        """Record the message that inserted these nodes and everything below them."""
         self.origins_by_node.update(dict.fromkeys(nodes, (stream, number)))
 
     def namespaces(self, node: int) -> dict[str | None, str]:
@@ -392,7 +393,7 @@ class Tree:
         return known
 
     def _new(self, kind: int, label: int, time: int) -> int:
-        """A node that hangs nowhere yet."""
+        """A node without a parent."""
         if self._free:
             node = self._free.pop()
             self.kind_column[node] = kind
@@ -428,7 +429,7 @@ class Tree:
         return node
 
     def _append(self, parent: int, node: int) -> None:
-        """Hang a new node last in the chain of a parent; its component follows the one before."""
+        """Append a new node to the chain of a parent, with the next component."""
         before = self.last_column[parent]
         self.parent_column[node] = parent
         self.previous_column[node] = before
@@ -455,7 +456,7 @@ class Tree:
         return LABELS_BY_KIND.get(kind)
 
     def _enter(self, node: int) -> None:
-        """Put a node into its label's partition."""
+        """Add a node to the partition of its label."""
         label = self._partition_of(node)
         if label is not None:
             handles = self.nodes_by_label.get(label)
@@ -465,7 +466,7 @@ class Tree:
             handles.append(node)
 
     def _leave(self, node: int) -> None:
-        """Take a node out of its label's partition: the last one fills the hole."""
+        """Remove a node from the partition of its label: the last one fills its slot."""
         label = self._partition_of(node)
         if label is not None:
             handles = self.nodes_by_label[label]
@@ -475,7 +476,7 @@ class Tree:
                 self.slot_column[last] = self.slot_column[node]
 
     def _release(self, node: int) -> None:
-        """Free a subtree's handles; they are used again."""
+        """Free the handles of a subtree for reuse."""
         for dead in list(self.subtree(node)):
             self.kind_column[dead] = NodeKind.FREE
             for table in (
@@ -490,7 +491,7 @@ class Tree:
             self._free.append(dead)
 
     def _columns(self) -> tuple[array[int], ...]:
-        """Every column with one entry a node."""
+        """The columns with one entry per node."""
         return (
             self.kind_column,
             self.parent_column,
@@ -505,7 +506,7 @@ class Tree:
         )
 
     def __sizeof__(self) -> int:
-        """Bytes of the columns, partitions and side tables; the text bytes left out."""
+        """Bytes of the columns, partitions and side tables; without the text bytes."""
         columns = (*self._columns(), self.text_starts, *self.nodes_by_label.values())
         tables = (
             self.long_components,

@@ -1,9 +1,9 @@
-"""A tree as bytes, and back: the columns as they are, so that ids, times and handles stay.
+"""A tree as bytes, and back: the columns unchanged, so that ids, times and handles stay.
 
-The columns go as arrays of integers in this machine's byte order, which is noted and turned where
-it differs; names, texts and the small tables go as JSON. Bytes from a file are not trusted further
-than their checksum: a link that leads outside the columns, or a table that does not fit, is
-refused before anything uses it.
+The columns are stored as arrays of integers in this machine's byte order, which is recorded and
+swapped on a machine with another one. Names, texts and the small tables are stored as JSON. Bytes
+from a file are not trusted beyond their checksum: a link to a node outside the columns, or a table
+that does not fit, is refused before it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LINKS = ("parent_column", "first_column", "last_column", "next_column", "previo
 
 
 def save_tree(tree: Tree) -> dict[str, bytes]:
-    """The parts that say all of a tree, its declared facts aside."""
+    """A tree as named parts of bytes, without its declared facts."""
     parts = {part: getattr(tree, name).tobytes() for part, name in _COLUMNS.items()}
     parts["tree_spans"] = tree.text_starts.tobytes()
     parts["tree_bytes"] = bytes(tree.text_bytes)
@@ -66,7 +66,7 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
 
 
 def load_tree(parts: Mapping[str, bytes]) -> Tree:
-    """The tree that was saved."""
+    """Load a saved tree; raises AX871 if its parts are inconsistent."""
     try:
         said = json.loads(parts["tree"].decode("utf-8", "surrogatepass"))
         tree = Tree()
@@ -83,7 +83,7 @@ def load_tree(parts: Mapping[str, bytes]) -> Tree:
     except (
         AttributeError, KeyError, IndexError, OverflowError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
-        raise StoreError("AX871", f"the saved document does not fit together: {error}") from None
+        raise StoreError("AX871", f"the saved document is inconsistent: {error}") from None
     return tree
 
 
@@ -110,20 +110,22 @@ def _fill(tree: Tree, said: dict[str, Any]) -> None:
     tree.origins_by_node = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
     tree.brought = {str(stream): int(count) for stream, count in said["brought"].items()}
     tree.called = {str(stream): int(count) for stream, count in said.get("called", {}).items()}
-    tree.any_calls = bool(said.get("any_calls", True))  # version 0.1 let every stream bring calls
+    tree.any_calls = bool(
+        said.get("any_calls", True)
+    )  # in version 0.1 every stream could insert calls
 
 
 def _check(tree: Tree, nodes: int) -> None:
-    """Refuse columns that do not fit; put every living node into its partition."""
+    """Refuse inconsistent columns; add every node of the document to its partition."""
     if any(len(getattr(tree, name)) != nodes for name in _COLUMNS.values()):
         raise ValueError("the columns have different lengths")
     for name in _LINKS:
         column = getattr(tree, name)
         if len(column) and not NONE <= min(column) <= max(column) < nodes:
-            raise ValueError(f"a link of {name} leads nowhere")
+            raise ValueError(f"a link of {name} points outside the columns")
     known = set(map(int, NodeKind))
     if not set(tree.kind_column) <= known:
-        raise ValueError("a node is of no kind")
+        raise ValueError("a node has an unknown kind")
     _check_texts(tree)
     living = _living(tree)
     _free_others(tree, living)
@@ -133,12 +135,12 @@ def _check(tree: Tree, nodes: int) -> None:
 
 
 def _check_texts(tree: Tree) -> None:
-    """Refuse spans that are no texts, and labels that are no names."""
+    """Refuse spans that are not texts, and labels that are not names."""
     tree.text_bytes.decode()
     starts = np.asarray(tree.text_starts)
     data = np.frombuffer(tree.text_bytes, dtype=np.uint8)
     if len(starts) == 0 or starts[0] < 0 or starts[-1] > len(data) or (np.diff(starts) < 0).any():
-        raise ValueError("a text lies outside the document")
+        raise ValueError("a text is outside of the stored bytes")
     inside = starts[starts < len(data)]
     if ((data[inside] & 0xC0) == 0x80).any():
         raise ValueError("a text begins inside a character")
@@ -147,15 +149,15 @@ def _check_texts(tree: Tree) -> None:
     if (labels < NONE).any() or (labels[named] < 0).any():
         raise ValueError("a node has no name")
     if (labels[named] >= len(tree.names)).any():
-        raise ValueError("a node has a name that is not there")
+        raise ValueError("a node has an unknown name")
     spans = np.isin(kinds, (int(NodeKind.TEXT), int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)))
     loose = np.flatnonzero(spans & (labels == NONE)).tolist()
     if (labels[spans] >= len(starts) - 1).any() or not tree.texts_by_node.keys() >= set(loose):
-        raise ValueError("a node has a text that is not there")
+        raise ValueError("a node has an unknown text")
 
 
 def _free_others(tree: Tree, living: list[int]) -> None:
-    """What the last update removed is free now, like all that was free before."""
+    """Free all handles outside the document, also those that the last update removed."""
     kept = set(living)
     tree._free = [node for node in range(len(tree.kind_column)) if node not in kept]
     for node in tree._free:
@@ -173,14 +175,14 @@ def _free_others(tree: Tree, living: list[int]) -> None:
 
 
 def _living(tree: Tree) -> list[int]:
-    """The nodes that hang in the document; a tree that bites its tail is refused."""
+    """The nodes of the document; a cycle is refused."""
     found: list[int] = []
     seen = bytearray(len(tree.kind_column))
     stack = [0]
     while stack:
         node = stack.pop()
         if seen[node] == 1:
-            raise ValueError("a node hangs in two places")
+            raise ValueError("a node has two parents")
         seen[node] = 1
         found.append(node)
         below, behind = tree.last_column[node], NONE
@@ -190,10 +192,10 @@ def _living(tree: Tree) -> list[int]:
                 or tree.parent_column[below] != node
                 or tree.kind_column[below] == NodeKind.FREE
             ):
-                raise ValueError(f"node {below} hangs nowhere")
+                raise ValueError(f"node {below} is not in the document")
             if tree.next_column[below] != behind:
                 raise ValueError(f"the links of node {below} do not agree")
-            seen[below] = 2  # met; 1 once it is looked into
+            seen[below] = 2  # seen; 1 once its chain was read
             stack.append(below)
             below, behind = tree.previous_column[below], below
         if tree.first_column[node] != behind:

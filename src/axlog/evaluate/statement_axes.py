@@ -1,8 +1,8 @@
 """The axes and tests of statements: all of XPath's, over the walks that patterns have.
 
-`node()` is any node that an axis reaches but a call (DESIGN section 3), the document node too. An
-axis gives its nodes in its own order: what
-is nearest first, by which positions count.
+`node()` is any node that an axis reaches except calls, including the document node
+(docs/meaning.md). An axis yields its nodes in its own order, the nearest first; positions count in
+that order.
 """
 
 from __future__ import annotations
