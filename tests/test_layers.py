@@ -182,7 +182,7 @@ def private_definitions(tree: ast.AST) -> Iterator[str]:
             case ast.Attribute(ctx=ast.Store()) if is_own(node.value):
                 names = [node.attr]
             case ast.Assign(targets=[ast.Name(id="__slots__")], value=ast.Tuple(elts=slots)):
-                names = [slot.value for slot in slots if isinstance(slot, ast.Constant)]
+                names = [str(slot.value) for slot in slots if isinstance(slot, ast.Constant)]
             case _:
                 continue
         yield from (name for name in names if is_private(name))
