@@ -35,12 +35,12 @@ def invariants(tree: Tree) -> None:
 def _walk(tree: Tree, node: int, parent: int) -> Iterator[int]:
     assert tree.parent(node) == parent
     yield node
-    previous, below = NONE, tree._first[node]
+    previous, below = NONE, tree.first_column[node]
     while below != NONE:
         assert tree.previous(below) == previous
         yield from _walk(tree, below, node)
         previous, below = below, tree.next(below)
-    assert tree._last[node] == previous
+    assert tree.last_column[node] == previous
 
 
 def _check_chain(tree: Tree, node: int) -> None:
@@ -81,7 +81,7 @@ def _check_partitions(tree: Tree, nodes: list[int]) -> None:
     for label, handles in found.items():
         partition = tree.partition(label)
         assert sorted(partition) == sorted(handles)
-        assert all(partition[tree._place[node]] == node for node in handles)
+        assert all(partition[tree.slot_column[node]] == node for node in handles)
 
 
 def _check_calls(tree: Tree, nodes: list[int]) -> None:
@@ -95,15 +95,28 @@ def _check_handles(tree: Tree, live: set[int]) -> None:
     dying = {node for root in tree._dying for node in tree.subtree(root)}
     free = set(tree._free)
     assert len(free) == len(tree._free), "a handle is free twice"
-    everything = range(len(tree._kind))
-    assert free == {node for node in everything if tree._kind[node] == NodeKind.FREE}
+    everything = range(len(tree.kind_column))
+    assert free == {node for node in everything if tree.kind_column[node] == NodeKind.FREE}
     assert live.isdisjoint(dying)
     assert live | dying | free == set(everything), "a handle is lost"
-    for table in (tree._texts, tree._far, tree._prefix, tree._declared, tree._call_at):
+    for table in (
+        tree.texts_by_node,
+        tree.long_components,
+        tree.prefixes_by_node,
+        tree.namespaces_by_node,
+        tree.calls_by_node,
+    ):
         assert not free & set(table), "a side table keeps what is gone"
-    columns = (tree._parent, tree._first, tree._last, tree._next, tree._prev, tree._label)
-    others = (tree._order, tree._time, tree._place)
-    assert {len(column) for column in (*columns, *others)} == {len(tree._kind)}
+    columns = (
+        tree.parent_column,
+        tree.first_column,
+        tree.last_column,
+        tree.next_column,
+        tree.previous_column,
+        tree.label_column,
+    )
+    others = (tree.order_column, tree.time_column, tree.slot_column)
+    assert {len(column) for column in (*columns, *others)} == {len(tree.kind_column)}
 
 
 def snapshot(tree: Tree) -> dict[str, object]:

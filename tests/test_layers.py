@@ -2,12 +2,13 @@
 
 Law: a module imports its own layer or lower ones; spark and server stand side by side and do not
 import each other; pyspark is imported inside axlog/spark only, the web framework inside
-axlog/server only. All imports count, also those inside functions and those for types alone: a cycle
-patched inside a function is still a cycle. Imports by computed name are not seen.
+axlog/server only; no private name crosses a package. All imports count, also those inside functions
+and those for types alone: a cycle patched inside a function is still a cycle. Imports by computed
+name are not seen, nor is a private name of another package that the own package also defines.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,22 @@ ONLY_IN = {
     "tests": "tests",
 }
 
+THIRD_PARTY = frozenset(
+    {
+        "_Element",
+        "_ElementTree",
+        "_PARTITION_EOF",
+        "_UNKNOWN_PARTITION",
+        "_ensure_initialized",
+        "_exit",
+        "_fields",
+        "_jsc",
+        "_jvm",
+        "_replace",
+    }
+)
+LIVE_PARTS = frozenset({"_collector", "_keys_of", "_streaming"})
+
 
 def module_name(path: Path, source: Path) -> str:
     parts = path.relative_to(source).with_suffix("").parts
@@ -66,15 +83,20 @@ def layer_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
+def imported_module(node: ast.ImportFrom, package: str) -> str:
+    """The full name of the module that an import reads; relative ones start at `package`."""
+    start = package.split(".")
+    base = start[: len(start) - node.level + 1] if node.level else []
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
 def imports(tree: ast.AST, package: str, layers: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Line and full name of every module imported; `package` is where relative imports start."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            start = package.split(".")
-            base = start[: len(start) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
+            module = imported_module(node, package)
             for alias in node.names:
                 # `from axlog import views` is a layer, `from axlog import parse` the public API.
                 deeper = module == "axlog" and alias.name in layers
@@ -138,6 +160,106 @@ def test_every_module_of_spark_imports_spark(repository: Path) -> None:
             break
         reached |= more
     assert modules.keys() - reached <= SPARK_PROCESSES
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def is_own(node: ast.expr) -> bool:
+    """Whether an expression is `self` or `cls`."""
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def private_definitions(tree: ast.AST) -> Iterator[str]:
+    """The private names that a module, its classes and their instances define."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names = [node.name]
+            case ast.Name(ctx=ast.Store()):
+                names = [node.id]
+            case ast.Attribute(ctx=ast.Store()) if is_own(node.value):
+                names = [node.attr]
+            case ast.Assign(targets=[ast.Name(id="__slots__")], value=ast.Tuple(elts=slots)):
+                names = [str(slot.value) for slot in slots if isinstance(slot, ast.Constant)]
+            case _:
+                continue
+        yield from (name for name in names if is_private(name))
+
+
+def private_imports(tree: ast.AST, module: str, home: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every private name that a module imports from outside of its package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported = imported_module(node, module.rpartition(".")[0])
+            if not f"{imported}.".startswith(f"{home}."):
+                yield from ((node.lineno, a.name) for a in node.names if is_private(a.name))
+
+
+def private_accesses(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every private attribute of anything but `self` and `cls`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not is_own(node.value) and is_private(node.attr):
+            yield node.lineno, node.attr
+
+
+def foreign_names(texts: Mapping[str, str], home: str) -> list[str]:
+    """Uses of other packages' private names in the modules of the package `home`."""
+    trees = {module: ast.parse(text) for module, text in texts.items()}
+    known = {name for tree in trees.values() for name in private_definitions(tree)} | THIRD_PARTY
+    return [
+        f"{module}:{line}: {name}"
+        for module, tree in trees.items()
+        for line, name in (
+            *private_imports(tree, module, home),
+            *(use for use in private_accesses(tree) if use[1] not in known),
+        )
+    ]
+
+
+def test_no_private_name_crosses_a_package(repository: Path) -> None:
+    source = repository / "src"
+    packages: dict[str, dict[str, str]] = {}
+    for path in sorted((source / "axlog").rglob("*.py")):
+        module = module_name(path, source)
+        home = ".".join(module.split(".")[:2])
+        packages.setdefault(home, {})[module] = path.read_text(encoding="utf-8")
+    for path in sorted((repository / "lab").rglob("*.py")):
+        module = module_name(path, repository)
+        packages.setdefault("lab", {})[module] = path.read_text(encoding="utf-8")
+    wrong = [said for package, texts in packages.items() for said in foreign_names(texts, package)]
+    wrong = [said for said in wrong if said.rpartition(" ")[2] not in LIVE_PARTS]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from axlog.document.ids import _ends",
+        "from ..document.ids import _ends",
+        "from axlog.document import tree\ntree._new()",
+        "def f(view):\n    return view.tree._kind[0]",
+        "def f(view):\n    view._rows = {}",
+    ],
+)
+def test_a_private_name_of_another_package_is_found(text: str) -> None:
+    assert len(foreign_names({"axlog.views.view": text}, "axlog.views")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from axlog.views.choose import _pick",
+        "from .choose import _pick",
+        "class A:\n    def f(self, other):\n        self._rows = other._rows",
+        "class A:\n    __slots__ = ('_rows',)\ndef f(a):\n    return a._rows",
+        "class A:\n    _rows: int\ndef f(a):\n    return a._rows",
+        "def f(element: etree._Element):\n    return element.__class__",
+    ],
+)
+def test_a_private_name_of_the_same_package_passes(text: str) -> None:
+    assert foreign_names({"axlog.views.view": text}, "axlog.views") == []
 
 
 @pytest.mark.parametrize(

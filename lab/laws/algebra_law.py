@@ -119,7 +119,7 @@ def random_operations(random: Random, tree: Tree) -> list[Operation]:
 def _everywhere(random: Random, tree: Tree) -> list[Operation]:
     """One fragment put into most elements, or many of them deleted, as statements do."""
     content = small_cases.content(random, attributes=False)
-    elements = [node for node in tree.subtree(0) if tree._kind[node] == ELEMENT]
+    elements = [node for node in tree.subtree(0) if tree.kind_column[node] == ELEMENT]
     if random.random() < 0.3:
         return [Delete(node) for node in elements[1:] if random.random() < 0.3]
     where = random.choice((Where.LAST, Where.LAST, Where.BEFORE))

@@ -167,7 +167,7 @@ def run_embedded(case: PipelineCase) -> Answer:
                     told = _Collected()
                     runner.on_refused = refused.append
                     if number == 0:
-                        told.changes += runner._all_rows()
+                        told.changes += runner.all_rows()
                     for sink in runner.sinks:
                         sink.sink = told
                     runner.run()

@@ -225,7 +225,7 @@ def check_idle(case: Case) -> None:
 
 def _check_idle_message(widget: Widget, stream: str) -> None:
     document = widget.document
-    call = document.tree.call(document.tree._calls[stream])
+    call = document.tree.call(document.tree.calls_by_stream[stream])
     if call.mode == "one-shot" or call.most is not None:
         return
     engine = document.engine

@@ -332,7 +332,7 @@ def operations(random: Random, tree: Tree, most: int = 3) -> list[Operation]:
 
 
 def _operation(random: Random, tree: Tree, node: int) -> Operation | None:
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     pick = random.random()
     if kind == ELEMENT and pick < 0.5:
         where = random.choice(list(Where)) if node != tree.root else Where.LAST
@@ -353,7 +353,7 @@ _NAMES = {ELEMENT: LABELS, ATTRIBUTE: KEYS, INSTRUCTION: TARGETS}
 
 def _holds_value(tree: Tree, node: int) -> bool:
     """Whether the node is the text of an attribute, which goes only with it."""
-    return tree._kind[node] == TEXT and tree._kind[tree.parent(node)] == ATTRIBUTE
+    return tree.kind_column[node] == TEXT and tree.kind_column[tree.parent(node)] == ATTRIBUTE
 
 
 def content(random: Random, attributes: bool = True) -> Content:

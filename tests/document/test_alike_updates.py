@@ -49,7 +49,7 @@ def one_thing(random: Random, tree: Tree) -> tuple[list[str], str]:
     """Targets by their ids, and what is done with them."""
     nodes = [n for n in tree.subtree(DOCUMENT_NODE) if n != DOCUMENT_NODE]
     if random.random() < 0.5:
-        nodes = [n for n in nodes if tree._kind[n] == ELEMENT]
+        nodes = [n for n in nodes if tree.kind_column[n] == ELEMENT]
         what = random.choice(
             ("<b/>", "<a k='1'><b>x<c/></b>y</a>", "<p:a xmlns:p='u'><p:b/></p:a>")
         )
@@ -109,7 +109,7 @@ def _check_delta(tree: Tree, plan: Planned) -> None:
 def test_an_abandoned_plan_leaves_the_document_alone() -> None:
     tree = load(MIXED)
     before = snapshot(tree)
-    elements = [n for n in tree.subtree(DOCUMENT_NODE) if tree._kind[n] == ELEMENT]
+    elements = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
     for what in ("<b>x<c/></b>", "delete"):
         targets = [str(tree.id(n)) for n in elements[1:]]
         plan = planned(tree, operations(tree, targets, what, Where.LAST), 3)

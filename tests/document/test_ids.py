@@ -233,7 +233,7 @@ def test_ids_never_change_under_thousands_of_updates():
             invariants(tree)
     for node in nodes_of(tree)[1:]:
         check_one(tree, node)
-    assert tree._far, "no insertion needed more than one integer"
+    assert tree.long_components, "no insertion needed more than one integer"
 
 
 def test_rename_keeps_the_id_and_changes_its_label():
@@ -272,4 +272,4 @@ def test_data_that_arrives_at_a_call_gets_short_ids():
     children = list(tree.children(tree.root))
     assert [str(tree.id(n)) for n in children[:3]] == ["1.1", "1.2", "1.3"]
     assert max(len(tree.id(n).key) for n in children) <= 5
-    assert not tree._far
+    assert not tree.long_components

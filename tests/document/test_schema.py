@@ -81,7 +81,7 @@ def test_p2_type_of_a_document_and_its_service() -> None:
     [
         ("a[c, ?f{service=w}]", "/a: a holds"),
         ("a[b, b, ?f{service=w}]", "/a: a holds"),
-        ("a[b, c]", "asks for |b| = 1"),
+        ("a[b, c]", "requires |b| = 1"),
         ("a[b, e, ?f{service=w}]", "an element without a rule"),
         ('a[b, "text", ?f{service=w}]', "a text"),
         ("a[b, ?f{service=w}, ?g{service=v}]", "a call of v"),
@@ -195,9 +195,9 @@ def test_text_and_back(formulas: list[Formula]) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("a ->", "AX701", "cannot stand here"),
+        ("a ->", "AX701", "is not allowed here"),
         ("root: a  a -> |b| ~ 1", "AX701", "'~'"),
-        ("root: a  a -> |b| 1  b ->", "AX701", "cannot stand here"),
+        ("root: a  a -> |b| 1  b ->", "AX701", "is not allowed here"),
         ("root: a  a -> (|a| >= 1", "AX701", "ends too early"),
         ("root: a  a -> |a| >=", "AX701", "ends too early"),
         ("root: a  a ->  a ->", "AX701", "two rules"),

@@ -88,14 +88,14 @@ def test_what_xml_cannot_hold_is_refused_there() -> None:
         ),
         (
             '{"updates": [{"op": "insert-last", "target": "1", "content": [], "ids": ["1"]}]}',
-            "ids for some other content",
+            "ids that do not belong to its content",
         ),
         ("<updates/>", "the root is updates"),
         ('<ax:updates xmlns:ax="urn:axlog"><ax:delete/></ax:updates>', "update 1 has no target"),
         (
             '<ax:updates xmlns:ax="urn:axlog"><ax:insert-last target="1">x</ax:insert-last>'
             "</ax:updates>",
-            "text stands outside of ax:text",
+            "there is text outside of ax:text",
         ),
     ],
 )

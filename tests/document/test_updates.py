@@ -188,7 +188,7 @@ def test_what_an_update_removed_can_be_read_until_the_next_is_carried_out():
     with pytest.raises(UpdateError):
         apply(tree, [Insert(Where.AFTER, tree.root, ("text",))])
     assert tree.string_value(gone) == "x"
-    assert delta.minus() == {"b": [gone], "#text": [tree._first[gone]]}
+    assert delta.minus() == {"b": [gone], "#text": [tree.first_column[gone]]}
     assert len(tree) == 2
     apply(tree, [Delete(at(tree, "/a/c"))])
     assert tree.kind(gone) is NodeKind.FREE
@@ -376,17 +376,17 @@ def test_times():
     attribute, text, b = tree.chain(tree.root)
     delta = apply(tree, [Rename(b, "c"), ReplaceValue(attribute, "2"), ReplaceValue(text, "y")], 9)
     assert (tree.time(b), tree.time(attribute), tree.time(text)) == (0, 0, 9)
-    assert tree.time(tree._first[attribute]) == 9
+    assert tree.time(tree.first_column[attribute]) == 9
     assert {(c.old, c.new, c.old_time, c.new_time) for c in delta.changed} == {
         ("b", "c", 0, 0), ("1", "2", 0, 9), ("x", "y", 0, 9),
     }  # fmt: skip
     apply(tree, [Insert(Where.INTO, b, (element("<d j='1'>t</d>"),))], 12)
-    assert {tree.time(n) for n in tree.subtree(tree._first[b])} == {12}
+    assert {tree.time(n) for n in tree.subtree(tree.first_column[b])} == {12}
 
 
 def test_the_same_text_again_takes_the_time_of_the_update():
     tree = load("<a>x</a>")
-    text = tree._first[tree.root]
+    text = tree.first_column[tree.root]
     delta = apply(tree, [ReplaceValue(text, "x")], 3)
     assert [(c.old, c.new, c.new_time) for c in delta.changed] == [("x", "x", 3)]
     assert tree.time(text) == 3
@@ -432,8 +432,8 @@ def test_deep_trees_are_no_problem():
     tree = load("<a>" * 1500 + "</a>" * 1500, limits=limits)
     bottom = list(tree.descendants(DOCUMENT_NODE))[-1]
     apply(tree, [Insert(Where.INTO, bottom, (element("<b/>"),))], limits=limits)
-    assert tree.id(tree._first[bottom]).depth == 1501
+    assert tree.id(tree.first_column[bottom]).depth == 1501
     assert serialise(tree).count("<a>") == 1500
-    apply(tree, [Delete(tree._first[tree.root])])
+    apply(tree, [Delete(tree.first_column[tree.root])])
     assert serialise(tree) == "<a/>"
-    assert tree._first[tree.root] == NONE
+    assert tree.first_column[tree.root] == NONE

@@ -310,7 +310,7 @@ def test_many_namespaces_over_many_elements():
     root = etree.fromstring(f"<a {declared}>" + "<b/>" * 100_000 + "</a>")
     tree = load(root)
     assert len(tree.partition("b")) == 100_000
-    assert len(tree._declared) == 1
+    assert len(tree.namespaces_by_node) == 1
 
 
 # Calls --------------------------------------------------------------------------------------------

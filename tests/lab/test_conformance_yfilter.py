@@ -42,7 +42,7 @@ def expected(folder: Path, name: str) -> list[tuple[str, Element, dict[str, str]
 
 def written(tree: Tree, node: int) -> str:
     """A selected node as YFilter's answers write it."""
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind == TEXT:
         return tree.text(node)
     if kind == ATTRIBUTE:

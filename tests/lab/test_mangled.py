@@ -86,9 +86,9 @@ LOADERS = {
     ("numpy", "load"), ("np", "load"), ("joblib", "load"), ("torch", "load"),
 }  # fmt: skip
 ALLOWED = {
-    "views/counting/stored.py": "marshal: scratch files that this process made and removes",
+    "views/counting/disk_tables.py": "marshal: scratch files that this process made and removes",
     "spark/sources.py": "Spark's own shipping: the driver's objects, to its own workers",
-    "spark/packets.py": "Spark's own shipping: what its workers made, to its own workers",
+    "runtime/packets.py": "Spark's own shipping: what its workers made, to its own workers",
 }
 GENERATED = {
     "match/matcher_generator.py",

@@ -95,7 +95,7 @@ def test_values_and_contents_are_read_again_only_where_the_delta_is(spark: Any) 
     before = spark.createDataFrame([("d", *row) for row in rows_of(tree)], NODES)
     _, second, third = tree.partition("a")
     new = Insert(Where.LAST, tree.root, tuple(read_forest("<a>5</a>")))
-    pending.apply(tree, [ReplaceValue(tree._first[second], "4"), Delete(third), new])
+    pending.apply(tree, [ReplaceValue(tree.first_column[second], "4"), Delete(third), new])
     after = spark.createDataFrame([("d", *row) for row in rows_of(tree)], NODES)
     query = "match //a#t return t.id, t.val, t.cont"
     wanted = {(row["t_val"], row["t_cont"]) for row in evaluate(after, query).collect()}

@@ -321,7 +321,7 @@ def test_a_text_that_is_written_again_keeps_its_row() -> None:
     """What may be turned goes only if it is: the row of the first text was lost beside others."""
     tree = load("<r><a>1</a><a>1</a><a>1</a><a>1</a></r>")
     watched = Watched(tree, "match //$x#t return t.id, $x")
-    texts = [tree._first[node] for node in tree.partition("a")]
+    texts = [tree.first_column[node] for node in tree.partition("a")]
     same, other = ReplaceValue(texts[0], "1"), ReplaceValue(texts[1], "2")
     apply(tree, [same, other], 7, watchers=[watched])
     assert len(watched.checked()) == 2

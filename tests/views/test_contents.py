@@ -31,7 +31,7 @@ def anew(tree: Tree, node: int) -> str:
 
 
 def elements(tree: Tree) -> list[int]:
-    return [node for node in tree.subtree(tree.root) if tree._kind[node] == ELEMENT]
+    return [node for node in tree.subtree(tree.root) if tree.kind_column[node] == ELEMENT]
 
 
 def every(tree: Tree, kept: Contents) -> None:
@@ -91,8 +91,12 @@ def test_copies_are_put_into_what_is_kept_of_their_places() -> None:
     kept = view.engine.contents
     written = kept.written
     fragment = tuple(read_forest("<d>2<e/></d>"))
-    targets = [node for node in tree.partition("a") if tree._kind[tree._parent[node]] == ELEMENT]
-    inner = [node for node in targets if tree._parent[node] != tree.root]
+    targets = [
+        node
+        for node in tree.partition("a")
+        if tree.kind_column[tree.parent_column[node]] == ELEMENT
+    ]
+    inner = [node for node in targets if tree.parent_column[node] != tree.root]
     operations = [Insert(Where.LAST, node, fragment) for node in inner]
     pending.apply(tree, operations, watchers=[Watcher(view)])
     assert len(list(view.rows())) == 21

@@ -1,20 +1,20 @@
-"""Aggregation: lists carried out one after the other made into one (P5 5.3.3).
+"""Aggregation: update lists applied one after the other, merged into one list.
 
-The second list speaks of the document that the first one left. Its targets are nodes that the first
-list brought, or nodes of the original:
+The second list refers to the document after the first one. Its targets are nodes that the first
+list inserted, or nodes of the original document:
 
-    D6      an operation on a node that the first list brings is carried out on the tree it brings;
-    A1, A2  insertions at one place become one (`reduction`), the first list's carried out first;
+    D6      an edit on a node that the first list inserts is applied to the inserted tree;
+    A1, A2  insertions at one place become one (`reduction`), the first list's applied first;
     and of two renames or two new values of one node the second stays.
 
-What cannot be said in one list stays two: putting something into an element whose content the first
-list replaced, or a target that no piece of the first list's content is (a merged text). So the
-result is a list of lists, the fewest that this finds, which is one where the rules suffice. Merged
-lists give other ids to what they bring; where a later list that stays apart speaks of such a node,
-the lists before it stay as they are. No access to the document is needed, but a list must know the
-ids that it gave: `lists.record`.
+Some lists stay separate: an insertion into an element whose content the first list replaced, or a
+target that is not in a piece of the first list's content (a merged text). So the result is a list
+of lists, as few as these rules find, and one where the rules suffice. A merged list gives other ids
+to its nodes. If a later separate list refers to such a node, the lists before it stay unchanged.
+The document is not needed, but a list must know the ids that it gave: `update_lists.record`.
 
-Law: carrying out the result, one list after the other, equals carrying out the given ones.
+Law: applying the result, one list after the other, equals applying the given lists.
+(Paper 5, section 5.3.3.)
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _LAST_ONE_STAYS = frozenset({EditKind.RENAME, EditKind.REPLACE_VALUE})
 
 
 def aggregate(lists: Sequence[UpdateList]) -> list[UpdateList]:
-    """The fewest lists found that do what these do one after the other."""
+    """Merge lists that are applied one after the other; as few lists as the rules find."""
     groups: list[tuple[list[UpdateList], _Aggregate]] = []
     for given in lists:
         try:
             if not groups:
-                raise _Apart
-            groups[-1][1].take(given)
+                raise _NotMergeable
+            groups[-1][1].add(given)
             groups[-1][0].append(given)
-        except _Apart:
+        except _NotMergeable:
             groups.append(([given], _Aggregate(given)))
     merged = [group.result() for _, group in groups]
     exact = _last_that_names_new_nodes([given for given, _ in groups], merged)
@@ -66,9 +66,9 @@ def aggregate(lists: Sequence[UpdateList]) -> list[UpdateList]:
 def _last_that_names_new_nodes(
     groups: Sequence[Sequence[UpdateList]], merged: Sequence[UpdateList]
 ) -> int:
-    """The last group that speaks of nodes which groups before it brought; 0 if none does.
+    """The last group that refers to nodes inserted by earlier groups; 0 if none does.
 
-    Those nodes must get the ids that they got, so what comes before it is left as it was.
+    Those nodes must keep their ids, so the lists before that group stay unchanged.
     """
     last = 0
     brought: set[Id] = set()
@@ -80,16 +80,16 @@ def _last_that_names_new_nodes(
     return last
 
 
-class _Apart(Exception):
-    """Two lists cannot be said in one."""
+class _NotMergeable(Exception):
+    """Two lists cannot be merged into one."""
 
 
 class _Content:
-    """What one edit brings, as a tree of its own below a wrapper, so that edits can go on in it.
+    """The content of one edit as a tree below a wrapper, so that later edits can change it.
 
-    `roots` maps the ids that pieces got in the document to their nodes here. Below a root the
-    components here are those in the document: both come from the same way of building. `lost` are
-    ids whose nodes here are not known.
+    `roots` maps the ids of pieces in the document to their nodes here. Below a root the components
+    here equal those in the document, because both are built the same way. `lost` holds ids whose
+    nodes here are not known.
     """
 
     def __init__(self, edit: Edit) -> None:
@@ -99,8 +99,8 @@ class _Content:
         self.lost: set[Id] = set()
         self._apply([Insert(Where.LAST, self.wrapper, content_of(edit.content))], [edit])
 
-    def carry_out(self, edits: Sequence[Edit]) -> None:
-        """D6: the edits on what stands here, all at once."""
+    def apply_edits(self, edits: Sequence[Edit]) -> None:
+        """D6: apply edits to this content, all at once."""
         self._apply([operation_on(self.find(edit.target), edit) for edit in edits], edits)
 
     def _apply(self, operations: Sequence[Operation], edits: Sequence[Edit]) -> None:
@@ -114,7 +114,7 @@ class _Content:
                     self.lost.add(root)
 
     def find(self, target: Id) -> int:
-        """The node here that has this id in the document, or NONE."""
+        """The node here with this id in the document, or NONE."""
         for identifier in (target, *reversed(target.ancestors())):
             node = self.roots.get(identifier, NONE)
             if node != NONE:
@@ -124,7 +124,7 @@ class _Content:
     def _below(self, node: int, steps: Iterable[tuple[Component, bool]]) -> int:
         for step in steps:
             for below in self.tree.chain(node):
-                if (self.tree.component(below), self.tree._kind[below] == ATTRIBUTE) == step:
+                if (self.tree.component(below), self.tree.kind_column[below] == ATTRIBUTE) == step:
                     node = below
                     break
             else:
@@ -132,11 +132,11 @@ class _Content:
         return node
 
     def pieces(self) -> tuple[Piece, ...]:
-        """What stands here now, as content."""
+        """The current content, as pieces."""
         tree = self.tree
         found: list[Piece] = []
         for node in tree.chain(self.wrapper):
-            kind = tree._kind[node]
+            kind = tree.kind_column[node]
             if kind == ATTRIBUTE:
                 found.append(Attribute(tree.label(node)[1:], tree.string_value(node)))
             elif kind == TEXT:
@@ -147,49 +147,49 @@ class _Content:
         return tuple(found)
 
     def _check(self, found: list[Piece]) -> None:
-        """Reading the pieces again must give what stands here: white space may not survive it."""
+        """Check that parsing the pieces gives the same content: white space may get lost."""
         again = load("<_/>")
         pending.apply(again, [Insert(Where.LAST, again.root, content_of(found))])
         if serialise(again) != serialise(self.tree):
-            raise _Apart
+            raise _NotMergeable
 
 
 class _Aggregate:
-    """One list, to which later ones are added as long as one list can say it all."""
+    """One list, to which later lists are added while one list can express them all."""
 
     def __init__(self, first: UpdateList) -> None:
         self.edits: list[Edit] = list(_in_order(first))
         self.created = first.created
-        self.contents: dict[int, _Content] = {}  # by place in `edits`
+        self.contents: dict[int, _Content] = {}  # by index in `edits`
 
-    def take(self, second: UpdateList) -> None:
-        """Add a later list, or raise _Apart and change nothing that counts."""
+    def add(self, second: UpdateList) -> None:
+        """Add a later list, or raise _NotMergeable and leave this list unchanged."""
         inside: dict[int, list[Edit]] = {}
         rest: list[Edit] = []
         for edit in _in_order(second):
-            at = self._bringing(edit.target)
+            at = self._inserting_edit(edit.target)
             if at is None:
                 self._check_original(edit)
                 rest.append(edit)
             else:
                 inside.setdefault(at, []).append(edit)
-        changed = {at: self._carried_out(at, edits) for at, edits in inside.items()}
+        changed = {at: self._edit_with(at, edits) for at, edits in inside.items()}
         for at, edit in changed.items():
             self.edits[at] = edit
         self._append(rest)
         self.created += second.created
 
-    def _bringing(self, target: Id) -> int | None:
-        """The place of the edit whose content the target is; None for a node of the original."""
+    def _inserting_edit(self, target: Id) -> int | None:
+        """The index of the edit whose content holds the target; None for an original node."""
         near = {target, *target.ancestors()}
         for at in range(len(self.edits) - 1, -1, -1):
             known = self._roots_at(at)
             if not near.isdisjoint(known):
                 if self._content(at).find(target) == NONE:
-                    raise _Apart
+                    raise _NotMergeable
                 return at
         if not near.isdisjoint(self.created):
-            raise _Apart
+            raise _NotMergeable
         return None
 
     def _roots_at(self, at: int) -> set[Id]:
@@ -202,31 +202,31 @@ class _Aggregate:
             self.contents[at] = _Content(self.edits[at])
         return self.contents[at]
 
-    def _carried_out(self, at: int, edits: list[Edit]) -> Edit:
+    def _edit_with(self, at: int, edits: list[Edit]) -> Edit:
         content = self._content(at)
         try:
-            content.carry_out(edits)
+            content.apply_edits(edits)
         except AxlogError:
-            raise _Apart from None
+            raise _NotMergeable from None
         pieces = content.pieces()
         before = self.edits[at]
         if before.kind is EditKind.REPLACE_NODE:
             is_attribute = before.target.components()[-1][1]
             if any(isinstance(piece, Attribute) != is_attribute for piece in pieces):
-                raise _Apart  # attributes put beside a tree are its parent's
+                raise _NotMergeable  # attributes inserted beside a tree belong to its parent
         return replace(before, content=pieces, roots=())
 
     def _check_original(self, edit: Edit) -> None:
-        """Whether what came before leaves the target, and lets the edit come after it."""
+        """Check that the earlier edits keep the target and that the edit can follow them."""
         gone = {e.target for e in self.edits if e.kind in TAKES_AWAY}
         if not gone.isdisjoint((edit.target, *edit.target.ancestors())):
-            raise _Apart  # it cannot be carried out; let that be said where it is tried
+            raise _NotMergeable  # it cannot be applied; applying it reports the error
         emptied = {e.target for e in self.edits if e.kind is EditKind.REPLACE_VALUE}
         brings_trees = any(not isinstance(piece, Attribute) for piece in edit.content)
         if edit.kind in INSIDE and brings_trees and edit.target in emptied:
-            raise _Apart
+            raise _NotMergeable
         if not emptied.isdisjoint(above_content(edit.target)):
-            raise _Apart
+            raise _NotMergeable
 
     def _append(self, rest: list[Edit]) -> None:
         later = {(edit.kind, edit.target) for edit in rest if edit.kind in _LAST_ONE_STAYS}
@@ -241,14 +241,14 @@ class _Aggregate:
         self.edits = [edit for _, edit in kept] + rest
 
     def result(self) -> UpdateList:
-        """The list. Ids inside its content are not told any more: they were given step by step."""
+        """The list, without the ids inside its content: those were given step by step."""
         forgotten = [root for at in range(len(self.edits)) for root in self._roots_at(at)]
         edits = tuple(replace(edit, roots=()) for edit in self.edits)
         return reduce(UpdateList(edits, (*self.created, *forgotten)))
 
 
 def _in_order(given: UpdateList) -> list[Edit]:
-    """The edits as they take effect: what goes anywhere into a node goes last into it, first."""
+    """The edits in the order in which they take effect; `into` counts as `last`, first."""
     into = [edit for edit in given if edit.kind is EditKind.INSERT_INTO]
     rest = [edit for edit in given if edit.kind is not EditKind.INSERT_INTO]
     return [*(replace(edit, kind=EditKind.INSERT_LAST) for edit in into), *rest]

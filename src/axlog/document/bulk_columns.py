@@ -1,5 +1,6 @@
-"""Many nodes at once through a tree's columns: gathering subtrees, entering and leaving partitions,
-freeing handles. What `Tree` does for one node, by numpy; few nodes are done one by one.
+"""Operations on many nodes at once: collect subtrees, update partitions, free handles.
+
+The numpy form of what `Tree` does for one node. Few nodes are handled one by one.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, NONE, TEXT, 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEW = 24
-"""So many nodes cost less one by one than as arrays."""
+"""Up to this many nodes, one by one is faster than arrays."""
 MANY = 200
-"""From so many nodes on what goes is gathered in arrays."""
+"""From this many nodes on, removed nodes are collected in arrays."""
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -27,9 +28,9 @@ def _column(column: Any, kind: Any = np.int32) -> Any:
 def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
     """The roots and all nodes below them, of every kind, in no order; roots must not nest.
 
-    In as many steps as the longest way down and to the right.
+    Takes as many steps as the longest path down and to the right.
     """
-    first, following = _column(tree._first), _column(tree._next)
+    first, following = _column(tree.first_column), _column(tree.next_column)
     frontier = np.asarray(roots, dtype=np.int32)
     found = [frontier]
     frontier = first[frontier]
@@ -44,8 +45,8 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
 
 def _walked(tree: Tree, stack: list[int]) -> Handles:
-    """The same one by one, from first children or following siblings on."""
-    first, following = tree._first, tree._next
+    """The same, one node at a time, starting from first children or following siblings."""
+    first, following = tree.first_column, tree.next_column
     found: list[int] = []
     while stack:
         at = stack.pop()
@@ -58,25 +59,25 @@ def _walked(tree: Tree, stack: list[int]) -> Handles:
 
 
 def enter(tree: Tree, copies: Handles) -> None:
-    """Put copies of one fragment, a row of handles each, into their labels' partitions."""
+    """Add copies of one fragment, a row of handles each, to the partitions."""
     by_label: dict[str, list[int]] = {}
     for at, node in enumerate(copies[0].tolist()):
         label = tree._partition_of(node)
         if label is not None:
             by_label.setdefault(label, []).append(at)
-    place = _column(tree._place)
+    place = _column(tree.slot_column)
     for label, places in by_label.items():
         nodes = np.ascontiguousarray(copies[:, places]).ravel()
-        partition = tree._partitions.get(label)
+        partition = tree.nodes_by_label.get(label)
         if partition is None:
-            partition = tree._partitions[label] = type(tree._place)("i")
+            partition = tree.nodes_by_label[label] = type(tree.slot_column)("i")
         place[nodes] = np.arange(len(partition), len(partition) + len(nodes), dtype=np.int32)
         partition.frombytes(nodes.tobytes())
 
 
 def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
-    """Nodes by the partition that they stand in; those that stand in none left out."""
-    kinds, labels = _column(tree._kind, np.int8)[nodes], _column(tree._label)[nodes]
+    """Nodes grouped by partition, without those that have none."""
+    kinds, labels = _column(tree.kind_column, np.int8)[nodes], _column(tree.label_column)[nodes]
     groups = {
         label: nodes[is_kind]
         for kind, label in LABELS_BY_KIND.items()
@@ -84,7 +85,7 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
     }
     is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     named, labels = nodes[is_named], labels[is_named]
-    fits = len(tree.names) < 1 << 15  # short integers are sorted by radix
+    fits = len(tree.names) < 1 << 15  # numpy sorts short integers by radix
     order = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
     named, labels = named[order], labels[order]
     ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1 if len(labels) else ()
@@ -96,7 +97,7 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
 
 
 def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str, Handles]]:
-    """All nodes below some roots, and these by label, where they are many; else nothing."""
+    """All nodes below some roots, and the same by label; empty if they are few."""
     nodes = islice(chain.from_iterable(map(tree.subtree, roots)), MANY)
     if sum(1 for _ in nodes) < MANY:
         return None, {}
@@ -105,15 +106,15 @@ def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str
 
 
 def leave(tree: Tree, groups: dict[str, Handles]) -> None:
-    """Take nodes out of their labels' partitions: the last ones fill the holes."""
+    """Remove nodes from their partitions: the last ones fill their slots."""
     for label, nodes in groups.items():
         _left(tree, label, nodes)
 
 
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
-    partition = tree._partitions[label]
+    partition = tree.nodes_by_label[label]
     kept = len(partition) - len(nodes)
-    members, place = _column(partition), _column(tree._place)
+    members, place = _column(partition), _column(tree.slot_column)
     places = place[nodes]
     stays = np.ones(len(nodes), dtype=np.bool_)
     stays[places[places >= kept] - kept] = False
@@ -121,12 +122,12 @@ def _left(tree: Tree, label: str, nodes: Handles) -> None:
     holes = places[places < kept]
     members[holes] = moved
     place[moved] = holes
-    del members  # else the partition could not shrink
+    del members  # an array with an exported buffer cannot shrink
     del partition[kept:]
 
 
 def release(tree: Tree, roots: Sequence[int]) -> None:
-    """Free the handles of subtrees; they are used again."""
+    """Free the handles of subtrees for reuse."""
     if not roots:
         return
     nodes = subtrees(tree, roots)
@@ -134,14 +135,20 @@ def release(tree: Tree, roots: Sequence[int]) -> None:
         for root in roots:
             tree._release(root)
         return
-    kind = _column(tree._kind, np.int8)
-    if tree._texts:
-        for node in nodes[(kind[nodes] >= TEXT) & (_column(tree._label)[nodes] == NONE)].tolist():
-            tree._texts.pop(node, None)
+    kind = _column(tree.kind_column, np.int8)
+    if tree.texts_by_node:
+        for node in nodes[
+            (kind[nodes] >= TEXT) & (_column(tree.label_column)[nodes] == NONE)
+        ].tolist():
+            tree.texts_by_node.pop(node, None)
     freed = nodes.tolist()
     tables: tuple[dict[int, Any], ...] = (
-        tree._far, tree._prefix, tree._declared, tree._call_at, tree._origins,
-    )  # fmt: skip
+        tree.long_components,
+        tree.prefixes_by_node,
+        tree.namespaces_by_node,
+        tree.calls_by_node,
+        tree.origins_by_node,
+    )
     for table in tables:
         if table:
             for node in freed:

@@ -1,14 +1,14 @@
-"""Statements that do one thing at many places: one fragment put last into many elements, or many
-nodes deleted, carried out on whole columns.
+"""Statements that do one thing at many places, applied to whole columns.
 
-A pending update list of a statement mostly holds the same operation many times (P5 3.4). The plan
-of `pending` works out each by itself; here the fragment is built once and its copies are filled in
-by numpy, links and partitions are moved for all places together. The result is the one of `Plan`
-but for the handles that nodes get: laws 1, 2 and 6 hold all the same, and a test compares the two.
+Covers one fragment inserted last into many elements, and the deletion of many nodes. The pending
+update list of a statement mostly repeats one operation. `pending.Plan` works each out by itself;
+here the fragment is built once, numpy fills in its copies, and links and partitions change for all
+places together. The result equals that of `Plan` except for the handles of new nodes. The laws of
+docs/design.md hold (maintenance, agreement, ids), and a test compares the two.
 
-`plan_of` gives None for everything else: other operations among them, content beside a node or with
-texts, attributes or calls in it, deletions that bring texts together, and all that is wrong, which
-`Plan` knows to say.
+`plan_of` returns None for everything else: mixed operations; content beside a node; content with
+texts, attributes or calls; deletions that make texts adjacent; and all invalid lists, for which
+`Plan` raises the error. (Paper 5, section 3.4.)
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from axlog.document.tree import (
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEWEST = 8
-"""Fewer operations are as quick one by one."""
-_FAR = -(1 << 31)  # tree.py: the component stands in the side table
+"""Below this number, applying operations one by one is as fast."""
+_FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 _HIGHEST = (1 << 31) - 2
 
 
@@ -51,7 +51,7 @@ def plan_of(
     limits: Limits,
     keep_whitespace: bool,
 ) -> Insertion | Deletion | None:
-    """The plan of a statement that does one thing at many places; None if it does not."""
+    """The plan of a statement that does one thing at many places; None for others."""
     if len(operations) < FEWEST:
         return None
     first = operations[0]
@@ -65,7 +65,7 @@ def plan_of(
             if each.where is not where or each.stream is not None:
                 return None
         placed = _targets(tree, operations)
-        if placed is None or (_column(tree._kind, np.int8)[placed[0]] != ELEMENT).any():
+        if placed is None or (_column(tree.kind_column, np.int8)[placed[0]] != ELEMENT).any():
             return None
         return Insertion(tree, *placed, content, time, limits, keep_whitespace)
     if isinstance(first, Delete) and all(type(each) is Delete for each in operations):
@@ -75,7 +75,7 @@ def plan_of(
 
 
 def _is_plain(content: Content) -> bool:
-    """Whether content is elements alone, with no call among them."""
+    """Whether content is elements only, with no call in them."""
     if not content or any(isinstance(item, str | Attribute) for item in content):
         return False
     return all(
@@ -85,26 +85,26 @@ def _is_plain(content: Content) -> bool:
 
 
 def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int] | None:
-    """The targets, and how deep the deepest stands; None unless all are there and distinct."""
+    """The targets and the greatest depth; None unless all are alive and distinct."""
     targets = np.fromiter((each.target for each in operations), np.int32, len(operations))
-    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree._kind):
+    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree.kind_column):
         return None
-    if (_column(tree._kind, np.int8)[targets] == NodeKind.FREE).any():
+    if (_column(tree.kind_column, np.int8)[targets] == NodeKind.FREE).any():
         return None
-    seen = np.zeros(len(tree._kind), dtype=np.bool_)
+    seen = np.zeros(len(tree.kind_column), dtype=np.bool_)
     seen[targets] = True
     if np.count_nonzero(seen) != len(targets):
         return None
-    parent = _column(tree._parent)
+    parent = _column(tree.parent_column)
     depth, at = 0, targets
     while len(at):
         depth += 1
         at = parent[at]
         if at.min() == NONE:
-            return None  # what went with the last update
+            return None  # removed by the last update
         at = at[at != DOCUMENT_NODE]
         if len(at) > FEWEST and (at == at[0]).all():
-            at = at[:1]  # siblings have the rest of the way in common
+            at = at[:1]  # siblings share the rest of the path
     return targets, depth
 
 
@@ -113,7 +113,7 @@ def _column(column: Any, kind: Any = np.int32) -> Any:
 
 
 class Insertion:
-    """One fragment, last in many elements."""
+    """The insertion of one fragment last into many elements."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Insertion:
         first = np.array([n for root in roots for n in tree.subtree(root)], dtype=np.int32)
         self._copies = _copied(tree, first, len(targets), time)
         self._roots = [self._copies[:, int(np.flatnonzero(first == root)[0])] for root in roots]
-        parent = _column(tree._parent)
+        parent = _column(tree.parent_column)
         for each in self._roots:
             parent[each] = targets
         self.delta = Delta(tree, time)
@@ -143,11 +143,11 @@ class Insertion:
         self.delta.blocks = [self._copies]
 
     def abandon(self) -> None:
-        """Free what was built; the tree is as it was."""
+        """Free the new nodes; the tree is unchanged."""
         release(self.tree, self.delta.added)
 
     def commit(self) -> None:
-        """Write it into the columns. Everything was checked: this cannot fail."""
+        """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
         self._link()
@@ -159,21 +159,21 @@ class Insertion:
 
     def _link(self) -> None:
         tree, targets = self.tree, self._targets
-        last = _column(tree._last)
+        last = _column(tree.last_column)
         after = last[targets]
         for roots in self._roots:
             has_before = after != NONE
-            _column(tree._prev)[roots] = after
-            _column(tree._next)[after[has_before]] = roots[has_before]
-            _column(tree._first)[targets[~has_before]] = roots[~has_before]
+            _column(tree.previous_column)[roots] = after
+            _column(tree.next_column)[after[has_before]] = roots[has_before]
+            _column(tree.first_column)[targets[~has_before]] = roots[~has_before]
             self._place(roots, after)
             after = roots
         last[targets] = after
 
     def _place(self, roots: Handles, after: Handles) -> None:
-        """Components: one more than the last child's, as `ids.between` says; attributes aside."""
+        """Set the components: one after the last child's, as in `ids.between`."""
         tree = self.tree
-        order, kind = _column(tree._order), _column(tree._kind, np.int8)
+        order, kind = _column(tree.order_column), _column(tree.kind_column, np.int8)
         is_first = (after == NONE) | (kind[after] == ATTRIBUTE)
         low = order[after]
         is_far = ~is_first & ((low == _FAR) | (low >= _HIGHEST))
@@ -183,11 +183,17 @@ class Insertion:
 
 
 def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
-    """Copies of nodes that were just built, those being the first: a row of handles for each."""
+    """Copies of nodes that were just built, the first row: a row of handles for each."""
     more = (count - 1) * len(first)
     rows = _allocated(tree, more).reshape(count - 1, len(first))
     by_handle = np.argsort(first)
-    for column in (tree._parent, tree._first, tree._last, tree._next, tree._prev):
+    for column in (
+        tree.parent_column,
+        tree.first_column,
+        tree.last_column,
+        tree.next_column,
+        tree.previous_column,
+    ):
         values = _column(column)
         links = values[first]
         is_none = links == NONE
@@ -196,15 +202,19 @@ def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
         copied[:, is_none] = NONE
         values[rows] = copied
     for column, kind in (
-        (tree._kind, np.int8),
-        (tree._label, np.int32),
-        (tree._order, np.int32),
-        (tree._time, np.int64),
+        (tree.kind_column, np.int8),
+        (tree.label_column, np.int32),
+        (tree.order_column, np.int32),
+        (tree.time_column, np.int64),
     ):
         values = _column(column, kind)
         values[rows] = values[first]
     for at, node in enumerate(first.tolist()):
-        tables: tuple[dict[int, Any], ...] = (tree._texts, tree._prefix, tree._declared)
+        tables: tuple[dict[int, Any], ...] = (
+            tree.texts_by_node,
+            tree.prefixes_by_node,
+            tree.namespaces_by_node,
+        )
         for table in tables:
             if node in table:
                 table.update(zip(rows[:, at].tolist(), repeat(table[node]), strict=False))
@@ -212,35 +222,35 @@ def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
 
 
 def _allocated(tree: Tree, count: int) -> Handles:
-    """Handles for so many nodes: free ones if there are enough, else new ones."""
+    """Handles for this many nodes: free ones if there are enough, else new ones."""
     if len(tree._free) >= count:
         start = len(tree._free) - count
         taken = np.array(tree._free[start:], dtype=np.int32)
         del tree._free[start:]
         return taken
-    size = len(tree._kind)
+    size = len(tree.kind_column)
     for column in tree._columns():
         column.frombytes(bytes(column.itemsize * count))
     return np.arange(size, size + count, dtype=np.int32)
 
 
 def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
-    """The deletion of nodes; None where more than links move."""
-    parent, kind = _column(tree._parent), _column(tree._kind, np.int8)
+    """The deletion of nodes; None if more than links must change."""
+    parent, kind = _column(tree.parent_column), _column(tree.kind_column, np.int8)
     above = parent[targets]
     if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():
         return None
     is_gone = np.zeros(len(kind), dtype=np.bool_)
     is_gone[targets] = True
     roots = np.sort(targets[~_has_above(parent, is_gone, above)])
-    left = _survivors(_column(tree._prev), roots, is_gone)
-    right = _survivors(_column(tree._next), roots, is_gone)
+    left = _survivors(_column(tree.previous_column), roots, is_gone)
+    right = _survivors(_column(tree.next_column), roots, is_gone)
     are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
     return None if are_texts.any() else Deletion(tree, roots, left, right, time)
 
 
 def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
-    """Which nodes, given by their parents, hang below something that goes."""
+    """A mask of the nodes, given by their parents, that are below a removed node."""
     found = is_gone[above]
     places = np.flatnonzero(~found)
     at = parent[above[places]]
@@ -254,7 +264,7 @@ def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
 
 
 def _survivors(links: Handles, roots: Handles, is_gone: Any) -> Handles:
-    """For each node that goes, the nearest neighbour along the links that stays; by doubling."""
+    """For each removed node the nearest remaining neighbour along the links; by doubling."""
     reached = links[roots]
     place = np.zeros(len(is_gone), dtype=np.int32)
     place[roots] = np.arange(len(roots), dtype=np.int32)
@@ -266,7 +276,7 @@ def _survivors(links: Handles, roots: Handles, is_gone: Any) -> Handles:
 
 
 class Deletion:
-    """Many nodes, none below another, taken out with all that is below them."""
+    """The deletion of many subtrees, none below another."""
 
     def __init__(
         self, tree: Tree, roots: Handles, left: Handles, right: Handles, time: int
@@ -279,25 +289,25 @@ class Deletion:
         self.delta.removed = roots.tolist()
         self.delta.nodes_removed = self._nodes
         self.delta.labels_removed = by_label(tree, self._nodes)
-        if tree._calls and (_column(tree._kind, np.int8)[self._nodes] == CALL).any():
+        if tree.calls_by_stream and (_column(tree.kind_column, np.int8)[self._nodes] == CALL).any():
             self.delta.closed = [
                 tree.call(node).stream
                 for root in self.delta.removed
                 for node in tree.subtree(root)
-                if tree._kind[node] == CALL
+                if tree.kind_column[node] == CALL
             ]
 
     def abandon(self) -> None:
-        """Nothing was built."""
+        """Do nothing: no nodes were built."""
 
     def commit(self) -> None:
-        """Write it into the columns. Everything was checked: this cannot fail."""
+        """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
         leave(tree, self.delta.labels_removed)
         tree._size -= len(self._nodes)
         for stream in self.delta.closed:
-            del tree._calls[stream]
+            del tree.calls_by_stream[stream]
             tree.brought.pop(stream, None)
             tree.ended.add(stream)
         self._unlink()
@@ -306,13 +316,13 @@ class Deletion:
         tree.version += 1
 
     def _unlink(self) -> None:
-        """Neighbours that stay become neighbours; what goes keeps its own links."""
+        """Link the remaining neighbours; removed nodes keep their own links."""
         tree, left, right = self.tree, self._left, self._right
-        parent = _column(tree._parent)
+        parent = _column(tree.parent_column)
         above = parent[self._roots]
         has_left, has_right = left != NONE, right != NONE
-        _column(tree._next)[left[has_left]] = right[has_left]
-        _column(tree._prev)[right[has_right]] = left[has_right]
-        _column(tree._first)[above[~has_left]] = right[~has_left]
-        _column(tree._last)[above[~has_right]] = left[~has_right]
+        _column(tree.next_column)[left[has_left]] = right[has_left]
+        _column(tree.previous_column)[right[has_right]] = left[has_right]
+        _column(tree.first_column)[above[~has_left]] = right[~has_left]
+        _column(tree.last_column)[above[~has_right]] = left[~has_right]
         parent[self._roots] = NONE

@@ -1,4 +1,4 @@
-"""What a call in a document declares of its stream."""
+"""The attributes of a call in a document: declarations about its stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from axlog.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a call's attributes declare of its stream."""
+    """The declarations of a call about its stream."""
 
     stream: str
     mode: str = "stream"  # or one-shot
@@ -21,12 +21,12 @@ class Call:
     deletes: str = "no"  # or yes, only
     late: str = "refuse"  # or clock
     ahead: int | None = None  # microseconds past the receiver's clock; None: a day for dates
-    calls: int = 0  # how many new calls its messages may bring
+    calls: int = 0  # the number of new calls its messages may insert
     attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, attributes: Sequence[tuple[str, str]]) -> Call:
-        """The call that these attributes write; anything unknown or ill-valued is refused."""
+        """The call with these attributes; raises AX105 for unknown names and bad values."""
         given = dict(attributes)
         allowed = {
             "mode": ("stream", "one-shot"),
@@ -66,7 +66,7 @@ class Call:
 
 
 CALLS = 1000
-"""New calls that the messages of a stream with `calls="yes"` may bring."""
+"""New calls that the messages of a stream with `calls="yes"` may insert."""
 
 
 def _read_calls(written: str) -> int:
@@ -74,6 +74,6 @@ def _read_calls(written: str) -> int:
         return CALLS if written == "yes" else 0
     if not re.fullmatch("[0-9]{1,9}", written):
         raise InputError(
-            "AX105", f"the call has calls={written!r}", expected="yes, no, or how many"
+            "AX105", f"the call has calls={written!r}", expected="yes, no, or a number"
         )
     return int(written)

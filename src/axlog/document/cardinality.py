@@ -1,14 +1,15 @@
-"""Cardinality constraints: Boolean combinations of `|e| >= k` over what an element holds (P2 4).
+"""Cardinality constraints: Boolean combinations of `|e| >= k` over the content of an element.
 
 A constraint is a formula over symbols: the labels, services and attributes that a type names,
 `text()` for texts, and `dom` for every text and every element whose label the type does not name.
-Beyond the paper two numbers can be compared (`|a| = |b|`), which keeps what a repeated group such
-as `(a, b)*` says.
+Beyond the published definition, two numbers can be compared (`|a| = |b|`), which expresses repeated
+groups such as `(a, b)*`.
 
-`judge` evaluates a formula over bounds and says True, False or None for "depends"; with exact
-numbers it never says None. `solutions` finds numbers for which formulas hold, each at least what is
-asked for: a small search, cut where a formula is already false. Numbers matter only up to the
-greatest constant, so few values need be tried; with compared numbers, as many more as there are.
+`judge` evaluates a formula over bounds and returns True, False or None for "depends"; with exact
+numbers it never returns None. `solutions` finds numbers for which formulas hold, each at least the
+requested minimum: a small search, pruned where a formula is already false. Numbers matter only up
+to the greatest constant, so few values are tried; with compared numbers, one more per kind.
+(Paper 2, section 4.)
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part holds; without parts, nothing is asked."""
+    """Every part holds; true without parts."""
 
     parts: tuple[Formula, ...]
 
@@ -61,7 +62,7 @@ class Negation:
 
 Formula: TypeAlias = Count | All | Some | Negation
 Range: TypeAlias = tuple[int, int | None]
-"""From at least to at most; None where there is no end."""
+"""A minimum and a maximum; None for no maximum."""
 
 
 def counts_of(formula: Formula) -> Iterator[Count]:
@@ -77,7 +78,7 @@ def counts_of(formula: Formula) -> Iterator[Count]:
 
 
 def symbols_of(formula: Formula) -> Iterator[str]:
-    """Every symbol that a formula mentions, again and again."""
+    """Every symbol that a formula mentions, with repetitions."""
     for count in counts_of(formula):
         yield count.symbol
         if isinstance(count.than, str):
@@ -135,7 +136,7 @@ def _is_below(left: Range, right: Range) -> bool:
 
 
 def formula_text(formula: Formula, around: str = "") -> str:
-    """A formula as `schema_text` reads it; in brackets where it must be inside another."""
+    """A formula as `schema_parser` reads it, in brackets if its context needs them."""
     match formula:
         case Count(symbol=symbol, operator=operator, than=than):
             right = f"|{_symbol(than)}|" if isinstance(than, str) else str(than)
@@ -161,7 +162,7 @@ def _symbol(symbol: str) -> str:
 
 
 def label_text(label: str) -> str:
-    """A label as types are written: `Q{address}name`; one called `dom` is not the kind."""
+    """A label in the notation of types: `Q{address}name`; `Q{}dom` for the label `dom`."""
     if label == DOM:
         return f"Q{{}}{label}"
     return f"Q{label}" if label.startswith("{") else label
@@ -172,7 +173,7 @@ def label_text(label: str) -> str:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A formula over kinds of nodes: the kinds that each of its symbols counts."""
+    """A formula, with the kinds of nodes that each of its symbols counts."""
 
     formula: Formula
     kinds: Mapping[str, tuple[str, ...]]
@@ -213,8 +214,8 @@ def solutions(
 ) -> Iterator[dict[str, int]]:
     """Numbers of nodes for which all constraints hold, at least `least` and at most `most`.
 
-    The kinds are the keys of `most`. Every solution is like one that is listed: equal below the
-    greatest constant, and in which numbers that formulas compare are equal or greater.
+    The kinds are the keys of `most`. Every solution is equivalent to a listed one: equal below the
+    greatest constant, with the same order among the numbers that formulas compare.
     """
     if any(number and kind not in most for kind, number in least.items()):
         return iter(())
@@ -263,7 +264,7 @@ def _values(
     least: Mapping[str, int],
     most: Mapping[str, int | None],
 ) -> list[int]:
-    """The numbers of a kind that formulas can tell apart, the least first."""
+    """The numbers of a kind that formulas distinguish, the least first."""
     low, high = least.get(kind, 0), most[kind]
     steps = {low}
     for constraint in constraints:
@@ -278,7 +279,7 @@ def _values(
 
 
 def _limits(counts: tuple[Count, ...], symbols: set[str]) -> tuple[set[int], bool]:
-    """Where counts of these symbols change, and whether they are compared with other counts."""
+    """The numbers at which counts of these symbols change, and whether counts are compared."""
     limits: set[int] = set()
     is_compared = False
     for count in counts:

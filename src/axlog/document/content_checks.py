@@ -1,8 +1,8 @@
-"""What may be put into a document as a name, a text, a comment or an instruction.
+"""Checks of names, texts, comments and instructions before they enter a document.
 
-An update can bring strings that no XML could hold: a control character, a name with a space, a
-comment with `--`. They are refused here, so that a document can always be written and read again.
-lxml has checked the elements that it made.
+An update can contain strings that XML cannot: a control character, a name with a space, a comment
+with `--`. They are refused here, so that a document can always be written and parsed again. lxml
+checks the elements that it makes itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _XMLNS = "http://www.w3.org/2000/xmlns/"
 
 
 def check_name(label: str, limits: Limits, is_attribute: bool = False) -> None:
-    """An expanded name: `local`, or `{address}local`."""
+    """Check an expanded name: `local` or `{address}local`."""
     address, brace, local = label.rpartition("}")
     is_expanded = not brace or (len(address) > 1 and address[0] == "{" and "}" not in address)
     if not is_expanded or not _NAME.fullmatch(local) or _NOT_XML.search(address):
@@ -35,7 +35,7 @@ def check_name(label: str, limits: Limits, is_attribute: bool = False) -> None:
 
 
 def check_text(text: str, limits: Limits, kind: int = NodeKind.TEXT) -> None:
-    """The characters of a text, a comment, or the data of an instruction."""
+    """Check the characters of a text, a comment, or the data of an instruction."""
     wrong = _NOT_XML.search(text)
     if wrong is not None:
         raise UpdateError("AX303", f"XML does not allow the character U+{ord(wrong[0]):04X}")
@@ -54,5 +54,5 @@ def check_text(text: str, limits: Limits, kind: int = NodeKind.TEXT) -> None:
 
 
 def instruction_text(name: str, data: str) -> str:
-    """A processing instruction as the tree keeps it."""
+    """The string that the tree stores for a processing instruction."""
     return f"{name} {data}" if data else name

@@ -1,12 +1,12 @@
-"""What a content model says about numbers: regular expressions over children, without their order.
+"""Cardinality constraints from content models: regular expressions over children, without order.
 
-A `Particle` is a symbol or a group (in sequence, or one of several) with how often it occurs, as in
-DTDs and XML Schemas. `formula_of` gives a cardinality constraint that every content which matches
-the model meets; `is_exact` whether every content that meets it matches in some order. It is exact
-for models without repeated groups, for `(a | b | c)*`, and for repeated sequences of symbols such
-as `(a, b?, c*)+`, where numbers are compared: `|b| <= |a|`. For other repeated groups, for numbers
-that only a sum could bound, and for a symbol that stands in several places, it is a box: so many at
-least and at most of each symbol.
+A `Particle` is a symbol or a group (a sequence or a choice) with its number of occurrences, as in
+DTDs and XML Schemas. `formula_of` gives a cardinality constraint that all content matching the
+model meets. Its `is_exact` says whether all content that meets the constraint matches the model in
+some order. The constraint is exact for models without repeated groups, for `(a | b | c)*`, and for
+repeated sequences of symbols such as `(a, b?, c*)+`, where numbers are compared: `|b| <= |a|`. For
+other repeated groups, for numbers that only a sum could bound, and for a symbol in several places,
+it is a box: a minimum and a maximum for each symbol.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Bounds = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Particle:
-    """A symbol, or a group of particles, that occurs at least and at most so often."""
+    """A symbol, or a group of particles, with its least and greatest number of occurrences."""
 
     least: int = 1
     most: int | None = 1
@@ -31,7 +31,7 @@ class Particle:
 
     @property
     def symbols(self) -> list[str]:
-        """Every occurrence of a symbol in it."""
+        """The symbols in it, one for each occurrence."""
         if self.symbol is not None:
             return [self.symbol]
         return [symbol for part in self.parts for symbol in part.symbols]
@@ -55,18 +55,18 @@ def choice(*parts: Particle, least: int = 1, most: int | None = 1) -> Particle:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A constraint, and whether it says all that the model says but the order."""
+    """A constraint, and whether it equals the model but for the order."""
 
     formula: Formula
     is_exact: bool = True
 
 
 WIDEST = 300
-"""Children up to which each is compared with each of the others: that is squared."""
+"""Children up to which each is compared with every other one: the cost is quadratic."""
 
 
 def formula_of(model: Particle) -> Numbers:
-    """What a content model says about the numbers of children.
+    """The constraint of a content model on the numbers of children.
 
     >>> from axlog.document.cardinality import formula_text
     >>> formula_text(formula_of(sequence(leaf("a"), leaf("b", 0), most=None)).formula)
@@ -86,14 +86,14 @@ def formula_of(model: Particle) -> Numbers:
 
 
 def either(formulas: Iterable[tuple[Formula, set[str]]]) -> Formula:
-    """One of several constraints, each with the symbols that it is about: the others are absent."""
+    """One of several constraints, each with its symbols; the other symbols are absent."""
     given = list(formulas)
     everything = set().union(*(symbols for _, symbols in given))
     return _either([together([formula, _none(everything - symbols)]) for formula, symbols in given])
 
 
 def together(formulas: Iterable[Formula]) -> Formula:
-    """All of several constraints, without brackets inside each other."""
+    """All of several constraints, flattened."""
     found: dict[Formula, None] = {}
     for formula in formulas:
         found.update(dict.fromkeys(formula.parts if isinstance(formula, All) else (formula,)))
@@ -125,7 +125,7 @@ def within(symbol: str, bounds: Bounds) -> Formula:
 
 
 def _of_one_symbol(model: Particle) -> Numbers:
-    """Any model over one symbol: its bounds, exact where no number between them is left out."""
+    """Any model over one symbol: its bounds, exact if every number between them is possible."""
     (symbol,) = set(model.symbols)
     return Numbers(within(symbol, _bounds(model)[symbol]), _has_no_holes(model))
 
@@ -170,7 +170,7 @@ def _of_choice(model: Particle) -> Numbers:
 
 
 def _of_repeated_choice(model: Particle) -> Numbers | None:
-    """`(a | b | c)*` and `(a | b | c)+`: any numbers, or not all of them none."""
+    """`(a | b | c)*` and `(a | b | c)+`: any numbers, or not all zero."""
     alone = all(part.symbol is not None and part.least <= 1 for part in model.parts)
     if not alone or model.most is not None or model.least > 1:
         return None
@@ -184,8 +184,8 @@ def _of_repeated_choice(model: Particle) -> Numbers | None:
 def _of_repeated_sequence(model: Particle) -> Numbers | None:
     """n times a sequence of symbols, each at least 0 or 1 and at most 1 or any number of times.
 
-    There is such an n if no symbol that comes at most n times comes more often than one that comes
-    at least n times, and if without the latter (n = 0) nothing comes.
+    Such an n exists if no symbol that occurs at most n times occurs more often than one that occurs
+    at least n times, and if nothing occurs when a symbol of the latter kind is absent (n = 0).
     """
     simple = all(
         part.symbol is not None and part.least <= 1 and part.most in (1, None)
@@ -211,7 +211,7 @@ def _of_repeated_sequence(model: Particle) -> Numbers | None:
 
 
 def _compared(symbol: str, other: str, always: list[str], at_most: list[str]) -> Formula:
-    """`|symbol| <= |other|`, or `=` once where it holds both ways."""
+    """`|symbol| <= |other|`, or one `=` if it holds both ways."""
     if symbol in always and other in at_most:
         return Count(symbol, "=", other) if symbol < other else All(())
     return Count(symbol, "<=", other)
@@ -229,7 +229,7 @@ def _box(model: Particle) -> Formula:
 
 
 def _bounds(model: Particle) -> dict[str, Bounds]:
-    """How often each symbol occurs at least and at most."""
+    """The least and greatest number of occurrences of each symbol."""
     found: dict[str, Bounds] = {}
     if model.symbol is not None:
         found[model.symbol] = (1, 1)

@@ -1,11 +1,11 @@
-"""The delta: what one pending update list adds to and removes from each label's relation (P5 3.1).
+"""The delta: the nodes that one pending update list adds to and removes from each label's relation.
 
-Subtrees that go and come are given by their roots; a node that is renamed or gets another value
-keeps its handle and id and is listed with what it was. `plus` and `minus` are Δ+ and Δ- per label
-with the handles, worked out when asked. Maintainers see a delta twice: before it is applied, when
-removed subtrees still hang where they were and added ones are built and know their parents but
-hang in no chain, and after, when it is the other way round. A delta is good until the next update
-is carried out.
+Added and removed subtrees are given by their roots. A node that is renamed or gets a new value
+keeps its handle and id and is listed with its old state. `plus` and `minus` are Δ+ and Δ- per label
+with the handles, computed on request. Maintainers see a delta twice. Before it is applied, removed
+subtrees are still in place, and added ones are built and know their parents but are in no chain.
+Afterwards it is the other way round. A delta is valid until the next update is applied.
+(Paper 5, section 3.1.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, Tree
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A node whose name or text another takes the place of; its handle and id stay.
+    """A node with a new name or text; its handle and id stay.
 
-    A text that is replaced by the same text changes its time alone.
+    A text replaced by the same text changes only its time.
     """
 
     node: int
@@ -35,7 +35,7 @@ class Changed:
 
 @dataclass(slots=True)
 class Delta:
-    """What one update does to a tree."""
+    """The effect of one update on a tree."""
 
     tree: Tree
     time: int
@@ -45,13 +45,13 @@ class Delta:
     opened: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     copies: dict[int, list[int]] = field(default_factory=dict)
-    """Roots built from the same element, by its identity: subtrees that are alike. Some may not
-    have been added."""
+    """Roots built from the same element, by its identity: equal subtrees. Some may not have been
+    added."""
     blocks: list[np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=list)
-    """All that was added, where it is known to be copies: for each fragment a row of handles for
-    every copy, in the fragment's document order."""
+    """All added nodes, if they are known to be copies: for each fragment a row of handles per copy,
+    in the fragment's document order."""
     nodes_removed: np.ndarray[Any, np.dtype[np.int32]] | None = None
-    """All nodes that go, where they were gathered already."""
+    """All removed nodes, if they were collected already."""
     labels_removed: dict[str, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
     """The same by label, Δ- as arrays."""
 
@@ -63,7 +63,7 @@ class Delta:
         return self._by_label(self.added)
 
     def minus(self) -> dict[str, list[int]]:
-        """Δ- per label. A renamed node stands in both, under its old and its new label."""
+        """Δ- per label. A renamed node is in both, under its old and its new label."""
         return self._by_label(self.removed, old=True)
 
     def _by_label(self, roots: list[int], old: bool = False) -> dict[str, list[int]]:
@@ -80,20 +80,20 @@ class Delta:
                 if label is not None:
                     yield label, node
         for change in self.changed:
-            if tree._kind[change.node] in (ELEMENT, ATTRIBUTE):
+            if tree.kind_column[change.node] in (ELEMENT, ATTRIBUTE):
                 yield change.old if old else change.new, change.node
             else:
-                yield LABELS_BY_KIND[tree._kind[change.node]], change.node
+                yield LABELS_BY_KIND[tree.kind_column[change.node]], change.node
 
 
 def renames(delta: Delta) -> bool:
-    """Whether an element or attribute gets another name."""
-    kinds = delta.tree._kind
+    """Whether the delta renames an element or attribute."""
+    kinds = delta.tree.kind_column
     return any(kinds[change.node] in (ELEMENT, ATTRIBUTE) for change in delta.changed)
 
 
 class Watcher(Protocol):
-    """Something that follows a document: a maintainer, an index."""
+    """An observer of a document's deltas: a maintainer, an index."""
 
     def before(self, delta: Delta) -> None: ...
 
@@ -101,7 +101,7 @@ class Watcher(Protocol):
 
 
 class Planned(Protocol):
-    """A pending update list worked out: its delta, and what makes it true or forgets it."""
+    """A planned update: its delta, `commit` to apply it, `abandon` to discard it."""
 
     delta: Delta
 

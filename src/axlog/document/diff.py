@@ -1,15 +1,15 @@
-"""The difference of two versions of a document, as operations that make the new one from the old.
+"""The difference of two versions of a document: operations that turn the old one into the new one.
 
-Elements are paired from the root down. The children of a pair are aligned in order: first those
-that are equal with all they hold, then in the gaps between them those with one name and, where
-they have one, one id (`xml:id`, `id`); what is left of the old goes, what is left of the new comes.
-The difference of a pair is that of its attributes and children; a moved node is deleted and
-inserted again. Simple rather than smallest; time is about the sizes of the documents plus that of
-the differing runs of children.
+Elements are paired from the root down. The children of a pair are aligned in order. First, subtrees
+that are equal are paired. Then, in the gaps between them, nodes with the same name and, if they
+have one, the same id (`xml:id`, `id`). Remaining old nodes are deleted and remaining new nodes are
+inserted. The difference of a pair is that of its attributes and children. A moved node is deleted
+and inserted again. The result is simple rather than minimal; the time is about the sizes of the
+documents plus that of the differing runs of children.
 
-Law: `apply(old, diff(old, new)) == new`, by canonical XML. Not seen: prefixes and namespace
-declarations where names are the same, the DOCTYPE; white space that only an `xml:space` above
-the inserted tree would keep.
+Law: `apply(old, diff(old, new)) == new` by canonical XML. Not detected: prefixes and namespace
+declarations if the names are equal, the DOCTYPE, and white space that only an `xml:space` above the
+inserted tree would keep.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, N
 
 ID_ATTRIBUTES = ("@{http://www.w3.org/XML/1998/namespace}id", "@id", "@ID")
 MOST_CELLS = 250_000
-"""Runs of children whose lengths multiply to more are not compared one by one."""
+"""Runs of children whose lengths have a larger product are not compared one by one."""
 
 Pairs = list[tuple[int, int]]
 
 
 def diff(old: Tree, new: Tree) -> list[Operation]:
-    """Operations on the old tree that make it the new one.
+    """Operations that turn the old tree into the new one.
 
     >>> from axlog.document.loader import load
     >>> [type(one).__name__ for one in diff(load("<r><a/><b/></r>"), load("<r><a/>x</r>"))]
@@ -51,7 +51,7 @@ def diff(old: Tree, new: Tree) -> list[Operation]:
 
 
 class Difference:
-    """Two trees, with what of them is equal."""
+    """Two trees, with their equal subtrees."""
 
     def __init__(self, old: Tree, new: Tree) -> None:
         self.old = old
@@ -61,7 +61,7 @@ class Difference:
         self.new_content = _contents(new, numbers)
 
     def is_equal(self, old: int, new: int) -> bool:
-        """Whether a node of the old tree and one of the new are equal with all they hold."""
+        """Whether a subtree of the old tree equals one of the new tree."""
         return self.old_content[old] == self.new_content[new]
 
     def operations(self) -> list[Operation]:
@@ -91,7 +91,7 @@ class Difference:
     # Children -----------------------------------------------------------------------------------
 
     def _children(self, old: int, new: int, pairs: Pairs) -> Iterator[Operation]:
-        """What makes the old children the new ones; pairs of elements to go into are added."""
+        """Operations on children; adds to `pairs` the elements to compare next."""
         before, after = list(self.old.children(old)), list(self.new.children(new))
         paired = self.aligned(before, after)
         kept = {i for i, _ in paired}
@@ -104,7 +104,7 @@ class Difference:
             yield from self._pair(before[i], after[j], pairs)
 
     def _insertions(self, parent: int, after: list[int], stays: dict[int, int]) -> list[Operation]:
-        """One insertion for each run of new children, behind the child that stays before it."""
+        """One insertion for each run of new children, after the remaining child before it."""
         found: list[Operation] = []
         anchor: tuple[Where, int] = (Where.FIRST, parent)
         run: list[Item] = []
@@ -123,9 +123,9 @@ class Difference:
     def _pair(self, old: int, new: int, pairs: Pairs) -> Iterator[Operation]:
         if self.is_equal(old, new):
             return
-        if self.old._kind[old] == ELEMENT:
+        if self.old.kind_column[old] == ELEMENT:
             pairs.append((old, new))
-        elif self.old._kind[old] == CALL:
+        elif self.old.kind_column[old] == CALL:
             yield ReplaceNode(old, self._content(new))
         else:
             yield ReplaceValue(old, self.new.string_value(new))
@@ -134,15 +134,15 @@ class Difference:
         return (self._item(node),)
 
     def _item(self, node: int) -> Item:
-        """A new node as content."""
-        if self.new._kind[node] == TEXT:
+        """A new node as an item of content."""
+        if self.new.kind_column[node] == TEXT:
             return self.new.text(node)
         return parse(f"<_>{serialise(self.new, node)}</_>").root[0]
 
     # Alignment ----------------------------------------------------------------------------------
 
     def aligned(self, before: list[int], after: list[int]) -> Pairs:
-        """Pairs of places, ascending on both sides."""
+        """Pairs of positions, ascending on both sides."""
         equal = common([self.old_content[n] for n in before], [self.new_content[n] for n in after])
         found: Pairs = []
         i = j = 0
@@ -158,8 +158,8 @@ class Difference:
 
 
 def _likeness(tree: Tree, node: int) -> Hashable:
-    """What two nodes have in common if one can be made the other in place."""
-    kind = tree._kind[node]
+    """A key that is equal for two nodes if one can be changed into the other in place."""
+    kind = tree.kind_column[node]
     if kind == ELEMENT:
         identities = [
             tree.string_value(a) for a in tree.attributes(node) if tree.label(a) in ID_ATTRIBUTES
@@ -171,13 +171,13 @@ def _likeness(tree: Tree, node: int) -> Hashable:
 
 
 def _contents(tree: Tree, numbers: dict[Hashable, int]) -> dict[int, int]:
-    """For each node but attributes a number; nodes equal with all they hold have the same."""
-    kinds = tree._kind
+    """A number for each node except attributes; equal subtrees have the same number."""
+    kinds = tree.kind_column
     below: dict[int, list[int]] = {}
     found: dict[int, int] = {}
     for node in reversed(list(tree.subtree(DOCUMENT_NODE))):
         kind = kinds[node]
-        parent = tree._parent[node]
+        parent = tree.parent_column[node]
         if kind == ATTRIBUTE or (parent >= 0 and kinds[parent] == ATTRIBUTE):
             continue
         key: Hashable
@@ -200,7 +200,7 @@ def _contents(tree: Tree, numbers: dict[Hashable, int]) -> dict[int, int]:
 
 
 def common(one: Sequence[Hashable], two: Sequence[Hashable]) -> Pairs:
-    """Places of a long common subsequence: patience, with exact runs where they are short.
+    """Positions of a long common subsequence: patience diff, exact on short runs.
 
     >>> common("abcd", "xbcy")
     [(1, 1), (2, 2)]
@@ -232,7 +232,7 @@ def common(one: Sequence[Hashable], two: Sequence[Hashable]) -> Pairs:
 def _unique(
     one: Sequence[Hashable], two: Sequence[Hashable], i: int, i_end: int, j: int, j_end: int
 ) -> Pairs:
-    """Pairs of what occurs once on both sides."""
+    """Pairs of the items that occur once on both sides."""
     counts, others = Counter(one[i:i_end]), Counter(two[j:j_end])
     places = {two[at]: at for at in range(j, j_end)}
     return [
@@ -243,7 +243,7 @@ def _unique(
 
 
 def _ascending(pairs: Pairs) -> Pairs:
-    """A longest part of the pairs that ascends on both sides."""
+    """A longest subsequence of the pairs that ascends on both sides."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -266,7 +266,7 @@ def _ascending(pairs: Pairs) -> Pairs:
 def _longest(
     one: Sequence[Hashable], two: Sequence[Hashable], i: int, i_end: int, j: int, j_end: int
 ) -> Pairs:
-    """A longest common subsequence, by the table."""
+    """A longest common subsequence, by dynamic programming."""
     width = j_end - j
     rows = [[0] * (width + 1)]
     for at in range(i_end - 1, i - 1, -1):

@@ -1,22 +1,22 @@
 """Identifiers of nodes: dynamic Dewey, never relabelled, sortable as bytes.
 
-An id is the path of components from the root to the node; a component places a node among its
-siblings. Following Xu, Ling, Wu and Bao (DDE and CDDE, SIGMOD 2009, which P5 2.1 asks for), an
-ordinary document has plain Dewey ids (1, 1.2, 1.2.7) and an insertion anywhere takes a component
-between its neighbours without touching them. It differs from CDDE in how "between" is written: CDDE
-adds components as vectors and compares ratios; here a component is a sequence of integers compared
-lexicographically, a prefix first, as ORDPATH's carets are (O'Neil et al., SIGMOD 2004) but with any
-integer, odd or even, negative or not. So bytes sort without arithmetic, and insertions that keep
-coming at one spot from one side cost the logarithm of their number, as in CDDE; adversarial zigzag
-insertions cost bytes linear in their number, as in every scheme that never relabels (Cohen, Kaplan
-and Milo, PODS 2002).
+An id is the path of components from the root to the node. A component orders a node among its
+siblings. As in DDE and CDDE (Xu, Ling, Wu and Bao, SIGMOD 2009), an ordinary document has plain
+Dewey ids (1, 1.2, 1.2.7), and an insertion anywhere gets a component between its neighbours without
+changing them. The difference from CDDE is the notation of "between". CDDE adds components as
+vectors and compares ratios. Here a component is a sequence of integers compared lexicographically,
+a prefix first, like ORDPATH's carets (O'Neil et al., SIGMOD 2004) but with any integer, odd or
+even, negative or not. So bytes sort without arithmetic. Repeated insertions at one spot from one
+side cost the logarithm of their number, as in CDDE. Adversarial zigzag insertions cost bytes linear
+in their number, as in every scheme that never relabels (Cohen, Kaplan and Milo, PODS 2002).
 
-Laws: ids never change; `a < b` is document order; parent, ancestor and sibling follow from two ids;
-an id has its ancestors' ids, and their labels when it was asked from a document. The byte form
-sorts in document order, an ancestor's being a prefix of its descendants'. Labels ride along and
-take no part in equality: a rename keeps the id.
+Laws: ids never change. `a < b` is document order. Parent, ancestor and sibling follow from two ids.
+An id contains its ancestors' ids, and their labels if it was read from a document. The byte form
+sorts in document order; an ancestor's is a prefix of its descendants'. Labels are not part of
+equality: a rename keeps the id.
 
-Attributes come before children: their component is marked. Not handled: moving a node keeps no id.
+Attributes sort before children: their component is marked. Not handled: a moved node gets a new id.
+(Dynamic Dewey ids: paper 5, section 2.1.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import lru_cache, total_ordering
 from axlog.errors import UpdateError
 
 Component = tuple[int, ...]
-"""A place among siblings: integers compared lexicographically, prefix first."""
+"""A position among siblings: integers compared lexicographically, prefix first."""
 
 ATTRIBUTE_MARK = 0x01  # below every integer's first byte: attributes sort before children
 _SMALL = 0x10  # first byte of 0
@@ -79,7 +79,7 @@ def _encode_integer(value: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def encode(component: Component, is_attribute: bool = False) -> bytes:
-    """The bytes of one component; concatenated from the root down they are the id's key."""
+    """The bytes of one component; an id's key concatenates them from the root down."""
     parts = [_encode_integer(component[0])]
     for integer in component[1:]:
         parts.append(b"\xff")
@@ -100,8 +100,8 @@ def _decode_integer(key: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(key[at + 1 : end], "big") - (1 << (8 * size)), end
 
 
-def _ends(key: bytes) -> list[int]:
-    """Where each component of a key ends."""
+def component_ends(key: bytes) -> list[int]:
+    """The offset at which each component of a key ends."""
     ends: list[int] = []
     at = 0
     while at < len(key):
@@ -136,7 +136,7 @@ class Id:
 
     @classmethod
     def parse(cls, text: str) -> Id:
-        """An id from its text, as `str` gives it: `1.2^0.@1`."""
+        """An id from its text form, such as `1.2^0.@1`; the inverse of `str`."""
         if _WRITTEN.fullmatch(text) is None:
             raise UpdateError(
                 "AX301",
@@ -152,10 +152,10 @@ class Id:
         )
 
     def components(self) -> list[tuple[Component, bool]]:
-        """The components from the root down, each with whether it is an attribute's."""
+        """The components from the root down, each with a flag for attributes."""
         found = []
         start = 0
-        for end in _ends(self.key):
+        for end in component_ends(self.key):
             is_attribute = self.key[start] == ATTRIBUTE_MARK
             integers = []
             at = start + is_attribute
@@ -169,12 +169,12 @@ class Id:
 
     @property
     def depth(self) -> int:
-        return len(_ends(self.key))
+        return len(component_ends(self.key))
 
     @property
     def parent(self) -> Id | None:
-        """The parent's id; None above the root."""
-        ends = _ends(self.key)
+        """The parent's id; None for a root."""
+        ends = component_ends(self.key)
         if len(ends) < 2:
             return None
         return Id(self.key[: ends[-2]], None if self.labels is None else self.labels[:-1])
@@ -183,7 +183,7 @@ class Id:
         """The proper ancestors' ids from the root down, with their labels if this id has labels."""
         return [
             Id(self.key[:end], None if self.labels is None else self.labels[: level + 1])
-            for level, end in enumerate(_ends(self.key)[:-1])
+            for level, end in enumerate(component_ends(self.key)[:-1])
         ]
 
     def is_ancestor_of(self, other: Id) -> bool:

@@ -1,18 +1,18 @@
-"""Integration: parallel lists on one version of a document merged into one (P5 5.3.2).
+"""Integration: parallel update lists on one version of a document, merged into one list.
 
-Two operations of different lists conflict where the outcome would depend on which list goes first,
-or where one undoes the other (Cavalieri, Guerrini and Mesiti, EDBT 2011; P5 figure 15):
+Two operations of different lists conflict if the outcome depends on which list is applied first, or
+if one undoes the other (Cavalieri, Guerrini and Mesiti, EDBT 2011):
 
     repeated modification   both rename the node, replace it, or replace its value
     repeated attribute      both give one element an attribute of one name
     insertion order (IO)    both insert at one place
-    local override (LO)     one takes the node away, the other changes it or puts something into it
-    non-local override      one takes away a node above the other's target (NLO)
+    local override (LO)     one removes the node, the other changes it or inserts into it
+    non-local override      one removes a node above the other's target (NLO)
 
-`conflicts` names them. `integrate` settles them by what the makers of the lists ask for (`Policy`),
-and fails where their wishes cannot all be met. Without wishes: insertions stand in the order of the
-lists, what takes away overrides, of two modifications the first list's stays. No access to the
-document is needed.
+`conflicts` lists them. `integrate` resolves them by the policies of the lists' authors (`Policy`)
+and fails if the policies contradict each other. Without policies, insertions follow the order of
+the lists, removals override, and of two modifications the first list's stays. The document is not
+needed. (Paper 5, section 5.3.2 and figure 15.)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEEPS_ORDER = INSERTS - {EditKind.INSERT_INTO}
 
 
 class ConflictKind(Enum):
-    """The paper's names."""
+    """The kinds of conflict, with the names of the literature."""
 
     MODIFICATION = "repeated modification"
     ATTRIBUTE = "repeated attribute insertion"
@@ -51,10 +51,10 @@ class ConflictKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the maker of a list insists on.
+    """Requirements of the author of a list.
 
-    `order`: its insertions are next to their targets. `inserted`: what it brings stays. `removed`:
-    what it takes away goes.
+    `order`: its insertions are next to their targets. `inserted`: the content it inserts stays.
+    `removed`: the nodes it removes are removed.
     """
 
     order: bool = False
@@ -64,7 +64,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two operations, each with the number of its list; what overrides stands first."""
+    """Two operations, each with the number of its list; an overriding one is the first."""
 
     kind: ConflictKind
     first: tuple[int, Edit]
@@ -134,7 +134,7 @@ def _repeated_attributes(numbered: Sequence[tuple[int, Edit]]) -> Iterator[Confl
 
 
 def attribute_names(edit: Edit) -> set[str]:
-    """The names of the attributes that an edit brings."""
+    """The names of the attributes that an edit inserts."""
     return {piece.name for piece in edit.content if isinstance(piece, Attribute)}
 
 
@@ -143,7 +143,7 @@ def _has_trees(edit: Edit) -> bool:
 
 
 def _overrides(over: Edit, under: Edit) -> bool:
-    """O1, O2: whether the first takes away what the second does to the same node."""
+    """O1, O2: whether the first cancels the effect of the second on the same node."""
     if under.kind in BESIDE or under.kind is EditKind.DELETE:
         return False
     if over.kind in TAKES_AWAY:
@@ -152,7 +152,7 @@ def _overrides(over: Edit, under: Edit) -> bool:
 
 
 def _overrides_below(over: Edit, under: Edit) -> bool:
-    """O3, O4: whether the first takes away what the second does further down."""
+    """O3, O4: whether the first cancels the effect of the second on a node below."""
     if under.kind is EditKind.DELETE:
         return False
     if over.kind in TAKES_AWAY:
@@ -161,63 +161,65 @@ def _overrides_below(over: Edit, under: Edit) -> bool:
     return over.kind is EditKind.REPLACE_VALUE and not is_attribute
 
 
-# Settling -----------------------------------------------------------------------------------------
+# Resolving ----------------------------------------------------------------------------------------
 
 
 def integrate(lists: Sequence[UpdateList], policies: Sequence[Policy] = ()) -> UpdateList:
-    """One list for all, conflicts settled by the policies (one for each list, or none at all)."""
+    """Merge lists; resolve conflicts by policies (one for each list, or none)."""
     if policies and len(policies) != len(lists):
         raise UpdateError(
             "AX305", f"{len(lists)} lists have {len(policies)} policies", expected="one for each"
         )
     reduced = [reduce(given) for given in lists]
-    settling = _Settling(reduced, list(policies) or [Policy()] * len(lists))
-    for conflict in sorted(conflicts(reduced), key=settling.comes_later):
-        settling.settle(conflict)
+    resolver = _Resolver(reduced, list(policies) or [Policy()] * len(lists))
+    for conflict in sorted(conflicts(reduced), key=resolver.comes_later):
+        resolver.resolve(conflict)
     created = tuple(one for given in lists for one in given.created)
-    return reduce(UpdateList(settling.merged(), created))
+    return reduce(UpdateList(resolver.merged(), created))
 
 
-class _Settling:
-    """The operations of all lists as far as they still stand."""
+class _Resolver:
+    """The operations of all lists that no conflict has removed."""
 
     def __init__(self, lists: Sequence[UpdateList], policies: Sequence[Policy]) -> None:
         self.policies = policies
         self.standing: dict[tuple[int, int], Edit] = {
             (number, id(edit)): edit for number, given in enumerate(lists) for edit in given
         }
-        self.nearest: dict[tuple[EditKind, Id], int] = {}  # place to the list that insists on it
+        self.nearest: dict[
+            tuple[EditKind, Id], int
+        ] = {}  # place to the list that requires to be nearest
 
     def comes_later(self, conflict: Conflict) -> bool:
-        """Where somebody insists that something stays, what would override it goes first."""
+        """Whether to resolve the conflict late: overrides of required content come first."""
         return not self.policies[conflict.second[0]].inserted
 
-    def settle(self, conflict: Conflict) -> None:
+    def resolve(self, conflict: Conflict) -> None:
         first, second = conflict.first, conflict.second
         if _key(first) not in self.standing or _key(second) not in self.standing:
             return
         match conflict.kind:
             case ConflictKind.INSERTION_ORDER:
-                self._settle_order(conflict)
+                self._resolve_order(conflict)
             case ConflictKind.MODIFICATION:
-                del self.standing[_key(self._given_up(conflict))]
+                del self.standing[_key(self._dropped_side(conflict))]
             case ConflictKind.ATTRIBUTE:
-                self._settle_attributes(conflict)
+                self._resolve_attributes(conflict)
             case ConflictKind.LOCAL_OVERRIDE | ConflictKind.NON_LOCAL_OVERRIDE:
-                self._settle_override(conflict)
+                self._resolve_override(conflict)
 
-    def _settle_order(self, conflict: Conflict) -> None:
+    def _resolve_order(self, conflict: Conflict) -> None:
         place = (conflict.first[1].kind, conflict.first[1].target)
         insisting = {n for n, _ in (conflict.first, conflict.second) if self.policies[n].order}
         if place in self.nearest:
             insisting.add(self.nearest[place])
         if len(insisting) > 1:
-            raise self._irreconcilable(conflict, "want to stand next to the node")
+            raise self._irreconcilable(conflict, "require to be next to the node")
         for number in insisting:
             self.nearest[place] = number
 
-    def _settle_attributes(self, conflict: Conflict) -> None:
-        loser = self._given_up(conflict)
+    def _resolve_attributes(self, conflict: Conflict) -> None:
+        loser = self._dropped_side(conflict)
         winner = conflict.first if loser is conflict.second else conflict.second
         names = attribute_names(self.standing[_key(winner)])
         edit = self.standing[_key(loser)]
@@ -228,18 +230,20 @@ class _Settling:
         )
         self.standing[_key(loser)] = replace(edit, content=content, roots=())
 
-    def _given_up(self, conflict: Conflict) -> tuple[int, Edit]:
-        """Of two that cannot both be, the one that goes."""
+    def _dropped_side(self, conflict: Conflict) -> tuple[int, Edit]:
+        """The operation to drop of two that exclude each other."""
         wishes = [self.policies[n].inserted for n, _ in (conflict.first, conflict.second)]
         if all(wishes):
-            raise self._irreconcilable(conflict, "want their own to stay")
+            raise self._irreconcilable(conflict, "require that their own stays")
         return conflict.first if wishes[1] else conflict.second
 
-    def _settle_override(self, conflict: Conflict) -> None:
+    def _resolve_override(self, conflict: Conflict) -> None:
         over, under = conflict.first, conflict.second
         is_kept = self.policies[under[0]].inserted
         if is_kept and self.policies[over[0]].removed:
-            raise self._irreconcilable(conflict, "want a say: one that it goes, one that it stays")
+            raise self._irreconcilable(
+                conflict, "have a policy: one requires the removal, one the content"
+            )
         del self.standing[_key(over if is_kept else under)]
 
     def _irreconcilable(self, conflict: Conflict, why: str) -> UpdateError:
@@ -249,21 +253,21 @@ class _Settling:
             f"lists {first[0] + 1} and {second[0] + 1} both {why}:"
             f" {first[1].kind.value} {first[1].target},"
             f" {second[1].kind.value} {second[1].target} ({conflict.kind.value})",
-            advice="let one of them give up its policy, or apply the lists one after the other",
+            advice="relax one of the policies, or apply the lists one after the other",
         )
 
     def merged(self) -> tuple[Edit, ...]:
-        """What is left, insertions at one place made one."""
+        """The remaining operations, with the insertions at one place merged."""
         places: dict[tuple[EditKind, Id], list[tuple[int, Edit]]] = {}
         for (number, _), edit in self.standing.items():
             places.setdefault((edit.kind, edit.target), []).append((number, edit))
         return tuple(self._at_one_place(place, edits) for place, edits in places.items())
 
     def _at_one_place(self, place: tuple[EditKind, Id], numbered: list[tuple[int, Edit]]) -> Edit:
-        """In the order of the lists; a list that insists stands next to the target."""
+        """Merge in the order of the lists; a list that requires it is next to the target."""
         if place[0] not in INSERTS:
             return numbered[0][1]
-        # Of two at the front or behind a node, `joined` puts the later one first: read backwards.
+        # For `first` and `after`, `joined` puts the later insertion first: reverse the order.
         reads_back = place[0] in (EditKind.INSERT_FIRST, EditKind.INSERT_AFTER)
         ordered = numbered[::-1] if reads_back else numbered
         ordered = sorted(ordered, key=lambda one: one[0] == self.nearest.get(place))

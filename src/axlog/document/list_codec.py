@@ -13,8 +13,8 @@ Pieces of content are trees, texts (`{"text": "t"}`, `<ax:text>t</ax:text>`) and
 the pieces got where the list was recorded, `created` those of merged texts. Several lists are JSON
 lines, or elements in `<ax:lists>`.
 
-Law: reading what was written gives an equal list, ids included. What is not a list is refused with
-what is wrong in it (AX306). RFC 5261 patches, which need the document, are in `evaluate.patches`.
+Law: reading a written list gives an equal list, ids included. Other input is rejected with AX306
+and the reason. RFC 5261 patches, which need the document, are in `evaluate.patches`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _piece_from_json(given: Any, where: str) -> Piece:
 
 
 def _markup(xml: str, where: str) -> Markup:
-    """A tree that can be read, so that a list is refused where it comes in."""
+    """A tree that parses, so that a bad list is rejected when it is read."""
     found = Markup(xml)
     try:
         tree_of(found)
@@ -226,7 +226,7 @@ def _edit_from_xml(element: etree._Element, where: str) -> Edit:
         content = tuple(_piece_from_xml(item, where) for item in element)
         loose = [element.text, *(item.tail for item in element)]
         if any(text and text.strip() for text in loose):
-            raise _refused(f"{where}: text stands outside of ax:text")
+            raise _refused(f"{where}: there is text outside of ax:text")
     text = _attribute(element, _TEXT_FIELDS[kind], where) if kind in _TEXT_FIELDS else ""
     ids = (element.get("ids") or "").split()
     roots = tuple(None if one == "-" else _id(one, where) for one in ids)
@@ -238,7 +238,7 @@ def _piece_from_xml(item: etree._Element, where: str) -> Piece:
         return item.text or ""
     if item.tag == f"{_AX}attribute":
         return Attribute(_attribute(item, "name", where), _attribute(item, "value", where))
-    # A copy leaves behind what is declared above it and not used in it.
+    # A copy drops namespaces that are declared above it and not used in it.
     return Markup(etree.tostring(deepcopy(item), encoding="unicode", with_tail=False))
 
 

@@ -1,9 +1,9 @@
-"""XML to columns: one walk over lxml elements records what each node is, then links follow.
+"""XML to columns: one walk over lxml elements records the nodes, then the links are computed.
 
-A whole document's links and partitions are computed by sorting in numpy, a fragment's in one plain
-pass. Whitespace-only texts beside elements are dropped unless asked for
-(`xml:space="preserve"` is obeyed). Law: `writing.serialise` gives back an equal document, by
-canonical XML; the DOCTYPE is not kept, CDATA becomes text.
+The links and partitions of a whole document are computed by sorting in numpy, those of a fragment
+in one plain pass. Whitespace-only texts beside elements are dropped unless the caller keeps them;
+`xml:space="preserve"` is obeyed. Law: `serializer.serialise` gives back an equal document by
+canonical XML. Not kept: the DOCTYPE; CDATA sections become text.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Column = np.ndarray[Any, np.dtype[Any]]
 def load(
     source: Source, *, limits: Limits = DEFAULT_LIMITS, keep_whitespace: bool = False, time: int = 0
 ) -> Tree:
-    """A tree from XML; every node gets this time."""
+    """Load a tree from XML; every node gets this time."""
     if not -(1 << 63) <= time < 1 << 63:
-        raise StreamError("AX409", f"{time} microseconds are beyond any time")
+        raise StreamError("AX409", f"{time} microseconds do not fit in 64 bits")
     tree = Tree()
     recorder = Recorder(tree, limits, keep_whitespace)
     collecting = gc.isenabled()
@@ -57,7 +57,7 @@ def load(
 
 
 def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS) -> list[Element]:
-    """The trees of a message: one document, or several trees side by side (then in UTF-8)."""
+    """The trees of a message: one document, or several trees side by side in UTF-8."""
     if isinstance(message, etree._Element):
         return [message]
     try:
@@ -69,12 +69,12 @@ def read_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS)
 
 
 def check_forest(message: str | bytes | Element, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Refuse a message that no document would take, for those who only pass it on."""
+    """Reject a message that no document accepts, for callers that only forward it."""
     Recorder(Tree(), limits, False).record(read_forest(message, limits))
 
 
 def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) -> list[Element]:
-    """The trees of a message that is no document, or the error that says why it is neither."""
+    """The trees of a message that is not one document; raises if it is no forest either."""
     wrapped = f"<_>{message}</_>" if isinstance(message, str) else b"<_>" + message + b"</_>"
     try:
         forest = parse(wrapped, limits).root
@@ -88,12 +88,12 @@ def _read_wrapped(message: str | bytes, limits: Limits, single: MalformedError) 
             "AX104", "the message has text outside any element", advice="wrap it in an element"
         )
     if not len(forest):
-        raise single  # it brings nothing
+        raise single  # the message is empty
     return list(forest)
 
 
 def _shifted(error: MalformedError, by: int) -> MalformedError:
-    """The error with its place as in the message before it was wrapped."""
+    """The error with its place in the message, without the wrapper."""
     place = error.place
     if place is not None and place.line == 1:
         place = Place(1, max(1, place.column - by), place.text and place.text[by:], place.source)
@@ -109,9 +109,9 @@ def graft(
     keep_whitespace: bool = False,
     above: int = 0,
 ) -> list[int]:
-    """Make nodes for a forest that hang nowhere yet; the handles of its roots.
+    """Make nodes without a parent for a forest; the handles of its roots.
 
-    `above` is how many elements there will be over them, for the limit of depth.
+    `above` is the number of elements that will be above them, for the depth limit.
     """
     recorder = Recorder(tree, limits, keep_whitespace, above)
     recorder.record(forest)
@@ -119,13 +119,13 @@ def graft(
     handles = _allocate(tree, recorder, links, time)
     for at, label in enumerate(recorder.labels):
         if recorder.kinds[at] not in _WITHOUT_TEXT:
-            tree._texts[handles[at]] = recorder.texts[label]
+            tree.texts_by_node[handles[at]] = recorder.texts[label]
     recorder.settle(handles)
     return [handles[at] for at, parent in enumerate(recorder.parents) if parent == DOCUMENT_NODE]
 
 
 class _Links(NamedTuple):
-    """Links between records, by their numbers; 0, the document node's, stands for none."""
+    """Links between records, by number; 0, the document node, stands for none."""
 
     first: list[int]
     last: list[int]
@@ -156,35 +156,35 @@ def _link(recorder: Recorder) -> _Links:
 
 
 def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[int]:
-    """Handles for the records, the columns filled: free ones if there are enough, else new ones."""
+    """Fill the columns for the records; reuses free handles if there are enough."""
     count = len(recorder.parents) - 1
     if len(tree._free) >= count:
         fresh = [tree._free.pop() for _ in range(count)]
     else:
-        fresh = list(range(len(tree._kind), len(tree._kind) + count))
+        fresh = list(range(len(tree.kind_column), len(tree.kind_column) + count))
         for column in tree._columns():
             column.frombytes(bytes(column.itemsize * count))
-    handles = [NONE, *fresh]  # what links to the document node hangs nowhere
+    handles = [NONE, *fresh]  # a record below the document node has no parent yet
     kinds, labels = recorder.kinds, recorder.labels
     first, last, following, previous, order = links
     for at, node in enumerate(fresh, 1):
         kind = kinds[at]
-        tree._kind[node] = kind
-        tree._label[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
-        tree._parent[node] = handles[recorder.parents[at]]
-        tree._first[node] = handles[first[at]]
-        tree._last[node] = handles[last[at]]
-        tree._next[node] = handles[following[at]]
-        tree._prev[node] = handles[previous[at]]
-        tree._order[node] = order[at]
-        tree._time[node] = time
-        tree._place[node] = NONE
+        tree.kind_column[node] = kind
+        tree.label_column[node] = labels[at] if kind in _WITHOUT_TEXT else NONE
+        tree.parent_column[node] = handles[recorder.parents[at]]
+        tree.first_column[node] = handles[first[at]]
+        tree.last_column[node] = handles[last[at]]
+        tree.next_column[node] = handles[following[at]]
+        tree.previous_column[node] = handles[previous[at]]
+        tree.order_column[node] = order[at]
+        tree.time_column[node] = time
+        tree.slot_column[node] = NONE
     handles[DOCUMENT_NODE] = DOCUMENT_NODE
     return handles
 
 
 def with_surroundings(root: Element) -> list[Element]:
-    """The root with the comments and instructions beside it, if it is a document's root."""
+    """The root and, if it is a document's root, the comments and instructions beside it."""
     if root.getparent() is not None:
         return [root]
     before = list(root.itersiblings(preceding=True))
@@ -192,7 +192,7 @@ def with_surroundings(root: Element) -> list[Element]:
 
 
 def _fill(recorder: Recorder, time: int) -> None:
-    """Compute every column of a new tree from the records of its document."""
+    """Compute all columns of a new tree from the records of its document."""
     tree = recorder.tree
     parents = np.frombuffer(recorder.parents, dtype=np.int32)
     kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
@@ -217,42 +217,48 @@ def _fill(recorder: Recorder, time: int) -> None:
     order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
 
     columns: dict[str, Column] = {
-        "_kind": kinds, "_parent": parents, "_first": first, "_last": last,
-        "_next": following, "_prev": previous, "_label": labels, "_order": order,
-        "_time": np.full(count, time, dtype=np.int64),
-        "_place": _partition(tree, kinds, labels),
-    }  # fmt: skip
+        "kind_column": kinds,
+        "parent_column": parents,
+        "first_column": first,
+        "last_column": last,
+        "next_column": following,
+        "previous_column": previous,
+        "label_column": labels,
+        "order_column": order,
+        "time_column": np.full(count, time, dtype=np.int64),
+        "slot_column": _partition(tree, kinds, labels),
+    }
     for name, column in columns.items():
         setattr(tree, name, _column(getattr(tree, name).typecode, column))
     _store_texts(tree, recorder.texts)
     tree._size = count - 1
     recorder.settle(list(range(count)) if recorder.calls or recorder.declared else [])
-    for node, call in tree._call_at.items():
-        if call.stream in tree._calls:
+    for node, call in tree.calls_by_node.items():
+        if call.stream in tree.calls_by_stream:
             raise StreamError("AX403", f"the stream {call.stream!r} has two calls")
-        tree._calls[call.stream] = node
+        tree.calls_by_stream[call.stream] = node
 
 
 def _store_texts(tree: Tree, texts: list[str]) -> None:
-    """All texts in one string of bytes, and where each starts."""
+    """Store all texts as one byte string, with the offset of each."""
     joined = "".join(texts)
-    tree._bytes = joined.encode()
+    tree.text_bytes = joined.encode()
     lengths: Iterable[int] = map(len, texts)
-    if len(tree._bytes) != len(joined):  # not ASCII alone
+    if len(tree.text_bytes) != len(joined):  # some text is not ASCII
         lengths = (len(text.encode()) for text in texts)
     spans = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(texts)), out=spans[1:])
-    tree._spans = _column("q", spans)
+    tree.text_starts = _column("q", spans)
 
 
 def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:
-    """How many attributes come before each child: children are counted apart from them."""
+    """The number of attributes before each child: children are numbered separately."""
     counts = np.add.reduceat(is_attribute.astype(np.int64), starts)
     return np.where(is_attribute, 0, np.repeat(counts, sizes))
 
 
 def _gaps(is_call: Column, starts: Column, sizes: Column) -> Column:
-    """Free components before each call, so that what its stream brings gets short identifiers."""
+    """Free components before each call, so that nodes inserted there get short ids."""
     seen = np.cumsum(is_call)
     in_group = seen - np.repeat(np.r_[0, seen][starts], sizes)
     most = int(in_group.max(initial=0))
@@ -261,13 +267,13 @@ def _gaps(is_call: Column, starts: Column, sizes: Column) -> Column:
 
 
 def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
-    """Fill the partitions; each handle's place in its own."""
+    """Fill the partitions; the slot of each handle."""
     named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
     group = np.where(named, labels, NONE)
     others = dict(enumerate(LABELS_BY_KIND.items(), len(tree.names)))
     for number, (kind, _) in others.items():
         group[kinds == kind] = number
-    # Short integers are sorted by radix, in a fraction of the time.
+    # numpy sorts short integers by radix, in a fraction of the time.
     fits = len(tree.names) + len(others) < 1 << 15
     by_group = np.argsort(group.astype(np.int16) if fits else group, kind="stable")
     grouped = group[by_group]
@@ -280,7 +286,7 @@ def _partition(tree: Tree, kinds: Column, labels: Column) -> Column:
         if key != NONE:
             label = tree.names[key] if key < len(tree.names) else others[key][1]
             handles = by_group[start : start + size].astype(np.int32)
-            tree._partitions[label] = _column("i", handles)
+            tree.nodes_by_label[label] = _column("i", handles)
     return place
 
 

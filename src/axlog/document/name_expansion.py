@@ -1,11 +1,11 @@
-"""The size of names with their namespaces: a limit on what a document may grow to.
+"""The limit on the size of names with their namespaces.
 
-A namespace is written once and belongs to every name below it: a URI of one megabyte on three
-thousand names makes three gigabytes of one. So all names of a document, each with its namespace,
-may have at most `Limits.expansion` times the bytes of the document.
+A namespace is declared once and belongs to every name below it. A URI of one megabyte on three
+thousand names expands to three gigabytes. So all names of a document, each with its namespace, may
+have at most `Limits.expansion` times the bytes of the document.
 
-`check_names` decides this from the bytes, before anything is expanded. Nearly always a bound
-settles it: the longest URI times the number of names. Otherwise the names are counted one by one.
+`check_names` decides this from the bytes, before any name is expanded. Usually a bound suffices:
+the longest URI times the number of names. Otherwise the names are counted one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUOTES = b"\"'"
 
 
 def check_names(content: bytes, limits: Limits, longest_default: int = 0) -> None:
-    """Refuse a document whose names grow too much.
+    """Refuse a document whose names expand too much.
 
     `longest_default` is the length of the longest namespace that its DTD gives to elements.
     """
@@ -32,10 +32,12 @@ def check_names(content: bytes, limits: Limits, longest_default: int = 0) -> Non
 
 
 def fits(content: bytes, limits: Limits, longest_default: int = 0) -> bool:
-    """Whether the names are certain to fit, by the longest namespace and the number of names."""
+    """Whether the names certainly fit, by the longest namespace and the number of names."""
     size = len(content)
     if size <= 16 * limits.expansion and not longest_default:
-        return True  # half of it a URI, half of it names of four bytes: a sixteenth of the square
+        return (
+            True  # worst case, half a URI and half names of four bytes: a sixteenth of the square
+        )
     if b"xmlns" not in content and not longest_default:
         return True
     longest = max(longest_default, _longest_address(content))
@@ -44,7 +46,7 @@ def fits(content: bytes, limits: Limits, longest_default: int = 0) -> bool:
 
 
 def _longest_address(content: bytes) -> int:
-    """At least the length of the longest namespace that is declared."""
+    """An upper bound of the length of the longest declared namespace."""
     longest = 0
     at = content.find(b"xmlns")
     while at >= 0:
@@ -78,7 +80,7 @@ class _Counter:
         try:
             parser.Parse(content, True)
         except expat.ExpatError:
-            return  # lxml says what is wrong, with its place
+            return  # lxml reports the error with its place
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         scope = self._scopes[-1]
@@ -109,12 +111,12 @@ def expanded_size(element: Any) -> int:
 
 
 def scope_size(element: Any) -> int:
-    """The characters of all namespaces in scope: what it takes to write the element alone."""
+    """The characters of all namespaces in scope, which the element needs when written alone."""
     return sum(len(prefix or "") + len(address) for prefix, address in element.nsmap.items())
 
 
 def refuse_growth(expanded: int, size: int, limits: Limits) -> None:
-    """Refuse input of some size that comes to much more once its namespaces are written out."""
+    """Refuse input that is far larger once its namespaces are expanded."""
     if expanded > limits.expansion * size:
         raise LimitError(
             "AX125",

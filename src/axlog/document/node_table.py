@@ -2,14 +2,14 @@
 
     document string, id binary, parent binary, label string, kind string, value string
 
-`id` is the byte form of the document's own identifiers (`ids.py`): it sorts in document
-order, and an ancestor's is a prefix of its descendants'. `parent` is empty for what stands at the
-top. `label` is the expanded name of an element, `@` and the name of an attribute, `#text`,
-`#comment`, `#instruction`, or the label of calls. `value` is the string of a text, comment,
-instruction or attribute; for a call the JSON of what it declares; for an element nothing.
+`id` is the byte form of the document's own identifiers (`ids.py`): it sorts in document order, and
+an ancestor's is a prefix of its descendants'. `parent` is empty for top-level nodes. `label` is the
+expanded name of an element, `@` and the name of an attribute, `#text`, `#comment`, `#instruction`,
+or the label of calls. `value` is the string of a text, comment, instruction or attribute, the JSON
+of a call's declarations, and null for an element.
 
-Law: `read_rows(rows_of(tree))` is an equal document, with equal ids when the rows are those of a
-whole document as it was loaded. Prefixes are not kept: content written from rows chooses its own.
+Law: `read_rows(rows_of(tree))` is an equal document, with equal ids if the rows are those of a
+whole document as loaded. Prefixes are not kept: content written from rows gets new ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OPEN = "<_/>"
 
 
 class NodeRow(NamedTuple):
-    """One node, its document aside."""
+    """One node, without the column of its document."""
 
     id: bytes
     parent: bytes
@@ -53,12 +53,12 @@ def rows_of(
 ) -> Iterator[NodeRow]:
     """The rows of all nodes below `top`, in document order.
 
-    `keys` are the ids of the nodes right below the top, each with its parent's, where they are not
-    the tree's own: records that were cut out of a larger file.
+    `keys` are the ids of the nodes right below the top, each with its parent's id, if they differ
+    from the tree's own: for records cut out of a larger file.
     """
     found: dict[int, bytes] = {top: b""}
     given = dict(zip(tree.children(top), keys, strict=True)) if keys is not None else {}
-    parents, kinds = tree._parent, tree._kind
+    parents, kinds = tree.parent_column, tree.kind_column
     for node in tree.subtree(top):
         if node == top:
             continue
@@ -66,7 +66,7 @@ def rows_of(
         if node in given:
             key, above = given[node]
         elif is_attribute and parents[node] == top and keys is not None:
-            continue  # of the element that was put around the records
+            continue  # attributes of the wrapper element
         else:
             above = found.get(parents[node], b"")
             key = above + encode(tree.component(node), is_attribute)
@@ -90,9 +90,9 @@ def _value(tree: Tree, node: int, kind: str) -> str | None:
 
 
 def read_rows(rows: Iterable[NodeRow]) -> tuple[Tree, dict[int, bytes]]:
-    """The document, or the subtree, that rows describe, and the id that each node had.
+    """The document or subtree that rows describe, and the former id of each node.
 
-    The rows' lowest id is the top one, or there are several if they are a whole document's.
+    The row with the lowest id is the top; rows of a whole document may have several tops.
     """
     ordered = sorted(rows)
     tree = load(_build(ordered), keep_whitespace=True)
@@ -101,7 +101,7 @@ def read_rows(rows: Iterable[NodeRow]) -> tuple[Tree, dict[int, bytes]]:
 
 
 def _build(ordered: list[NodeRow]) -> Any:
-    """lxml elements from rows in document order; the root among those at the top."""
+    """Build lxml elements from rows in document order; the root element."""
     elements: dict[bytes, Any] = {}
     root: Any = None
     waiting: list[Any] = []  # comments and instructions before the root
@@ -110,7 +110,7 @@ def _build(ordered: list[NodeRow]) -> Any:
         if row.kind == "text":
             if above is not None:
                 _add_text(above, row.value or "")
-            continue  # the text below an attribute came with the attribute
+            continue  # the attribute's row has the text below it
         if row.kind == "attribute":
             if above is not None:
                 above.set(row.label[1:], row.value or "")

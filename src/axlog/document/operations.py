@@ -1,11 +1,12 @@
-"""Atomic operations on nodes, and what a stream may do, built from them.
+"""Atomic operations on nodes, and the operations of streams, which are built from them.
 
-One update form for everything: a statement, a message, a patch or a diff becomes a list of these
-operations (a pending update list), which `pending.apply` carries out whole or not at all. Targets
-are handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
+There is one form of update. A statement, a message, a patch or a diff becomes a list of these
+operations (a pending update list), and `pending.apply` applies all of it or nothing. Targets are
+handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
 
-Stream operations (P3 2.2): data arrives as siblings just before the call; a delete takes siblings
-of the call that match, whoever brought them; an end takes the call itself.
+Operations of streams: data is inserted as siblings just before the call. A delete removes matching
+siblings of the call, whatever inserted them. An end removes the call itself.
+(Paper 3, section 2.2.)
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStream
 
 
 class Where(Enum):
-    """Where content goes, seen from the target."""
+    """The position of inserted content relative to the target."""
 
     INTO = "into"
     FIRST = "first"
@@ -46,9 +47,9 @@ Content: TypeAlias = tuple[Item, ...]
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Put content beside or into the target; attributes go to the target, or to its parent.
+    """Insert content beside or into the target; attributes go to the target, or to its parent.
 
-    `stream` is the one whose message this is, None where a person writes.
+    `stream` is the stream whose message this is; None for a statement.
     """
 
     where: Where
@@ -59,14 +60,14 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Take the target and all below it out of the document."""
+    """Remove the target and all nodes below it from the document."""
 
     target: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Give an element, attribute or processing instruction another (expanded) name."""
+    """Give an element, attribute or processing instruction a new (expanded) name."""
 
     target: int
     label: str
@@ -75,7 +76,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceNode:
-    """Put content in the place of the target; nothing in place of it deletes it."""
+    """Replace the target with content; empty content deletes it."""
 
     target: int
     content: Content
@@ -83,8 +84,8 @@ class ReplaceNode:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceValue:
-    """Give a text, attribute, comment or instruction another value; an element one text for all
-    its children."""
+    """Set the value of a text, attribute, comment or instruction; for an element, replace its
+    children with one text."""
 
     target: int
     value: str
@@ -97,25 +98,25 @@ Operation: TypeAlias = Insert | Delete | Rename | ReplaceNode | ReplaceValue
 
 
 def call_of(tree: Tree, stream: str) -> tuple[int, Call]:
-    """The open call of a stream, or an error that says why there is none."""
-    node = tree._calls.get(stream, NONE)
+    """The open call of a stream; raises AX402 if it has ended, AX401 if it is unknown."""
+    node = tree.calls_by_stream.get(stream, NONE)
     if node != NONE:
         return node, tree.call(node)
     if stream in tree.ended:
         raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
-    known = ", ".join(sorted(tree._calls)) or "none"
+    known = ", ".join(sorted(tree.calls_by_stream)) or "none"
     raise UnknownStreamError(
         "AX401", f"there is no stream {stream!r}", expected=f"one of the open streams: {known}"
     )
 
 
 def time_of_message(tree: Tree, stream: str, time: int | None) -> int:
-    """The time that a message gets: its own, or the clock where it has none or policy says so."""
+    """The time of a message: its own, or the clock if it has none or if `late` says so."""
     return time_by_policy(tree, call_of(tree, stream)[1], time)
 
 
 def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
-    """The time of a message of a call, whether or not the call is still there."""
+    """The time of a message of a call, which may be gone already."""
     if time is None:
         return tree.clock
     if time >= tree.clock:
@@ -131,9 +132,9 @@ def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
 
 
 def checked_time(tree: Tree, time: int) -> int:
-    """The time, if it is not before the clock and fits the column of times."""
+    """The time; raises AX409 if it is before the clock or does not fit the time column."""
     if time >= 1 << 63:
-        raise StreamError("AX409", f"{time} microseconds are beyond any time")
+        raise StreamError("AX409", f"{time} microseconds do not fit in 64 bits")
     if time < tree.clock:
         raise LateError(
             "AX404",
@@ -144,19 +145,19 @@ def checked_time(tree: Tree, time: int) -> int:
 
 
 def _advice(tree: Tree, usual: str) -> str:
-    """What to do about a late time; in a document without updates only its start is in the way."""
+    """The advice for a late time; before the first update only the document's start is at fault."""
     if tree.clock > tree.time(DOCUMENT_NODE):
         return usual
-    return 'let the document start earlier: at=, or times="dates" for any date'
+    return 'start the document earlier: at=, or times="dates" for any date'
 
 
 def in_seconds(time: int) -> str:
-    """A time for people, to the microsecond."""
+    """A time in readable form, to the microsecond."""
     return f"{time / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[Operation]:
-    """What a message of a stream does: its trees just before the call; a one-shot call ends."""
+    """The operations of a message: insert its trees before the call; end a one-shot call."""
     node, call = call_of(tree, stream)
     if call.deletes == "only":
         raise StreamError("AX408", f"the stream {stream!r} may only delete")
@@ -165,9 +166,9 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
     if call.most is not None and (brought > call.most or before == call.most):
         raise StreamError(
             "AX406",
-            f"the stream {stream!r} may bring {call.most} trees and this makes {brought}"
+            f"the stream {stream!r} may insert {call.most} trees; this message makes it {brought}"
             if brought > call.most
-            else f"the stream {stream!r} has brought its {call.most} trees and may bring no more",
+            else f"the stream {stream!r} has inserted all of its {call.most} trees",
         )
     check_calls(call, calls_in(forest), tree.called.get(stream, 0), tree.any_calls)
     operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream)]
@@ -177,7 +178,7 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
 
 
 def calls_in(forest: Iterable[Element]) -> list[Call]:
-    """The calls that a message brings."""
+    """The calls in a message."""
     return [
         Call.of([(str(name), str(value)) for name, value in call.attrib.items()])
         for root in forest
@@ -186,33 +187,32 @@ def calls_in(forest: Iterable[Element]) -> list[Call]:
 
 
 def cost_of(calls: Iterable[Call]) -> int:
-    """How many calls a message brings: each one, and all that it may bring in turn."""
+    """The number of calls that a message adds: its own, and all that they may insert in turn."""
     return sum(1 + call.calls for call in calls)
 
 
 def check_calls(call: Call, brought: Sequence[Call], before: int, any_calls: bool) -> None:
-    """Refuse the calls of a message that its stream may not bring."""
+    """Reject a message with calls that its stream may not insert."""
     if not brought or any_calls:
         return
     if not call.calls:
         raise StreamError(
             "AX418",
             f"a message of {call.stream!r} holds the call of {brought[0].stream!r}",
-            advice='declare calls="yes" on the stream if it may bring calls',
+            advice='declare calls="yes" on the stream if it may insert calls',
         )
     total = before + cost_of(brought)
     if total > call.calls:
         raise StreamError(
             "AX419",
-            f"the stream {call.stream!r} may bring {call.calls} calls and this makes {total},"
-            " with all that they may bring in turn",
+            f"the stream {call.stream!r} may insert {call.calls} calls; this message makes it"
+            f" {total}, with those that its calls may insert in turn",
             advice='declare more on the stream, such as calls="5000"',
         )
 
 
 def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> list[Operation]:
-    """What a delete of a stream does: the siblings of its call that match, whatever they are but
-    calls."""
+    """The operations of a delete: remove the siblings of the call that match, except calls."""
     node, call = call_of(tree, stream)
     if call.deletes == "no":
         raise StreamError(
@@ -220,17 +220,17 @@ def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> l
             f"the stream {stream!r} may not delete",
             advice='declare deletes="yes" on its call',
         )
-    siblings = [n for n in tree.children(tree.parent(node)) if tree._kind[n] != CALL]
+    siblings = [n for n in tree.children(tree.parent(node)) if tree.kind_column[n] != CALL]
     return [Delete(sibling) for sibling in siblings if matches(sibling)]
 
 
 def trees_in(forest: Sequence[Element]) -> int:
-    """How many trees a message brings: its elements, not its comments or calls."""
+    """The number of trees in a message: its elements, without comments and calls."""
     tags: list[object] = [tree.tag for tree in forest]  # of a comment, a function
     return sum(isinstance(tag, str) and tag != CALL_LABEL for tag in tags)
 
 
 def end_call(tree: Tree, stream: str) -> list[Operation]:
-    """What the end of a stream does: the call goes."""
+    """The operations of the end of a stream: remove its call."""
     node, _ = call_of(tree, stream)
     return [Delete(node)]

@@ -1,13 +1,13 @@
 """Hardened parsing: bytes, texts, paths, files and elements to lxml elements.
 
-Input is hostile. Entity declarations are refused outright, external entities and DTDs are never
-resolved or fetched, and depth, size, text and name length have limits that the user can raise. Each
-attack has its own code. The parser is only ever given UTF-8: other encodings are decoded first, so
-that nothing is hidden from the scan for entities by the way it is written.
+Input is hostile. Entity declarations are refused, external entities and DTDs are never resolved or
+fetched, and depth, size, text length and name length have limits that the user can raise. Each
+attack has its own code. The parser is only ever given UTF-8. Other encodings are decoded first, so
+that no encoding can hide an entity from the scan.
 
-Nothing here builds a document or knows its depth and texts: `loader.py` does, and checks those
-limits. Not handled: EBCDIC, UTF-7 and other encodings outside `ENCODINGS`; defaults that a DTD
-gives to attributes are not added, except namespace declarations.
+This module builds no document and does not know its depth and texts: `loader.py` does, and checks
+those limits. Not handled: EBCDIC, UTF-7 and other encodings outside `ENCODINGS`. Attribute defaults
+of a DTD are not added, except namespace declarations.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ Source: TypeAlias = (
     | StandardTree.Element
     | StandardTree.ElementTree
 )
-"""What a document can be read from."""
+"""The sources a document can be read from."""
 
 DEEPEST = 2048
-"""Levels beyond which the parser gives up, whatever the limits say."""
+"""Levels beyond which the parser stops, whatever the limits are."""
 
 ENCODINGS = re.compile(
     r"utf-?8|(us-)?ascii|iso-?8859-?\d+|latin-?\d+|(windows-|cp)125\d|koi8-[ru]"
     r"|utf-?(16|32)(le|be|-le|-be)?|gb2312|gbk|gb18030|big5"
     r"|shift-?jis|windows-31j|cp932|euc-?(jp|kr)|iso-2022-jp"
 )
-"""The encodings that are read, `_` written as `-`."""
+"""The supported encodings, with `-` for `_`."""
 
 _DECLARED = re.compile(rb"""^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 _POSITION = re.compile(r"\s*, line \d+, column \d+$")
@@ -70,15 +70,14 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a document and a query over it may be at most. Raise them by passing your own.
+    """The limits of a document and of the queries over it. Pass your own to raise them.
 
-    `depth` counts elements on a path, `size` bytes, `text` characters of a text, comment or
-    attribute value, `name` characters of a name, `attributes` those of one element, or declared
-    by its DTD; `expansion` how many times as large as the input all names with their namespaces
-    may be; `parts` the steps, connectives, comparisons,
-    constraints and outputs of a query, `branches` those side by side below one step, `rows` what a
-    join may come to where that is more than twenty times what is joined, `work` the rows that one
-    update may make a view look at.
+    `depth` counts elements on a path; `size`, bytes; `text`, characters of a text, comment or
+    attribute value; `name`, characters of a name; `attributes`, those of one element or declared by
+    its DTD. `expansion` bounds all names with their namespaces, as a multiple of the input's size.
+    `parts` counts the steps, connectives, comparisons, constraints and outputs of a query;
+    `branches`, those side by side below one step. `rows` bounds the result of a join where that is
+    more than twenty times its input; `work`, the rows that a view may read during one update.
     """
 
     depth: int = 256
@@ -97,7 +96,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Parsed(NamedTuple):
-    """A root element, and whether the text it came from may declare namespaces."""
+    """A root element, and whether its source text may declare namespaces."""
 
     root: Element
     may_declare: bool
@@ -151,7 +150,7 @@ def _write_standard(source: StandardTree.Element | StandardTree.ElementTree) -> 
     root = source.getroot() if isinstance(source, StandardTree.ElementTree) else source
     if root is None or not isinstance(root.tag, str):
         raise _not_xml("tree without a root")
-    tail, root.tail = root.tail, None  # it is no part of the element, yet would be written
+    tail, root.tail = root.tail, None  # the tail is not part of the element but would be written
     try:
         return StandardTree.tostring(root)
     except (TypeError, ValueError) as error:
@@ -174,7 +173,7 @@ def _read_path(path: str | os.PathLike[str], limits: Limits) -> bytes:
 
 
 def _read_file(file: Any, limits: Limits) -> str | bytes:
-    """Read in pieces: a pipe or a socket gives less than was asked for."""
+    """Read in pieces: a pipe or a socket returns less than requested."""
     pieces: list[Any] = []
     size = 0
     try:
@@ -185,7 +184,7 @@ def _read_file(file: Any, limits: Limits) -> str | bytes:
     except OSError as error:
         raise InputError("AX102", f"the file cannot be read: {error}") from error
     except UnicodeDecodeError as error:
-        advice = "open the file in binary mode; XML says its own encoding"
+        advice = "open the file in binary mode; XML declares its own encoding"
         raise MalformedError("AX113", str(error), advice=advice) from error
     except (TypeError, AttributeError):  # neither str nor bytes
         content = None
@@ -195,7 +194,7 @@ def _read_file(file: Any, limits: Limits) -> str | bytes:
 
 
 class _Nothing(etree.Resolver):
-    """Answers every request for something outside with nothing: the disk is not touched."""
+    """Resolves every external reference to nothing: the disk is never read."""
 
     def resolve(self, *request: Any) -> Any:
         untyped: Any = self  # lxml-stubs do not know resolve_empty
@@ -211,20 +210,20 @@ _HARDENED: dict[str, Any] = {
     "huge_tree": True,
     "encoding": "utf-8",
 }
-"""`huge_tree` takes away the parser's own limits, which differ by version and do not say what they
-met; ours are checked on the result, which is bounded as nothing expands. `collect_ids` must not be
-False: that makes libxml2 load external DTDs, `load_dtd` or not."""
+"""`huge_tree` removes the parser's own limits, which differ by version and do not name the cause.
+Ours are checked on the result, which is bounded because no entity expands. `collect_ids` must not
+be False: that makes libxml2 load external DTDs, whatever `load_dtd` says."""
 
 
 def make_parser(drops_blanks: bool = False) -> etree.XMLParser:
-    """The one way a parser is made in axlog; it takes UTF-8, whatever the XML declares."""
+    """Make the only kind of parser in axlog; it reads UTF-8, whatever the XML declares."""
     parser = etree.XMLParser(remove_blank_text=drops_blanks, **_HARDENED)
     parser.resolvers.add(_Nothing())
     return parser
 
 
 def make_pull_parser() -> Any:
-    """The same parser, fed in pieces, for files that are read in parts (`record_reader.py`)."""
+    """Make the same parser for input in pieces (`record_reader.py`)."""
     parser: Any = etree.XMLPullParser(events=("start", "end"), **_HARDENED)
     parser.resolvers.add(_Nothing())
     return parser
@@ -242,8 +241,8 @@ def parse(
 ) -> Parsed:
     """Parse one document, or raise with the place.
 
-    `drops_blanks` lets the parser leave out white space between elements, where it is sure: a part
-    of what `recording` would leave out, sooner. It errs beside CDATA sections and below a DTD.
+    `drops_blanks` makes the parser omit white space between elements where that is certain: part
+    of the white space that `recorder` drops, earlier. It errs beside CDATA and below a DTD.
     """
     if len(content) > limits.size:
         raise LimitError(
@@ -269,7 +268,7 @@ def parse(
 
 
 def _check_attributes(root: Element, limits: Limits) -> None:
-    """Refuse an element with too many attributes: reading them takes the square of their number."""
+    """Refuse an element with too many attributes: reading them takes quadratic time."""
     too_many: Any = root.xpath(f"boolean(//*[@*[{limits.attributes + 1}]])")
     if too_many:
         raise too_many_attributes(limits)
@@ -284,7 +283,7 @@ def too_many_attributes(limits: Limits) -> LimitError:
 
 
 def _in_utf8(content: str | bytes, name: str | None) -> bytes:
-    """The content as the parser takes it."""
+    """The content in UTF-8, as the parser needs it."""
     try:
         if isinstance(content, str):
             return content.encode()
@@ -301,7 +300,7 @@ def _in_utf8(content: str | bytes, name: str | None) -> bytes:
 
 
 def encoding_of(content: bytes) -> str:
-    """The encoding by its first bytes, else as declared, else UTF-8."""
+    """The encoding by the first bytes, else the declared one, else UTF-8."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return encoding
@@ -312,7 +311,7 @@ def encoding_of(content: bytes) -> str:
         return "utf-8"
     encoding = declared[1].decode().lower().replace("_", "-")
     if not ENCODINGS.fullmatch(encoding) or re.match("utf-?(16|32)", encoding):
-        # A declaration in single bytes that says the document is in wide characters is wrong.
+        # A declaration written in single bytes cannot truly declare wide characters.
         raise _unknown_encoding(encoding)
     try:
         encoding = codecs.lookup(encoding).name
@@ -324,7 +323,7 @@ def encoding_of(content: bytes) -> str:
 def _unknown_encoding(encoding: str) -> MalformedError:
     return MalformedError(
         "AX113",
-        f"the encoding {encoding} is not read, or the bytes are not in it",
+        f"the encoding {encoding} is not supported, or the bytes are not in it",
         advice="convert the document to UTF-8",
     )
 
@@ -334,8 +333,8 @@ def refuse_entities(
 ) -> int:
     """Raise if the prolog declares an entity, before the parser that would expand it runs.
 
-    So does a prolog that declares very many attributes: the parser looks through all for each.
-    The length of the longest namespace that it gives to elements by default.
+    Also raise if the prolog declares very many attributes: the parser scans all of them for each.
+    Returns the length of the longest namespace that the prolog gives to elements by default.
     """
     attributes = count(1)
     longest = 0
@@ -358,15 +357,15 @@ def refuse_entities(
     scanner.EntityDeclHandler = declared
     scanner.AttlistDeclHandler = declared_attribute
     scanner.StartElementHandler = started
-    with suppress(_PrologEnded, expat.ExpatError):  # of what is wrong lxml says the place
+    with suppress(_PrologEnded, expat.ExpatError):  # lxml reports syntax errors with their place
         scanner.Parse(content, True)
     return longest
 
 
 def refuse_external(dtd: str) -> None:
-    """Raise if a DTD declares anything outside itself, before the parser that would read it runs.
+    """Raise if a DTD declares external content, before the parser that would read it runs.
 
-    Parameter entities of its own may be used; how far they grow, the scanner bounds itself.
+    Its own parameter entities may be used; the scanner itself bounds their growth.
     """
     outer = expat.ParserCreate("utf-8")
     outer.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)
@@ -377,12 +376,12 @@ def refuse_external(dtd: str) -> None:
             raise HostileError(
                 "AX111",
                 f"the DTD declares the external entity {name[:50]!r}",
-                advice="write what it holds into the DTD; axlog never reads it",
+                advice="copy its content into the DTD; axlog never reads it",
             )
 
     def asked(context: str, *_: Any) -> int:
         if subset:
-            raise HostileError("AX111", "the DTD asks for something outside")
+            raise HostileError("AX111", "the DTD refers to external content")
         subset.append(outer.ExternalEntityParserCreate(context, "utf-8"))
         subset[0].Parse(dtd.encode(), True)
         return 1
@@ -393,12 +392,12 @@ def refuse_external(dtd: str) -> None:
         outer.Parse(b'<!DOCTYPE a SYSTEM "a"><a/>', True)
     except expat.ExpatError as error:
         if subset and "amplification" in str(error):
-            raise HostileError("AX111", "what the DTD declares grows without end") from None
-        return  # lxml says what is wrong
+            raise HostileError("AX111", "the DTD's declarations expand without bound") from None
+        return  # lxml reports the error
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text has whole characters only."""
+    """Whether a text can be encoded: it has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -419,7 +418,7 @@ def declares_entities(name: str | None) -> HostileError:
 
 
 def _check_doctype(root: Element, parser: etree.XMLParser, name: str | None) -> None:
-    """What only the parser knows: declarations that the scan missed, references that were lost."""
+    """Check the parser's result: declarations that the scan missed, lost references."""
     dtd: Any = root.getroottree().docinfo.internalDTD
     if dtd is not None and any(True for _ in dtd.iterentities()):
         raise declares_entities(name)
@@ -430,13 +429,13 @@ def _check_doctype(root: Element, parser: etree.XMLParser, name: str | None) -> 
 
 
 def _unresolved(message: str, place: Place) -> HostileError:
-    return HostileError("AX112", message, place=place, advice="write what it stands for")
+    return HostileError("AX112", message, place=place, advice="replace it with its content")
 
 
 def syntax_error(
     error: etree.XMLSyntaxError, content: bytes, name: str | None, limits: Limits
 ) -> InputError:
-    """Told apart by the parser's code: its message repeats names from the input."""
+    """The error for a syntax error, by the parser's code: its message quotes the input."""
     message = _POSITION.sub("", str(error.msg or "not well-formed")).strip()
     line, column = error.position
     code = getattr(error, "code", None)
@@ -457,10 +456,10 @@ def syntax_error(
 
 
 def _resource_error(message: str, place: Place, limits: Limits) -> InputError:
-    """One code of the parser for several limits; this message names none of the input's words."""
+    """The error for one parser code that covers several limits; the message quotes no input."""
     if "amplification" in message:
         return LimitError(
-            "AX122", "what its DTD declares would make the document grow", place=place
+            "AX122", "the declarations of its DTD would make the document grow", place=place
         )
     if "depth" in message:
         return too_deep(min(limits.depth, DEEPEST), place)

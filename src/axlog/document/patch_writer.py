@@ -1,15 +1,14 @@
 """The difference of two versions as a patch of RFC 5261.
 
-A patch is carried out step by step, each `sel` on what the steps before it left. So the steps go
-backwards through the document: nothing that comes later moves what a path in front of it counts.
-Texts that come to stand side by side are one text. So nodes other than texts that stay are fixed,
-and what stands between two of them is made anew as far as it differs (`_between`), in an order in
-which no text is merged that a later path speaks of. Names in namespaces have prefixes that the
-patch declares.
+A patch is applied step by step; each `sel` refers to the result of the steps before it. So the
+steps go backwards through the document: no step moves the nodes that a later path counts. Texts
+that become adjacent are one text. So remaining nodes other than texts are fixed points, and the
+nodes between two of them are rewritten as far as they differ (`_between`), in an order that merges
+no text that a later path refers to. The patch declares prefixes for names in namespaces.
 
-Laws: carrying out `patch_of(old, new)` on old gives new, by canonical XML (`evaluate.patches` reads
-it); what does not differ is not written, but for a text beside a node that comes or goes. Not seen:
-what `diff` does not see.
+Laws: applying `patch_of(old, new)` to old gives new by canonical XML (`evaluate.patches` reads
+patches). Equal parts are not written, except a text beside an inserted or removed node. Not
+detected: the same differences that `diff` does not detect.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from axlog.document.tree import (
 
 
 def patch_of(old: Tree, new: Tree) -> str:
-    """A patch that makes the old document the new one.
+    """A patch that turns the old document into the new one.
 
     >>> from axlog.document.loader import load
     >>> print(patch_of(load("<r><a/></r>"), load("<r><a k='1'/><b/></r>")))
@@ -42,10 +41,10 @@ def patch_of(old: Tree, new: Tree) -> str:
     <add sel="r/a[1]" type="@k">1</add>
     </diff>
     """
-    return _Writing(old, new).patch()
+    return _PatchWriter(old, new).patch()
 
 
-class _Writing:
+class _PatchWriter:
     def __init__(self, old: Tree, new: Tree) -> None:
         self.old = old
         self.new = new
@@ -65,7 +64,7 @@ class _Writing:
     # Steps, the last one in the document first --------------------------------------------------
 
     def _document(self) -> Iterator[Element]:
-        """The root, and what stands around it, which is written anew where it differs."""
+        """Steps for the root and for the nodes around it, which are rewritten if they differ."""
         (above, below), (new_above, new_below) = _around(self.old), _around(self.new)
         old, new = self.old.root, self.new.root
         if not self._are_equal(below, new_below):
@@ -83,7 +82,7 @@ class _Writing:
         return len(old) == len(new) and all(map(self.difference.is_equal, old, new))
 
     def _pair(self, old: int, new: int) -> Iterator[Element]:
-        """What makes one element the other, from its last child to its attributes."""
+        """Steps that turn one element into the other, from its last child to its attributes."""
         if self.difference.is_equal(old, new):
             return
         before, after = list(self.old.children(old)), list(self.new.children(new))
@@ -91,7 +90,7 @@ class _Writing:
         yield from self._attributes(old, new)
 
     def _children(self, parent: int, before: list[int], after: list[int]) -> Iterator[Element]:
-        """What makes children others, from one node that stays to the one before it."""
+        """Steps for children, from one fixed node to the one before it."""
         i_end, j_end = len(before), len(after)
         for i, j in (*reversed(self._fixed(before, after)), (-1, -1)):
             gone, come = before[i + 1 : i_end], after[j + 1 : j_end]
@@ -103,23 +102,23 @@ class _Writing:
             i_end, j_end = i, j
 
     def _fixed(self, before: list[int], after: list[int]) -> Pairs:
-        """The places of the nodes that stay, texts left out."""
-        kinds = self.old._kind
+        """The positions of the remaining nodes, without texts."""
+        kinds = self.old.kind_column
         pairs = self.difference.aligned(before, after)
         return [(i, j) for i, j in pairs if kinds[before[i]] != TEXT]
 
     def _between(
         self, path: str, position: str, gone: list[int], come: list[int]
     ) -> Iterator[Element]:
-        """What makes one run of children another; it stands behind the node of a path."""
+        """Steps that turn one run of children into another; the run follows the node of a path."""
         while gone and come and self.difference.is_equal(gone[0], come[0]):
             path, position = self._path(gone[0]), "after"
             gone, come = gone[1:], come[1:]
-        behind: list[int] = []  # nodes that stay behind the run
+        behind: list[int] = []  # nodes that remain after the run
         while gone and come and self.difference.is_equal(gone[-1], come[-1]):
             behind.append(gone[-1])
             gone, come = gone[:-1], come[:-1]
-        kinds, new_kinds = self.old._kind, self.new._kind
+        kinds, new_kinds = self.old.kind_column, self.new.kind_column
         if len(gone) == len(come) == 1 and _class(kinds[gone[0]]) == _class(new_kinds[come[0]]):
             is_text = kinds[gone[0]] == TEXT
             pieces = [] if is_text else [self._copied(come[0])]
@@ -130,7 +129,7 @@ class _Writing:
             yield from (self._removed(n) for n in reversed(gone) if kinds[n] != TEXT)
             return
         if gone and behind and kinds[behind[-1]] == TEXT:
-            # A text of the run would be merged with it as soon as nothing stands between.
+            # A text of the run would be merged with it once they are adjacent.
             text_node = behind.pop()
             yield self._removed(text_node)
             yield from (self._removed(node) for node in reversed(gone))
@@ -140,14 +139,14 @@ class _Writing:
         yield from self._added(path, come, position)
 
     def _merge(self, gone: list[int], come: list[int]) -> bool:
-        """Whether a run becomes one text that its own texts give when the other nodes go."""
-        if len(come) != 1 or self.new._kind[come[0]] != TEXT:
+        """Whether a run becomes one text that results from removing its other nodes."""
+        if len(come) != 1 or self.new.kind_column[come[0]] != TEXT:
             return False
-        texts = [self.old.text(node) for node in gone if self.old._kind[node] == TEXT]
+        texts = [self.old.text(node) for node in gone if self.old.kind_column[node] == TEXT]
         return "".join(texts) == self.new.text(come[0])
 
     def _child(self, old: int, new: int) -> Iterator[Element]:
-        if self.old._kind[old] == ELEMENT:
+        if self.old.kind_column[old] == ELEMENT:
             yield from self._pair(old, new)
         elif not self.difference.is_equal(old, new):
             yield self._step("replace", self._path(old), [self._copied(new)])
@@ -173,12 +172,12 @@ class _Writing:
     def _added(
         self, path: str, nodes: list[int], position: str, text: str = ""
     ) -> Iterator[Element]:
-        """New nodes at a place, and a text behind them."""
+        """A step that adds new nodes at a place, and a text after them."""
         if not nodes and not text:
             return
         step = self._step("add", path, [], pos=position)
         for node in nodes:
-            if self.new._kind[node] == TEXT:
+            if self.new.kind_column[node] == TEXT:
                 _append_text(step, self.new.text(node))
             else:
                 step.append(self._copied(node))
@@ -210,7 +209,7 @@ class _Writing:
         return "/".join(reversed(steps))
 
     def _test(self, node: int) -> str:
-        tree, kind = self.old, self.old._kind[node]
+        tree, kind = self.old, self.old.kind_column[node]
         if kind in (ELEMENT, CALL):
             return self._named(CALL_LABEL if kind == CALL else tree.label(node))
         if kind == NodeKind.INSTRUCTION:
@@ -239,7 +238,7 @@ def _append_text(step: Element, text: str) -> None:
 
 
 def _around(tree: Tree) -> tuple[list[int], list[int]]:
-    """What stands before and behind the root element."""
+    """The nodes before and after the root element."""
     top = list(tree.children(DOCUMENT_NODE))
     at = top.index(tree.root)
     return top[:at], top[at + 1 :]

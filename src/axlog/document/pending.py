@@ -1,19 +1,19 @@
-"""Pending update lists: operations carried out together, in the recommendation's order, or not at
-all.
+"""Pending update lists: operations that are applied together, in the order of the recommendation.
 
-Snapshot semantics (DESIGN section 3, XQuery Update Facility 3.2.2): all targets are nodes of the
-document as it was; names and values first, then insertions, replacements, deletions; then adjacent
-texts are merged. The list is first tried on a plan beside the columns; whatever is wrong is raised
-from there, so `commit` cannot fail half way. Nodes to come are built before, hanging nowhere. No id
-that goes comes back in the same update.
+Snapshot semantics (docs/meaning.md; XQuery Update Facility 3.2.2): all targets are nodes of the
+document before the update. Names and values change first, then come insertions, replacements and
+deletions; then adjacent texts are merged. The list is first tried on a plan beside the columns.
+All errors are raised there, so `commit` cannot fail half way and a list is applied whole or not at
+all. New nodes are built before, without a parent. No id of a removed node is given again in the
+same update.
 
     plan = planned(tree, operations, time)   # raises, or knows the delta
     watcher.before(plan.delta)               # removed subtrees still in place
     plan.commit()
     watcher.after(plan.delta)                # added subtrees in place
 
-Where the recommendation leaves the order of several insertions at one place open, each goes as near
-to its target as it can: of two insertions `after` a node the later one comes first.
+The recommendation leaves the order of several insertions at one place open. Here each is inserted
+as near to its target as possible: of two insertions `after` a node the later one comes first.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def apply(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> Delta:
-    """Carry out a pending update list and return its delta, or raise and leave the tree alone."""
+    """Apply a pending update list and return its delta, or raise and leave the tree unchanged."""
     plan = planned(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
     watchers = list(watchers)
     try:
@@ -87,7 +87,7 @@ def planned(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> Planned:
-    """The plan of a pending update list: for all places together where it does one thing."""
+    """Plan a pending update list; in bulk if it does one thing at many places."""
     now = tree.clock if time is None else checked_time(tree, time)
     alike = plan_of(tree, operations, now, limits, keep_whitespace)
     if alike is not None:
@@ -96,7 +96,7 @@ def planned(
 
 
 class Plan:
-    """A pending update list worked out on the side: its delta, and how to make it true."""
+    """A pending update list, simulated beside the columns: its delta, and its commit."""
 
     def __init__(
         self,
@@ -115,23 +115,23 @@ class Plan:
         self._new: list[int] = []  # roots built for this plan
         self._renamed: dict[int, str] = {}
         self._revalued: dict[int, str] = {}
-        self._retargeted: set[int] = set()  # instructions that get another name and no value
+        self._retargeted: set[int] = set()  # instructions that get a new name and keep their data
         self._emptied: list[int] = []  # texts that lose their last character
         self._brought: dict[str, int] = {}
-        self._calls_before = len(tree._call_at)
+        self._calls_before = len(tree.calls_by_node)
         self.delta = Delta(tree, self.time)
         try:
             self._check_targets(operations)
             self._simulate(operations)
             self._check_attributes()
             self._merge_texts()
-            self._settle()
+            self._compute_delta()
             self._check_result()
         except BaseException:
             self.abandon()
             raise
 
-    # Before anything moves ----------------------------------------------------------------------
+    # Checks -------------------------------------------------------------------------------------
 
     def _check_targets(self, operations: Sequence[Operation]) -> None:
         codes = {Rename: "XUDY0015", ReplaceNode: "XUDY0016", ReplaceValue: "XUDY0017"}
@@ -142,7 +142,7 @@ class Plan:
                 raise UpdateError("AX301", "the target of an update is not in the document")
             is_inside = isinstance(operation, Insert) and operation.where in _INSIDE
             if target == DOCUMENT_NODE and not is_inside:
-                raise UpdateError("AX302", "the document itself can only take content")
+                raise UpdateError("AX302", "the document itself only accepts content")
             kind = type(operation)
             if kind in codes:
                 target = self._owner(operation)
@@ -151,33 +151,35 @@ class Plan:
                     raise UpdateError(codes[kind], f"{where} is the target of two such updates")
                 seen.add((kind, target))
             elif self._owner(operation) != target:
-                raise self._refused(target, "the value of an attribute goes only with it")
+                raise self._refused(
+                    target, "the value of an attribute cannot be removed without it"
+                )
 
     def _owner(self, operation: Operation) -> int:
         """The target, or the attribute whose value it is."""
         target = operation.target
-        parent = self.tree._parent[target]
-        if parent == NONE or self.tree._kind[parent] != ATTRIBUTE:
+        parent = self.tree.parent_column[target]
+        if parent == NONE or self.tree.kind_column[parent] != ATTRIBUTE:
             return target
         if not isinstance(operation, ReplaceValue):
-            raise self._refused(target, "the value of an attribute goes only with it")
+            raise self._refused(target, "the value of an attribute cannot be removed without it")
         return parent
 
     def _refused(self, target: int, why: str) -> UpdateError:
         return UpdateError("AX302", f"{self.tree.path(target)}: {why}")
 
     def _simulate(self, operations: Sequence[Operation]) -> None:
-        """The order of upd:applyUpdates: each step sees what the steps before it left."""
+        """The order of upd:applyUpdates: each step sees the result of the steps before it."""
         inserts = [op for op in operations if isinstance(op, Insert)]
         values = [op for op in operations if isinstance(op, ReplaceValue)]
-        of_elements = [op for op in values if self.tree._kind[op.target] == ELEMENT]
+        of_elements = [op for op in values if self.tree.kind_column[op.target] == ELEMENT]
         for insert in inserts:
             if insert.where is Where.INTO:
                 self._insert(insert)
         for rename in (op for op in operations if isinstance(op, Rename)):
             self._rename(rename)
         for value in values:
-            if self.tree._kind[value.target] != ELEMENT:
+            if self.tree.kind_column[value.target] != ELEMENT:
                 self._replace_value(value)
         for insert in inserts:
             if insert.where is not Where.INTO:
@@ -194,16 +196,16 @@ class Plan:
 
     def _insert(self, op: Insert) -> None:
         tree, target, chains = self.tree, op.target, self._chains
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         inside = op.where in _INSIDE
         if inside and kind not in (ELEMENT, NodeKind.DOCUMENT):
-            raise self._refused(target, "it is not an element and takes no content")
+            raise self._refused(target, "it is not an element and cannot have content")
         if not inside and kind == ATTRIBUTE:
-            raise self._refused(target, "nothing goes before or after an attribute")
-        parent = target if inside else tree._parent[target]
+            raise self._refused(target, "nothing can be inserted before or after an attribute")
+        parent = target if inside else tree.parent_column[target]
         attributes, nodes = self._build(op.content, parent)
         if attributes and parent == DOCUMENT_NODE:
-            raise UpdateError("AX303", "an attribute cannot stand beside the root element")
+            raise UpdateError("AX303", "an attribute cannot be beside the root element")
         for node in attributes:
             chains.link(parent, node, chains.last_attribute(parent))
         if op.where is Where.FIRST:
@@ -216,12 +218,12 @@ class Plan:
             chains.link(parent, node, after)
             after = node
         if op.stream is not None:
-            trees = sum(tree._kind[node] == ELEMENT for node in nodes)
+            trees = sum(tree.kind_column[node] == ELEMENT for node in nodes)
             self._brought[op.stream] = self._brought.get(op.stream, 0) + trees
 
     def _rename(self, op: Rename) -> None:
         tree, target = self.tree, op.target
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         if kind not in (ELEMENT, ATTRIBUTE, NodeKind.INSTRUCTION):
             raise self._refused(target, "it has no name to change")
         if op.label == CALL_LABEL:
@@ -238,14 +240,14 @@ class Plan:
     def _replace_value(self, op: ReplaceValue) -> None:
         tree = self.tree
         target = self._owner(op)
-        kind = tree._kind[target]
+        kind = tree.kind_column[target]
         if kind == CALL:
             raise self._refused(target, "it is a call and has no value")
         check_text(op.value, self._limits, kind)
         if kind == TEXT and not op.value:
             self._emptied.append(target)
         elif kind == ATTRIBUTE:
-            self._revalued[tree._first[target]] = op.value
+            self._revalued[tree.first_column[target]] = op.value
         elif kind == NodeKind.INSTRUCTION:
             name = self._revalued.get(target, tree.text(target)).partition(" ")[0]
             self._revalued[target] = instruction_text(name, op.value)
@@ -255,11 +257,14 @@ class Plan:
 
     def _replace_node(self, op: ReplaceNode) -> None:
         tree, target = self.tree, op.target
-        parent = tree._parent[target]
+        parent = tree.parent_column[target]
         attributes, nodes = self._build(op.content, parent)
-        is_attribute = tree._kind[target] == ATTRIBUTE
+        is_attribute = tree.kind_column[target] == ATTRIBUTE
         if (nodes and is_attribute) or (attributes and not is_attribute):
-            raise UpdateError("AX303", "an attribute replaces attributes, other nodes the others")
+            raise UpdateError(
+                "AX303",
+                "only attributes can replace an attribute, and only other nodes the other nodes",
+            )
         after = self._chains.previous(parent, target)
         for node in attributes or nodes:
             self._chains.link(parent, node, after)
@@ -268,16 +273,16 @@ class Plan:
 
     def _replace_content(self, op: ReplaceValue) -> None:
         target, chains = op.target, self._chains
-        old = [n for n in chains.planned(target) if self.tree._kind[n] != ATTRIBUTE]
+        old = [n for n in chains.planned(target) if self.tree.kind_column[n] != ATTRIBUTE]
         for node in self._build((op.value,), target)[1]:
             chains.link(target, node, chains.previous(target, NONE))
         for node in old:
             chains.detach(node)
 
-    # Nodes to come ------------------------------------------------------------------------------
+    # New nodes ----------------------------------------------------------------------------------
 
     def _build(self, content: Content, parent: int) -> tuple[list[int], list[int]]:
-        """Nodes for content, hanging nowhere: attributes, and the rest."""
+        """Build the nodes of content, without a parent: attributes, and the others."""
         attributes, nodes = list[int](), list[int]()
         above = -1
         for item in content:
@@ -311,8 +316,8 @@ class Plan:
     # Afterwards ---------------------------------------------------------------------------------
 
     def _merge_texts(self) -> None:
-        """Where the plan brought texts together, one new text takes their place."""
-        chains, kinds = self._chains, self.tree._kind
+        """Replace texts that the plan made adjacent by one new text."""
+        chains, kinds = self._chains, self.tree.kind_column
         for parent in chains.parents():
             for node in chains.touched(parent):
                 if kinds[node] != TEXT or node in chains.gone:
@@ -328,7 +333,7 @@ class Plan:
                         chains.detach(old)
 
     def _run_of_texts(self, parent: int, node: int) -> list[int]:
-        kinds, chains = self.tree._kind, self._chains
+        kinds, chains = self.tree.kind_column, self._chains
         while (left := chains.previous(parent, node)) != NONE and kinds[left] == TEXT:
             node = left
         run = [node]
@@ -336,40 +341,44 @@ class Plan:
             run.append(right)
         return run
 
-    def _settle(self) -> None:
-        """What the plan comes to: what is inside something that goes does not count."""
+    def _compute_delta(self) -> None:
+        """Compute the delta; changes inside removed nodes do not count."""
         tree, delta, gone = self.tree, self.delta, self._chains.gone
         new = set(self._new)
         if gone:
             for parent in self._chains.parents():
-                if self._is_lost(parent):
+                if self._is_removed(parent):
                     self._chains.forget(parent)
-            lost = {node for node in new if node in gone or self._is_lost(tree._parent[node])}
+            lost = {
+                node for node in new if node in gone or self._is_removed(tree.parent_column[node])
+            }
             self._new = [node for node in self._new if node not in lost]
             for node in lost:
                 tree._release(node)
             delta.removed = [
-                node for node in sorted(gone - new) if not self._is_lost(tree._parent[node])
+                node
+                for node in sorted(gone - new)
+                if not self._is_removed(tree.parent_column[node])
             ]
             delta.nodes_removed, delta.labels_removed = gathered(tree, delta.removed)
         delta.added = list(self._new)
-        self._settle_changes()
+        self._compute_changes()
 
-    def _settle_changes(self) -> None:
+    def _compute_changes(self) -> None:
         tree, delta, now = self.tree, self.delta, self.time
         for node, text in self._revalued.items():
-            time = tree._time[node]
-            new_time = time if node in self._retargeted else now  # the same text again is newer
-            if not self._is_lost(node) and (time != new_time or tree.text(node) != text):
+            time = tree.time_column[node]
+            new_time = time if node in self._retargeted else now  # the same text set again is newer
+            if not self._is_removed(node) and (time != new_time or tree.text(node) != text):
                 delta.changed.append(Changed(node, tree.text(node), text, time, new_time))
         for node, label in self._renamed.items():
-            if not self._is_lost(node) and tree.label(node) != label:
-                time = tree._time[node]
+            if not self._is_removed(node) and tree.label(node) != label:
+                time = tree.time_column[node]
                 delta.changed.append(Changed(node, tree.label(node), label, time, time))
 
-    def _is_lost(self, node: int) -> bool:
-        """Whether a node goes, or hangs below one that goes."""
-        gone, parent = self._chains.gone, self.tree._parent
+    def _is_removed(self, node: int) -> bool:
+        """Whether a node is removed, or is below a removed one."""
+        gone, parent = self._chains.gone, self.tree.parent_column
         if not gone:
             return False
         while node != NONE:
@@ -378,7 +387,7 @@ class Plan:
             node = parent[node]
         return False
 
-    # Whether the result is a document -----------------------------------------------------------
+    # Checks of the result -----------------------------------------------------------------------
 
     def _check_result(self) -> None:
         self._check_root()
@@ -387,23 +396,25 @@ class Plan:
     def _check_root(self) -> None:
         if not self._chains.changes(DOCUMENT_NODE):
             return
-        kinds = [self.tree._kind[node] for node in self._chains.planned(DOCUMENT_NODE)]
+        kinds = [self.tree.kind_column[node] for node in self._chains.planned(DOCUMENT_NODE)]
         if kinds and (kinds.count(ELEMENT) != 1 or TEXT in kinds or CALL in kinds):
             raise UpdateError(
                 "XUDY0021",
                 "the document would not have one root element",
-                advice="replace the root by one element, or change what is below it",
+                advice="replace the root with one element, or change the nodes below it",
             )
 
     def _check_attributes(self) -> None:
-        """No element has two attributes of one name, nor has one that goes (applyUpdates-023)."""
+        """Refuse two attributes of one name, also in removed elements (applyUpdates-023)."""
         tree = self.tree
-        touched = {tree._parent[n] for n in self._new if tree._kind[n] == ATTRIBUTE}
-        touched |= {tree._parent[n] for n in self._renamed if tree._kind[n] == ATTRIBUTE}
+        touched = {tree.parent_column[n] for n in self._new if tree.kind_column[n] == ATTRIBUTE}
+        touched |= {
+            tree.parent_column[n] for n in self._renamed if tree.kind_column[n] == ATTRIBUTE
+        }
         for parent in touched:
             labels: set[str] = set()
             for node in self._chains.planned(parent):
-                if tree._kind[node] != ATTRIBUTE:
+                if tree.kind_column[node] != ATTRIBUTE:
                     break
                 label = self._renamed.get(node, tree.label(node))
                 if label in labels:
@@ -414,18 +425,18 @@ class Plan:
 
     def _check_calls(self) -> None:
         tree, delta = self.tree, self.delta
-        if tree._calls:
+        if tree.calls_by_stream:
             delta.closed = self._streams_below(delta.removed)
-        if len(tree._call_at) == self._calls_before:
-            return  # the plan built none
+        if len(tree.calls_by_node) == self._calls_before:
+            return  # the plan built no calls
         delta.opened = self._streams_below(delta.added)
-        taken = set(tree._calls) - set(delta.closed)
+        taken = set(tree.calls_by_stream) - set(delta.closed)
         for stream in delta.opened:
             if stream in taken:
                 raise StreamError(
                     "AX403",
                     f"the stream {stream!r} already has a call",
-                    advice="one stream, one call: give the new call a name of its own",
+                    advice="a stream has one call: give the new call another stream",
                 )
             taken.add(stream)
 
@@ -435,19 +446,19 @@ class Plan:
             tree.call(node).stream
             for root in roots
             for node in tree.subtree(root)
-            if tree._kind[node] == CALL
+            if tree.kind_column[node] == CALL
         ]
 
-    # Making it true -----------------------------------------------------------------------------
+    # Commit -------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Free what was built; the tree is as it was."""
+        """Free the new nodes; the tree is unchanged."""
         for node in self._new:
-            if self.tree._kind[node] != NodeKind.FREE:
+            if self.tree.kind_column[node] != NodeKind.FREE:
                 self.tree._release(node)
 
     def commit(self) -> None:
-        """Write the plan into the columns. Everything was checked: this cannot fail."""
+        """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree, delta = self.tree, self.delta
         release(tree, tree._dying)
         if delta.nodes_removed is not None:
@@ -459,26 +470,26 @@ class Plan:
                     tree._leave(node)
                     tree._size -= 1
         for stream in delta.closed:
-            del tree._calls[stream]
+            del tree.calls_by_stream[stream]
             tree.brought.pop(stream, None)
             tree.ended.add(stream)
         for change in delta.changed:
             self._commit_change(change)
         self._chains.write()
         for root in delta.removed:
-            tree._parent[root] = NONE
+            tree.parent_column[root] = NONE
         called = 0
         for root in delta.added:
             tree._place_at(root, self._chains.components[root])
             for node in tree.subtree(root):
                 tree._enter(node)
                 tree._size += 1
-                if tree._kind[node] == CALL:
+                if tree.kind_column[node] == CALL:
                     call = tree.call(node)
-                    tree._calls[call.stream] = node
+                    tree.calls_by_stream[call.stream] = node
                     called += 1 + call.calls
         for stream, count in self._brought.items():
-            if stream in tree._calls:
+            if stream in tree.calls_by_stream:
                 tree.brought[stream] = tree.brought.get(stream, 0) + count
             if called:
                 tree.called[stream] = tree.called.get(stream, 0) + called
@@ -489,11 +500,11 @@ class Plan:
 
     def _commit_change(self, change: Changed) -> None:
         tree, node = self.tree, change.node
-        if tree._kind[node] in (ELEMENT, ATTRIBUTE):
+        if tree.kind_column[node] in (ELEMENT, ATTRIBUTE):
             tree._leave(node)
-            tree._label[node] = tree._name(change.new)
+            tree.label_column[node] = tree._name(change.new)
             tree._enter(node)
         else:
-            tree._label[node] = NONE
-            tree._texts[node] = change.new
-        tree._time[node] = change.new_time
+            tree.label_column[node] = NONE
+            tree.texts_by_node[node] = change.new
+        tree.time_column[node] = change.new_time

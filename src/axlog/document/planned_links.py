@@ -1,11 +1,11 @@
-"""The chains of a tree as a plan would leave them: changed links only, beside the columns.
+"""The chains of a tree as a plan would leave them: only the changed links, beside the columns.
 
-A chain is what hangs below one node: attributes, then children. Linking gives the new node a
-component between its neighbours (`ids.between`); no other node's component is ever touched, which
-is the law that ids never change. Nor is the component given again of a node that goes by the same
-plan: in one update an id stands for one node, so that a row that goes and one that comes differ.
-Nothing is written into the columns before `write`, except the parent of a node that hangs nowhere
-yet; a node that goes keeps its links there.
+The chain of a node holds its attributes, then its children. Linking gives the new node a component
+between its neighbours (`ids.between`). No other node's component is ever changed: this is the law
+that ids never change. The component of a node that the plan removes is not given again. So in one
+update an id stands for one node, and a deleted row and an inserted row differ. The columns are not
+written before `write`, except the parent of a node that is in no chain yet. A removed node keeps
+its links there.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ class _Chain:
     __slots__ = ("first", "last", "left", "next", "prev")
 
     def __init__(self, tree: Tree, parent: int) -> None:
-        self.first = tree._first[parent]
-        self.last = tree._last[parent]
+        self.first = tree.first_column[parent]
+        self.last = tree.last_column[parent]
         self.next: dict[int, int] = {}
         self.prev: dict[int, int] = {}
-        self.left: set[tuple[bool, ids.Component]] = set()  # of nodes that go; first: attributes
+        self.left: set[tuple[bool, ids.Component]] = (
+            set()
+        )  # components of removed nodes; the flag marks attributes
 
 
 class Chains:
-    """All chains that a plan changes, the nodes that go, and the components of those that come."""
+    """All chains that a plan changes, the removed nodes, and the components of the new ones."""
 
     __slots__ = ("_chains", "_tree", "components", "gone")
 
@@ -46,7 +48,7 @@ class Chains:
         return parent in self._chains
 
     def forget(self, parent: int) -> None:
-        """The chain stays as the columns have it."""
+        """Discard the changes of a chain."""
         del self._chains[parent]
 
     def _chain(self, parent: int) -> _Chain:
@@ -58,22 +60,26 @@ class Chains:
     # Reading ------------------------------------------------------------------------------------
 
     def following(self, parent: int, node: int) -> int:
-        """What follows a node; after NONE comes the first."""
+        """The node after a node; after NONE, the first one."""
         chain = self._chains.get(parent)
         if chain is None:
-            return self._tree._first[parent] if node == NONE else self._tree._next[node]
-        return chain.first if node == NONE else chain.next.get(node, self._tree._next[node])
+            return self._tree.first_column[parent] if node == NONE else self._tree.next_column[node]
+        return chain.first if node == NONE else chain.next.get(node, self._tree.next_column[node])
 
     def previous(self, parent: int, node: int) -> int:
-        """What precedes a node; before NONE comes the last."""
+        """The node before a node; before NONE, the last one."""
         chain = self._chains.get(parent)
         if chain is None:
-            return self._tree._last[parent] if node == NONE else self._tree._prev[node]
-        return chain.last if node == NONE else chain.prev.get(node, self._tree._prev[node])
+            return (
+                self._tree.last_column[parent] if node == NONE else self._tree.previous_column[node]
+            )
+        return (
+            chain.last if node == NONE else chain.prev.get(node, self._tree.previous_column[node])
+        )
 
     def last_attribute(self, parent: int) -> int:
         after, at = NONE, self.following(parent, NONE)
-        while at != NONE and self._tree._kind[at] == ATTRIBUTE:
+        while at != NONE and self._tree.kind_column[at] == ATTRIBUTE:
             after, at = at, self.following(parent, at)
         return after
 
@@ -87,17 +93,17 @@ class Chains:
         return found
 
     def touched(self, parent: int) -> list[int]:
-        """Nodes of a chain, also ones that go; of two that become neighbours, at least one."""
+        """The changed nodes of a chain, removed ones too; at least one of two new neighbours."""
         chain = self._chains[parent]
         return [node for node in (chain.first, *chain.next) if node != NONE]
 
     # Changing -----------------------------------------------------------------------------------
 
     def link(self, parent: int, node: int, after: int) -> None:
-        """Hang a new node behind another (NONE: first), with a component of its own."""
+        """Link a new node after another (NONE: first), with a new component."""
         chain = self._chain(parent)
         following = self.following(parent, after)
-        self._tree._parent[node] = parent
+        self._tree.parent_column[node] = parent
         self.components[node] = self._component_between(node, after, following, chain.left)
         _join(chain, after, node)
         _join(chain, node, following)
@@ -105,11 +111,11 @@ class Chains:
     def _component_between(
         self, node: int, after: int, following: int, left: set[tuple[bool, ids.Component]]
     ) -> ids.Component:
-        """Attributes and children are counted apart: one sort is no neighbour of the other."""
-        is_attribute = self._tree._kind[node] == ATTRIBUTE
+        """A free component; attributes and children are numbered separately."""
+        is_attribute = self._tree.kind_column[node] == ATTRIBUTE
         low, high = (
             None
-            if other == NONE or (self._tree._kind[other] == ATTRIBUTE) != is_attribute
+            if other == NONE or (self._tree.kind_column[other] == ATTRIBUTE) != is_attribute
             else self.components.get(other) or self._tree.component(other)
             for other in (after, following)
         )
@@ -119,28 +125,28 @@ class Chains:
         return component
 
     def detach(self, node: int) -> None:
-        """Take a node out of its chain."""
+        """Remove a node from its chain."""
         if node in self.gone:
             return
         self.gone.add(node)
-        parent = self._tree._parent[node]
+        parent = self._tree.parent_column[node]
         chain = self._chain(parent)
-        if node not in self.components:  # else it was never there
-            is_attribute = self._tree._kind[node] == ATTRIBUTE
+        if node not in self.components:  # a node linked by this plan never had one before
+            is_attribute = self._tree.kind_column[node] == ATTRIBUTE
             chain.left.add((is_attribute, self._tree.component(node)))
         _join(chain, self.previous(parent, node), self.following(parent, node))
 
     def write(self) -> None:
-        """Put the links into the columns; nodes that go keep theirs."""
+        """Write the links into the columns; removed nodes keep theirs."""
         tree, gone = self._tree, self.gone
         for parent, chain in self._chains.items():
-            tree._first[parent], tree._last[parent] = chain.first, chain.last
+            tree.first_column[parent], tree.last_column[parent] = chain.first, chain.last
             for node, following in chain.next.items():
                 if node not in gone:
-                    tree._next[node] = following
+                    tree.next_column[node] = following
             for node, previous in chain.prev.items():
                 if node not in gone:
-                    tree._prev[node] = previous
+                    tree.previous_column[node] = previous
 
 
 def _join(chain: _Chain, left: int, right: int) -> None:

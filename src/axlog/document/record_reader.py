@@ -1,9 +1,9 @@
-"""A big file of many records, read as a sequence of small elements: memory is one record's.
+"""A large file of many records, read as a sequence of small elements in the memory of one record.
 
-`split(file, label)` gives every element of a label that is not inside another such one, in the
-order of the file, each whole; what stands around them is passed over and forgotten. As hostile as
-any input (`parser.py`): a DOCTYPE is refused, since what it declares is known only when the
-records have been read; a record beyond the limit of size ends the reading.
+`split(file, label)` yields every whole element of a label that is not inside another such element,
+in file order. The content around them is skipped and dropped. Input is hostile, as in `parser.py`:
+a DOCTYPE is refused, because its declarations are known only after the records have been read. A
+record over the size limit raises an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PIECE = 1 << 16
 def split(
     file: IO[bytes], label: str, limits: Limits = DEFAULT_LIMITS, name: str | None = None
 ) -> Iterator[Element]:
-    """The records of a file; an element is good until the next one is asked for.
+    """Yield the records of a file; an element is valid until the next one is requested.
 
     >>> from io import BytesIO
     >>> [order.get("id") for order in split(BytesIO(b"<l><o id='1'/><o id='2'/></l>"), "o")]
@@ -51,7 +51,7 @@ class _Splitter:
         self.started = False
         self.size = 0  # bytes read
         self.expanded = 0  # characters of names and namespaces
-        self.inside: Any = None  # the record that is being read
+        self.inside: Any = None  # the record being read
 
     def records(self, file: IO[bytes]) -> Iterator[Element]:
         read = 0  # since the last record ended
@@ -94,7 +94,7 @@ class _Splitter:
                 self._count(expanded_size(element))
                 if self.inside is None and element.tag == self.label:
                     self.inside = element
-                    self._count(scope_size(element))  # a record is passed on by itself
+                    self._count(scope_size(element))  # a record is passed on alone, with its scope
             elif element is self.inside:
                 self.inside = None
                 yield element
@@ -107,7 +107,7 @@ class _Splitter:
 
 
 def _forget(element: Element) -> None:
-    """Let go of an element that is done; its parent must stay, as the parser stands in it."""
+    """Free a finished element; its parent stays, because the parser is inside it."""
     element.clear()
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:
@@ -115,7 +115,7 @@ def _forget(element: Element) -> None:
 
 
 def _pieces(file: IO[bytes], name: str | None) -> Iterator[bytes]:
-    """The file in UTF-8, in pieces."""
+    """Yield the file in pieces of UTF-8."""
     first = file.read(_PIECE)
     encoding = encoding_of(first)
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)()

@@ -1,8 +1,8 @@
-"""A walk over lxml elements that notes, in document order, what each node will be.
+"""A walk over lxml elements that records the future nodes in document order.
 
-Both ways into the columns start here: a whole document (`xml.load`) and a fragment that an update
-brings (`xml.graft`). The walk decides which whitespace counts, which element is a call, and checks
-the limits of depth, text and name. It changes nothing in the tree but the table of names.
+Both ways into the columns start here: a whole document (`loader.load`) and a fragment that an
+update inserts (`loader.graft`). The walk decides which whitespace is kept and which element is a
+call, and checks the limits of depth, text and name. It changes only the table of names in the tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from axlog.document.tree import (
 from axlog.errors import HostileError, InputError, LimitError, MalformedError, Place
 
 SPACES = " \t\r\n"
-"""What XML calls white space; a no-break space is a character like any other."""
+"""White space as XML defines it; a no-break space is an ordinary character."""
 
 _COMMENT, _INSTRUCTION = int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -38,10 +38,10 @@ Scope = dict[str | None, str]
 
 
 class Recorder:
-    """What a walk notes of each node in document order: parent, kind, label or text.
+    """The records of a walk, one per node in document order: parent, kind, label or text.
 
-    `above` is how many elements there will be over the top ones. `labels` holds a name's number, or
-    for what has a text its position in `texts`.
+    `above` is the number of elements that will be above the top ones. `labels` holds the index of a
+    name, or the index in `texts` for nodes with a text.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Recorder:
         self.kinds = bytearray([NodeKind.DOCUMENT])
         self.labels = array("i", [NONE])
         self.texts: list[str] = []
-        self._of_attributes: dict[str, int] = {}  # names of attributes met, to their numbers
+        self._of_attributes: dict[str, int] = {}  # attribute names seen so far, to name indexes
         self.calls: dict[int, Call] = {}
         self.declared: dict[int, tuple[tuple[str | None, str], ...]] = {}
         self.prefixes: dict[int, str | None] = {}
@@ -71,9 +71,9 @@ class Recorder:
         self._check_texts()
 
     def _record(self, root: Element, declaring: dict[Element, Scope]) -> None:
-        """One pass in document order; how many children are left says when an element ends."""
+        """One pass in document order; a count of remaining children tells when an element ends."""
         parents, kinds, labels, texts = self.parents, self.kinds, self.labels, self.texts
-        names, of_attributes = self.tree._name_ids, self._of_attributes
+        names, of_attributes = self.tree.name_ids, self._of_attributes
         deepest = self.limits.depth - self.above
         stack: list[tuple[int, int, bool, Scope, str | None]] = []
         at, left, keep = DOCUMENT_NODE, 1, self.keep
@@ -135,7 +135,7 @@ class Recorder:
     # One node each ------------------------------------------------------------------------------
 
     def _intern(self, label: str) -> int:
-        """The number of a label; a name beyond the limit is refused before it is kept."""
+        """The name index of a label; a name over the limit is refused before it is stored."""
         address, _, local = label.rpartition("}")
         for what, limit in (
             (local.removeprefix("@"), self.limits.name),
@@ -154,8 +154,8 @@ class Recorder:
         return label
 
     def _add_other(self, element: Any, at: int) -> None:
-        """A comment or a processing instruction; an entity reference is refused."""
-        # An element that a program made may hold what the parser would have read otherwise.
+        """Record a comment or a processing instruction; refuse an entity reference."""
+        # An element made by a program may hold text that the parser would read differently.
         text = (element.text or "").replace("\r\n", "\n").replace("\r", "\n")
         if element.tag is etree.Comment:
             kind, ends = _COMMENT, "--"
@@ -168,7 +168,7 @@ class Recorder:
                 "AX112",
                 f"the entity {element.text} is not resolved",
                 place=_place_of(element),
-                advice="write what it stands for",
+                advice="replace it with its content",
             )
         if ends in text or (kind == _COMMENT and text.endswith("-")):
             raise MalformedError("AX101", f"{text[:40]!r} cannot be written as XML")
@@ -204,7 +204,7 @@ class Recorder:
     def _note_scope(
         self, element: Element, node: int, scope: Scope, declaring: dict[Element, Scope]
     ) -> Scope:
-        """Note what namespaces the element declares; the scope inside it."""
+        """Record the namespaces that the element declares; the scope inside it."""
         given = declaring.get(element)
         if given is not None:
             declared = {key: value for key, value in given.items() if scope.get(key, "") != value}
@@ -218,7 +218,7 @@ class Recorder:
         return scope
 
     def _note_prefixes(self, element: Element, node: int) -> None:
-        """Where one address has several prefixes, note which one each name was written with."""
+        """Record the prefix that each name was written with, if its address has several."""
         self.prefixes[node] = element.prefix
         for position, at in enumerate(range(node + 1, len(self.parents), 2)):
             written = str(element.xpath(f"name(@*[{position + 1}])"))
@@ -228,7 +228,7 @@ class Recorder:
     # Limits -------------------------------------------------------------------------------------
 
     def _check_bottom(self, element: Element) -> None:
-        """The element stands on the deepest level allowed: no element may be in it."""
+        """Refuse elements inside an element at the deepest level allowed."""
         if next(element.iterchildren("*"), None) is not None:
             raise too_deep(self.limits.depth, _place_of(element))
 
@@ -252,14 +252,14 @@ class Recorder:
         )
 
     def settle(self, handles: list[int]) -> None:
-        """Write the side tables, now that every record has a handle."""
+        """Write the side tables once every record has a handle."""
         tree = self.tree
         for at, declared in self.declared.items():
-            tree._declared[handles[at]] = declared
+            tree.namespaces_by_node[handles[at]] = declared
         for at, prefix in self.prefixes.items():
-            tree._prefix[handles[at]] = prefix
+            tree.prefixes_by_node[handles[at]] = prefix
         for at, call in self.calls.items():
-            tree._call_at[handles[at]] = call
+            tree.calls_by_node[handles[at]] = call
 
 
 def _place_of(element: Any) -> Place | None:
@@ -267,8 +267,10 @@ def _place_of(element: Any) -> Place | None:
 
 
 def _declarations(top: list[Any]) -> dict[Element, Scope]:
-    """The elements that declare namespaces, each with what it declares; at the top, what is in
-    scope. The elements are kept alive by it: lxml gives the same object for them again."""
+    """The elements that declare namespaces, with their declarations; for the top, its scope.
+
+    The dictionary keeps the elements alive: lxml returns the same objects for them again.
+    """
     found: dict[Element, Scope] = {}
     for root in top:
         if not isinstance(root.tag, str):

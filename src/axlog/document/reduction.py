@@ -1,13 +1,14 @@
-"""Reduction: a pending update list with fewer operations and the same effect (P5 5.3.1).
+"""Reduction: a pending update list with fewer operations and the same effect.
 
-The rules of Cavalieri, Guerrini and Mesiti (EDBT 2011) that our operations allow, with the paper's
-numbers where P5 prints them, each one function; `RULES` has them in the order of their stages. They
-look at ids only: equal, or one an ancestor of the other. Rules that need to know which siblings are
-neighbours are left out, as ids do not say it.
+The rules are those of Cavalieri, Guerrini and Mesiti (EDBT 2011) that our operations allow, with
+their numbers from the literature; each is one function. `RULES` lists them in the order of their
+stages. They look at ids only: equal, or one an ancestor of the other. Rules that need to know which
+siblings are adjacent are left out, because ids do not tell.
 
 Law: `apply(reduce(l)) == apply(l)` on every document that l can be applied to. A list that cannot
-be applied (two renames of one node) keeps what makes it so, unless that lies below what goes. What
-a reduced list brings may get other ids than what the list itself brings.
+be applied (two renames of one node) keeps the reason, unless it is below a removed node. The nodes
+that a reduced list inserts may get other ids than those of the original list.
+(Paper 5, section 5.3.1.)
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NEARER_GOES_BEFORE = (EditKind.INSERT_FIRST, EditKind.INSERT_AFTER)
 
 
 def reduce(given: UpdateList | Iterable[Edit]) -> UpdateList:
-    """The list after all rules.
+    """Apply all rules to a list.
 
     >>> from axlog.document.update_lists import Markup
     >>> node = Id.parse("1.2")
@@ -49,7 +50,7 @@ def reduce(given: UpdateList | Iterable[Edit]) -> UpdateList:
 
 
 def without_idle(edits: Edits) -> Edits:
-    """An insertion of nothing goes; a node replaced by nothing is deleted."""
+    """Drop empty insertions; a node replaced by nothing is deleted."""
     kept = []
     for edit in edits:
         if edit.kind is EditKind.REPLACE_NODE and not edit.content:
@@ -60,7 +61,7 @@ def without_idle(edits: Edits) -> Edits:
 
 
 def override_same_target(edits: Edits) -> Edits:
-    """O1: what is done to or in a node that goes does not count; beside it, it does."""
+    """O1: drop edits of and in a removed node; keep insertions beside it."""
     replaced = _targets(edits, EditKind.REPLACE_NODE)
     deleted = _targets(edits, EditKind.DELETE) - replaced
     kept: list[Edit] = []
@@ -80,7 +81,7 @@ def override_same_target(edits: Edits) -> Edits:
 
 
 def override_content(edits: Edits) -> Edits:
-    """O2: what is put into an element whose content is replaced does not count; attributes do."""
+    """O2: drop insertions into an element with replaced content, except attributes."""
     emptied = _targets(edits, EditKind.REPLACE_VALUE)
     kept: list[Edit] = []
     for edit in edits:
@@ -93,7 +94,7 @@ def override_content(edits: Edits) -> Edits:
 
 
 def override_below(edits: Edits) -> Edits:
-    """O3: what is done below a node that goes does not count."""
+    """O3: drop edits below a removed node."""
     gone = {edit.target for edit in edits if edit.kind in TAKES_AWAY}
     if not gone:
         return edits
@@ -101,8 +102,8 @@ def override_below(edits: Edits) -> Edits:
 
 
 def override_below_content(edits: Edits) -> Edits:
-    """O4: what is done below an element whose content is replaced does not count; what is done to
-    its attributes does, and attributes inserted beside its children are its own."""
+    """O4: drop edits below an element with replaced content. Keep edits of its attributes, and
+    attributes inserted beside its children, which are its own."""
     emptied = _targets(edits, EditKind.REPLACE_VALUE)
     if not emptied:
         return edits
@@ -114,7 +115,7 @@ def override_below_content(edits: Edits) -> Edits:
                 edit.kind in BESIDE
                 and parent is not None
                 and parent in emptied
-                and emptied.isdisjoint(above_content(parent))  # else the parent goes too
+                and emptied.isdisjoint(above_content(parent))  # otherwise the parent is removed too
             )
             edit = _only_attributes(edit) if is_own else replace(edit, content=(), roots=())
             if not edit.content:
@@ -124,8 +125,8 @@ def override_below_content(edits: Edits) -> Edits:
 
 
 def join_insertions(edits: Edits) -> Edits:
-    """I5: insertions at one place become one. As near to the target as they can: of two at the
-    front or behind a node, the later one's trees come first."""
+    """I5: merge insertions at one place. Each goes as near to the target as possible: for `first`
+    and `after`, the later insertion's trees come first."""
     places: dict[tuple[EditKind, Id], int] = {}
     kept: list[Edit] = []
     for edit in edits:
@@ -140,7 +141,7 @@ def join_insertions(edits: Edits) -> Edits:
 
 
 def join_into_and_last(edits: Edits) -> Edits:
-    """I6: what goes anywhere into a node goes before what goes last into it: one insertion."""
+    """I6: merge `into` and `last` of one node; the content of `into` comes first."""
     last = {e.target: at for at, e in enumerate(edits) if e.kind is EditKind.INSERT_LAST}
     kept = list(edits)
     gone = set()
@@ -153,9 +154,9 @@ def join_into_and_last(edits: Edits) -> Edits:
 
 
 def join_beside_and_replaced(edits: Edits) -> Edits:
-    """What is put beside a node that goes takes, with what replaces it, the node's place.
+    """Insertions beside a removed node join the content that replaces it.
 
-    Attributes inserted beside a node are its parent's and stay an insertion.
+    Attributes inserted beside a node belong to its parent and stay an insertion.
     """
     going = {e.target: at for at, e in enumerate(edits) if e.kind is EditKind.DELETE}
     going |= {e.target: at for at, e in enumerate(edits) if e.kind is EditKind.REPLACE_NODE}
@@ -166,7 +167,7 @@ def join_beside_and_replaced(edits: Edits) -> Edits:
             if any(isinstance(piece, Attribute) for piece in edit.content):
                 continue
             there = going[edit.target]
-            kept[there] = _taking_in(kept[there], edit)
+            kept[there] = _absorbed(kept[there], edit)
             gone.add(at)
     return tuple(edit for at, edit in enumerate(kept) if at not in gone)
 
@@ -181,14 +182,14 @@ RULES: tuple[Callable[[Edits], Edits], ...] = (
     join_into_and_last,
     join_beside_and_replaced,
 )
-"""Every rule, in the order in which they are applied."""
+"""All rules, in the order in which they are applied."""
 
 
 # Parts of rules -----------------------------------------------------------------------------------
 
 
 def joined(first: Edit, second: Edit) -> Edit:
-    """One insertion for two of one kind at one place, the second carried out after the first."""
+    """Merge two insertions of one kind at one place, the second applied after the first."""
     pairs = [*_paired(first), *_paired(second)]
     if first.kind in _NEARER_GOES_BEFORE:
         pairs = [*_paired(second), *_paired(first)]
@@ -198,7 +199,7 @@ def joined(first: Edit, second: Edit) -> Edit:
     return _with_pairs(first, ordered)
 
 
-def _taking_in(going: Edit, beside: Edit) -> Edit:
+def _absorbed(going: Edit, beside: Edit) -> Edit:
     pairs = [*_paired(going)]
     more = _paired(beside)
     pairs = [*more, *pairs] if beside.kind is EditKind.INSERT_BEFORE else [*pairs, *more]
@@ -225,7 +226,7 @@ def _targets(edits: Edits, kind: EditKind) -> set[Id]:
 
 
 def above_content(target: Id) -> list[Id]:
-    """The ancestors of which the node is content: not the element whose attribute it is."""
+    """The ancestors that have the node in their content; not the owner of an attribute."""
     above = target.ancestors()
     components = target.components()
     return [one for one in above if not components[one.depth][1]]

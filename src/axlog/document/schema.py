@@ -1,26 +1,25 @@
-"""Types for documents and services: unordered DTDs (P2 section 4), and who enforces them.
+"""Types for documents and services (unordered DTDs), and the checks that enforce them.
 
-An unordered DTD says for each label how many children of which kinds its elements hold (a
-cardinality constraint, `cardinality.py`), and which labels may be the root. Read P2 4 with these
-rules, which the paper's example implies:
+An unordered DTD gives for each label the number of children of each kind (a cardinality constraint,
+`cardinality.py`), and the labels of the root. These rules complete the definition:
 
-- What a label's constraint does not mention, its elements do not hold: `b ->` is a leaf. `|c| >= 0`
-  allows any number of c.
+- Elements do not hold kinds that their label's constraint does not mention: `b ->` is a leaf.
+  `|c| >= 0` allows any number of c.
 - An element whose label has no rule is, like every text, of the kind `dom`; it is a leaf.
-- A call counts by its `service`, or by its stream where it names none, in the kind of that service.
+- A call counts by its `service`, or by its stream if it names none, in the kind of that service.
 - Attributes that a constraint does not mention are free: types are about children. So are texts of
-  white space alone, where a constraint mentions neither texts nor `dom`: they are layout.
-- A service's type has what the document's has and it does not define again. Without `root:` its
-  trees may have any root that a rule is for.
+  white space alone if a constraint mentions neither texts nor `dom`: they are layout.
+- A service's type inherits the rules of the document's type that it does not redefine. Without
+  `root:` its trees may have any root that has a rule.
 
 Law: an insertion by a call is valid if its trees have the service's type and the document has its
-type afterwards; anything else is refused and nothing changes. `check_update` decides that from the
-delta, before it is applied: first from the Δ tables (P5 3.3, necessary only), then node by node.
-The cost is that of the new nodes and of the children of the nodes that change; `TypeGuard` counts
+type afterwards. Any other insertion is rejected and changes nothing. `check_update` decides that
+from the delta, before it is applied: first from the Δ tables (a necessary condition), then node by
+node. The cost is that of the new nodes and of the children of the changed nodes; `TypeGuard` counts
 those children once.
 
-Not handled: order, values of texts and attributes, keys; `schema_deriving` says what a DTD or an
-XML Schema loses here.
+Not handled: order, values of texts and attributes, keys. `schema_derivation` describes what a DTD
+or an XML Schema loses here. (Paper 2, section 4; Δ tables: paper 5, section 3.3.)
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ from axlog.document.tree import DOCUMENT_NODE, NONE, NodeKind, Tree
 from axlog.errors import InputError, StreamError, UpdateError
 
 OTHER = "*"
-"""The kind of elements whose label no rule is for."""
+"""The kind of elements whose label has no rule."""
 
 LAYOUT = "text() of white space"
-"""The kind of texts that count where texts are mentioned, and nowhere else."""
+"""The kind of white space texts, which count only where texts are mentioned."""
 
 LEAF = All(())
 
@@ -62,7 +61,7 @@ Numbers = Mapping[str, int]
 
 @dataclass(frozen=True)
 class UnorderedDTD:
-    """P2's (τ, L, W, r): roots, and a constraint for each label."""
+    """A type: its roots, and a constraint for each label."""
 
     roots: tuple[str, ...]
     rules: tuple[tuple[str, Formula], ...]
@@ -72,7 +71,7 @@ class UnorderedDTD:
         return dict(self.rules)
 
     def kind_of(self, tree: Tree, node: int) -> str | None:
-        """What a node counts as: a label, `*`, `text()`, `?service`, `@name`; None for nothing."""
+        """The kind of a node: a label, `*`, `text()`, `?service`, `@name`; None for no kind."""
         match tree.kind(node):
             case NodeKind.ELEMENT:
                 return self.kind_of_label(tree.label(node))
@@ -88,12 +87,12 @@ class UnorderedDTD:
         return label if label in self.table or label.startswith("@") else OTHER
 
     def count(self, tree: Tree, node: int) -> Counter[str]:
-        """How many nodes of each kind an element holds."""
+        """The number of nodes of each kind in an element."""
         kinds = (self.kind_of(tree, below) for below in tree.chain(node))
         return Counter(kind for kind in kinds if kind is not None)
 
     def constraint(self, label: str, universe: Iterable[str] = ()) -> Constraint:
-        """What a label's elements may hold, over these kinds besides the constraint's own."""
+        """The constraint of a label, over these kinds and those it mentions."""
         formula = self.table.get(label, LEAF)
         kinds: dict[str, tuple[str, ...]] = {}
         for symbol in symbols_of(formula):
@@ -105,7 +104,7 @@ class UnorderedDTD:
         return Constraint(formula, kinds)
 
     def fault(self, label: str, numbers: Numbers) -> str | None:
-        """What is wrong with an element of this label that holds so much, or None."""
+        """The error of an element with this label and these numbers of children, or None."""
         if label not in self._own:
             self._own[label] = self.constraint(label)
         constraint = self._own[label]
@@ -116,7 +115,7 @@ class UnorderedDTD:
             return None
         held = ", ".join(f"{n} x {in_words(k)}" for k, n in sorted(numbers.items()) if n > 0)
         asked = formula_text(constraint.formula)
-        return f"{label_text(label)} holds {held or 'nothing'}, and its type asks for {asked}"
+        return f"{label_text(label)} holds {held or 'nothing'}, but its type requires {asked}"
 
     @cached_property
     def _own(self) -> dict[str, Constraint]:
@@ -128,7 +127,7 @@ def _is_label(kind: str) -> bool:
 
 
 def _is_free(kind: str) -> bool:
-    """Whether a kind may be there without being mentioned."""
+    """Whether a kind is allowed without being mentioned."""
     return kind == LAYOUT or kind.startswith("@")
 
 
@@ -138,7 +137,7 @@ def service_kind(tree: Tree, node: int) -> str:
 
 
 def in_words(kind: str) -> str:
-    """A kind of node, for people."""
+    """A kind of node in readable form."""
     if kind == OTHER:
         return "an element without a rule"
     if kind in (TEXT, LAYOUT):
@@ -148,13 +147,13 @@ def in_words(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Schema:
-    """P2 definition 5: the type of a document, and of what each service brings."""
+    """The type of a document, and the types of the trees that each service inserts."""
 
     document: UnorderedDTD
     services: tuple[tuple[str, UnorderedDTD], ...] = ()
     name: str | None = None
     lost: tuple[str, ...] = field(default=(), compare=False)
-    """What the DTD or XML Schema that this was derived from says, and this does not."""
+    """Properties of the source DTD or XML Schema that this schema does not keep."""
 
     def __deepcopy__(self, memo: object) -> Schema:
         return self  # nothing in it changes: copies of a document share it
@@ -168,7 +167,7 @@ class Schema:
         return types
 
     def service(self, name: str) -> UnorderedDTD:
-        """The type of what a service brings; one that is not declared brings what fits."""
+        """The type of a service's trees; an undeclared service may insert anything that fits."""
         found = self._types.get(name)
         if found is None:
             document = self.document
@@ -176,7 +175,7 @@ class Schema:
         return found
 
     def __str__(self) -> str:
-        """The text that `schema_text.parse_schema` reads, one rule a line."""
+        """The text that `schema_parser.parse_schema` reads, one rule per line."""
         lines = _lines(self.document, f"{self.name} root: " if self.name else "root: ")
         for service, type_ in self.services:
             head = f"call {service} root: " if type_.roots else f"call {service}"
@@ -197,7 +196,7 @@ def _lines(type_: UnorderedDTD, head: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One node that is not as its type says."""
+    """One node that violates its type."""
 
     path: str
     message: str
@@ -207,7 +206,7 @@ class Violation:
 
 
 def violations(tree: Tree, schema: Schema) -> Iterator[Violation]:
-    """Every node of a document that breaks its type, in document order."""
+    """Every node of a document that violates its type, in document order."""
     root = tree.root
     if root == NONE or tree.label(root) not in schema.document.roots:
         yield Violation(tree.path(root) if root != NONE else "/", _wrong_root(schema.document))
@@ -223,7 +222,7 @@ def _inside(tree: Tree, top: int, type_: UnorderedDTD) -> Iterator[Violation]:
 
 
 def _path(tree: Tree, node: int, top: int) -> str:
-    """Where a node is; one below a top that is still to come has no number among its siblings."""
+    """The path of a node; a new tree's top has no number among its siblings."""
     if top == DOCUMENT_NODE:
         return tree.path(node)
     labels = [tree.label(node)]
@@ -260,32 +259,32 @@ def validate(tree: Tree, schema: Schema) -> None:
 def check_update(
     tree: Tree, update: Delta | Plan, schema: Schema, *, stream: str | None = None
 ) -> None:
-    """Refuse an update that would break the type, before it is applied.
+    """Reject an update that would break the type, before it is applied.
 
-    The document must have its type now. With `stream`, what the update adds is a message of that
-    stream and must have its service's type too.
+    The document must have its type now. With `stream`, the added nodes are a message of that stream
+    and must have its service's type too.
     """
     delta = update.delta if isinstance(update, Plan) else update
-    _check(_Counting(tree, schema.document), delta, schema, stream)
+    _check(_Counts(tree, schema.document), delta, schema, stream)
 
 
 class TypeGuard:
-    """A watcher of a document that refuses updates which break its type.
+    """A watcher of a document that rejects updates that break its type.
 
-    Given to `pending.apply` with the other watchers, before them. It counts what an element holds
-    when it is first touched, and keeps count.
+    Pass it to `pending.apply` before the other watchers. It counts the children of an element when
+    the element first changes, and then maintains the counts.
     """
 
     def __init__(self, tree: Tree, schema: Schema) -> None:
         validate(tree, schema)
         self.schema = schema
-        self._counting = _Counting(tree, schema.document)
+        self._counting = _Counts(tree, schema.document)
         self._stream: str | None = None
         self._changes: Mapping[int, Counter[str]] = {}
 
     @contextmanager
     def bringing(self, stream: str | None) -> Iterator[None]:
-        """Updates inside are messages of this stream: they must have its service's type."""
+        """Check updates inside the block as messages of this stream, by its service's type."""
         self._stream = stream
         try:
             yield
@@ -294,14 +293,16 @@ class TypeGuard:
 
     def before(self, delta: Delta) -> None:
         _check(self._counting, delta, self.schema, self._stream)
-        self._changes = self._counting.changes(delta)  # who held what, while that can be seen
+        self._changes = self._counting.changes(
+            delta
+        )  # the old parents are visible only before the update
 
     def after(self, delta: Delta) -> None:
         self._counting.follow(delta, self._changes)
 
 
-class _Counting:
-    """What elements hold, counted when first asked for."""
+class _Counts:
+    """The numbers of nodes in elements, counted on first use."""
 
     def __init__(self, tree: Tree, type_: UnorderedDTD) -> None:
         self.tree = tree
@@ -314,7 +315,7 @@ class _Counting:
         return self._known[node]
 
     def changes(self, delta: Delta) -> dict[int, Counter[str]]:
-        """By how much each element that stays comes to hold more or less; renamed ones too."""
+        """The differences of the counts of each remaining element, renamed ones included."""
         tree, type_ = self.tree, self.type
         found: dict[int, Counter[str]] = {}
         for roots, sign in ((delta.removed, -1), (delta.added, 1)):
@@ -332,7 +333,7 @@ class _Counting:
         return found
 
     def follow(self, delta: Delta, changes: Mapping[int, Counter[str]]) -> None:
-        """Keep count, now that the delta is applied; what is gone is forgotten."""
+        """Update the counts after the delta is applied; drop those of removed elements."""
         for node, change in changes.items():
             if node in self._known:
                 self._known[node].update(change)
@@ -341,7 +342,7 @@ class _Counting:
                 self._known.pop(node, None)
 
 
-def _check(counting: _Counting, delta: Delta, schema: Schema, stream: str | None) -> None:
+def _check(counting: _Counts, delta: Delta, schema: Schema, stream: str | None) -> None:
     fault = table_fault(counting.tree, delta, schema)
     if fault is None:
         fault = next(_faults(counting, delta, schema), None)
@@ -352,10 +353,10 @@ def _check(counting: _Counting, delta: Delta, schema: Schema, stream: str | None
 
 
 def table_fault(tree: Tree, delta: Delta, schema: Schema) -> str | None:
-    """What the Δ+ tables say: a new element needs what is in no table (P5 3.3).
+    """An error found in the Δ+ tables: a new element requires a kind that is in no table.
 
-    Necessary only: an element that is new has only new children, so each label's constraint must be
-    met with the kinds that are in Δ+, however they are spread.
+    A necessary condition only: a new element has only new children, so each label's constraint must
+    be satisfiable with the kinds in Δ+, however they are distributed.
     """
     type_ = schema.document
     new = {
@@ -367,11 +368,13 @@ def table_fault(tree: Tree, delta: Delta, schema: Schema) -> str | None:
     for label in sorted(new & type_.table.keys()):
         constraint = type_.constraint(label)
         if next(solutions([constraint], {}, dict.fromkeys(constraint.allowed & new)), None) is None:
-            return f"Δ+ has {label_text(label)}, but not what a {label_text(label)} must hold"
+            return (
+                f"Δ+ has {label_text(label)}, but not the content that {label_text(label)} requires"
+            )
     return None
 
 
-def _faults(counting: _Counting, delta: Delta, schema: Schema) -> Iterator[str]:
+def _faults(counting: _Counts, delta: Delta, schema: Schema) -> Iterator[str]:
     tree, type_ = counting.tree, schema.document
     renamed = {change.node: change.new for change in delta.changed}
     gone = set(delta.removed)
@@ -401,7 +404,7 @@ def _root_faults(
 
 
 def _check_message(tree: Tree, delta: Delta, schema: Schema, stream: str) -> None:
-    """Whether the trees that a stream brings have its service's type."""
+    """Check that the trees of a stream have its service's type."""
     node, call = call_of(tree, stream)
     service = call.service or call.stream
     type_ = schema.service(service)

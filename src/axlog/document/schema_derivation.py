@@ -1,14 +1,14 @@
-"""Schemas from real DTDs and XML Schemas, where they fit, with a word on what was lost.
+"""Schemas derived from DTDs and XML Schemas, with a list of the properties that are lost.
 
-An unordered DTD keeps how many children of which labels an element has (`content_models.py`) and
-which attributes it must have. `Schema.lost` says what the source says besides: the order of
-children, some numbers, values. What fits loses nothing but order, and is said to.
+An unordered DTD keeps the number of children of each label (`content_models.py`) and the required
+attributes. `Schema.lost` lists the other properties of the source: the order of children, some
+numbers, values. A source that fits loses only the order.
 
-A DTD does not say which element is the root: the caller does. Of an XML Schema the global elements
-may be roots; an element that has different types in different places may have any of them anywhere.
-Neither may ask for what lies outside (a schema in a file: beside it), and both have a size.
-Reading XML Schemas takes the package xmlschema (the extra `types`). Neither says which calls
-elements hold and what services bring: `parse_schema(text, base=schema)` adds that.
+A DTD does not name the root element; the caller does. The global elements of an XML Schema may be
+roots. An element with different types in different places may have any of them anywhere. Neither
+may refer to external content (a schema in a file may refer to files beside it), and both have a
+size limit. Reading XML Schemas requires the package xmlschema (the extra `types`). Neither
+describes calls and services: `parse_schema(text, base=schema)` adds them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from axlog.errors import SchemaError, SetupError
 
 MOST_CHARACTERS = 1_000_000
 MOST_ELEMENTS = 2_000
-"""What a type may have: the rules of elements are checked against each other."""
+"""The limit on the elements of a type: the rules of elements are checked against each other."""
 
 _OCCURS: dict[str, tuple[int, int | None]] = {
     "once": (1, 1), "opt": (0, 1), "mult": (0, None), "plus": (1, None),
@@ -46,7 +46,7 @@ _OCCURS: dict[str, tuple[int, int | None]] = {
 
 @dataclass
 class _Losses:
-    """What is not kept, each word once."""
+    """The lost properties, each once."""
 
     words: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ def from_dtd(dtd: etree.DTD | str, root: str) -> Schema:
 
 
 def _parsed(text: str) -> etree.DTD:
-    """The DTD of a text, once another parser has seen that it asks for nothing outside."""
+    """Parse a DTD after another parser has checked that it refers to nothing external."""
     _check_size(text)
     refuse_external(text)
     try:
@@ -92,7 +92,7 @@ def _check_size(text: str) -> None:
             expected=f"at most {MOST_CHARACTERS:,}",
         )
     if not is_encodable(text):
-        raise SchemaError("AX703", "the type holds half a character")
+        raise SchemaError("AX703", "the type contains a lone surrogate")
 
 
 def _check_number(declared: Sized) -> None:
@@ -110,14 +110,14 @@ class _FromDTD:
         self.losses = _Losses()
         for element in dtd.iterelements():
             if element.prefix:
-                # what it is called in content models lxml does not tell
+                # lxml does not expose its name in content models
                 raise SchemaError("AX703", f"the DTD has the prefixed name {_prefixed(element)}")
             self.declared[element.name] = element
         _check_number(self.declared)
 
     def schema(self, root: str) -> Schema:
         if root not in self.declared:
-            raise SchemaError("AX703", f"the DTD does not declare {root}, which is to be the root")
+            raise SchemaError("AX703", f"the DTD does not declare {root}, the given root")
         rules = [(label, self.rule(label)) for label in self.declared]
         used = {s for _, rule in rules for s in _labels(rule)}
         missing = sorted(used - self.declared.keys())
@@ -167,7 +167,7 @@ def _attribute(named: Any) -> str:
 
 
 def _flattened(content: Any, kind: str) -> Iterator[Any]:
-    """The parts of a group: lxml gives `a, b, c` as pairs inside pairs on the right."""
+    """The parts of a group: lxml nests `a, b, c` as pairs on the right."""
     left, right = content.left, content.right
     if left is not None:
         yield left
@@ -201,7 +201,7 @@ def from_xsd(source: Any, roots: Iterable[str] | None = None) -> Schema:
     except ImportError:
         raise SetupError(
             "AX901",
-            "reading XML Schemas takes the package xmlschema",
+            "reading XML Schemas requires the package xmlschema",
             advice="pip install 'axlog[types]'",
         ) from None
     given = source if hasattr(source, "elements") else _loaded(xmlschema, source)
@@ -210,13 +210,13 @@ def from_xsd(source: Any, roots: Iterable[str] | None = None) -> Schema:
 
 def _loaded(xmlschema: Any, source: Any) -> Any:
     try:
-        # nothing is fetched: what is imported must lie beside the schema
+        # nothing is fetched: imported files must be beside the schema
         is_text = isinstance(source, str) and source.lstrip().startswith("<")
         if is_text:
             _check_size(source)
         allowed = "none" if is_text else "sandbox"
         with catch_warnings():
-            # An import that was not read would leave out what the schema says.
+            # Without an import that could not be read, the schema would be incomplete.
             simplefilter("error")
             return xmlschema.XMLSchema(source, allow=allowed, defuse="always")
     except (Warning, xmlschema.XMLSchemaException, xmlschema.XMLResourceError, OSError) as error:
@@ -246,7 +246,7 @@ class _FromXSD:
         return Schema(UnorderedDTD(chosen, tuple(rules.items())), lost=tuple(self.losses.words))
 
     def meet(self, element: Any) -> str:
-        """Note the type of an element that was met; its label."""
+        """Record the type of an element; its label."""
         known = self.types.setdefault(element.name, [])
         if not any(element.type is other for other in known):
             known.append(element.type)

@@ -1,4 +1,4 @@
-"""The text of a schema, read: P2's notation in plain characters (`str(schema)` writes it).
+"""The parser of schema texts; `str(schema)` writes them.
 
     root: a
     a -> |b| = 1 & |c| >= 0 & |w| >= 1
@@ -58,9 +58,9 @@ class _Token(NamedTuple):
 
 
 def parse_schema(text: str, base: Schema | None = None) -> Schema:
-    """The schema that a text writes; with a base, what the text says is added to it.
+    """Parse a schema; with a base, the rules of the text are added to it.
 
-    A rule for a label of the base must hold besides the base's, and `root:` may be left out.
+    A rule for a label of the base must hold in addition to the base's, and `root:` may be left out.
 
     >>> print(parse_schema("root: a   a -> |b| = 1 & |c| >= 0   b ->   c ->"))
     root: a
@@ -85,7 +85,7 @@ class _Parser:
         while offset < len(self.text):
             found = _TOKEN.match(self.text, offset)
             if found is None:
-                raise self._error(offset, f"{self.text[offset]!r} cannot stand here")
+                raise self._error(offset, f"{self.text[offset]!r} is not allowed here")
             if found.lastgroup is not None:
                 yield _Token(found.lastgroup, found[found.lastgroup], offset)
             offset = found.end()
@@ -107,13 +107,15 @@ class _Parser:
     def take(self, kind: str, text: str | None = None, expected: str | None = None) -> _Token:
         token = self.next
         if token.kind != kind or (text is not None and token.text != text):
-            what = f"`{token.text}` cannot stand here" if token.text else "the text ends too early"
+            what = (
+                f"`{token.text}` is not allowed here" if token.text else "the text ends too early"
+            )
             raise self._error(token.offset, what, expected or text or f"a {kind}")
         self.at += 1
         return token
 
     def skip(self, *texts: str) -> bool:
-        """Take the next token if it is one of these."""
+        """Consume the next token if it is one of these."""
         token = self.next
         is_one = token.kind in ("mark", "name") and token.text in texts
         self.at += is_one
@@ -206,7 +208,7 @@ class _Parser:
         symbol = self.symbol()
         operator = self.take("mark", expected="one of " + " ".join(_OPERATORS))
         if operator.text not in _OPERATORS:
-            raise self._error(operator.offset, f"`{operator.text}` compares no numbers")
+            raise self._error(operator.offset, f"`{operator.text}` does not compare numbers")
         if self.next.kind == "count":
             return Count(symbol, operator.text, self.symbol())
         number = self.take("number", expected="a number or another count")
@@ -242,7 +244,7 @@ def _added(schema: Schema, base: Schema | None) -> Schema:
 
 
 def _resolved(schema: Schema) -> Schema:
-    """The schema with services told from labels; every name must be defined."""
+    """The schema with services distinguished from labels; every name must be defined."""
     services = {service for service, _ in schema.services}
     document = _resolve(schema.document, set(schema.document.table), services, "the document")
     resolved = []

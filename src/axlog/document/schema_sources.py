@@ -1,8 +1,8 @@
-"""Types as users give them: unordered DTDs, DTDs and XML Schemas, as text or in files.
+"""Types in the forms that users give them: unordered DTDs, DTDs and XML Schemas, as text or files.
 
-Told apart by how they begin: `<!` (or a file called `.dtd`) is a DTD, another `<` (or `.xsd`) an
-XML Schema, anything else the text of `schema_text`. Several are read in turn, and the text of an
-unordered DTD adds to what came before it: DTDs and XML Schemas do not say where calls stand.
+The form follows from the beginning: `<!` (or a file name in `.dtd`) is a DTD, another `<` (or
+`.xsd`) an XML Schema, anything else the text of `schema_parser`. Several sources are read in turn.
+An unordered DTD adds to the sources before it, because DTDs and XML Schemas do not mention calls.
 
     axlog truth orders.xml QUERY --types orders.dtd --types calls.txt
 """
@@ -18,11 +18,11 @@ from axlog.document.schema_parser import parse_schema
 from axlog.errors import InputError, SchemaError
 
 Types = Schema | str | Path
-"""What says a type."""
+"""A source of a type."""
 
 
 def read_types(given: Types | Iterable[Types], root: str) -> Schema:
-    """The schema that one or more sources say; `root` is the document's, which no DTD names.
+    """Read one or more sources; `root` is the document's root, which a DTD does not name.
 
     >>> sources = ("<!ELEMENT a (b*)><!ELEMENT b EMPTY>", "a -> |w| <= 1  call w root: b")
     >>> print(read_types(sources, "a"))

@@ -1,17 +1,17 @@
-"""Cutting one large file at its records, so that they are parsed in parallel.
+"""Cutting one large file at its records, so that they can be parsed in parallel.
 
-The file is read once as bytes, without parsing: starts and ends of the record element are found,
-those in comments, CDATA sections and instructions are passed over, and only the outermost count.
-What is left when each record is replaced by a placeholder is the spine: small where records make up
-most of the file, and parsed whole by the hardened reader. It says where each record hangs (the
-parent's id, its place among its siblings, namespaces in scope, `xml:space`). Consecutive records of
-one parent go together into pieces that are parsed with their parent's namespaces around them.
+The file is read once as bytes, without parsing. Starts and ends of the record elements are found;
+those in comments, CDATA sections and instructions are skipped, and only the outermost ones count.
+Replacing each record by a placeholder gives the spine: small if records make up most of the file,
+and parsed whole by the hardened parser. The spine gives the position of each record (the parent's
+id, its place among its siblings, namespaces in scope, `xml:space`). Consecutive records of one
+parent form pieces, which are parsed with their parent's namespaces around them.
 
-Law: the nodes of spine and pieces are those of the whole file, ids included. What is malformed
-inside a record is found where the record is parsed.
+Law: the nodes of the spine and the pieces are those of the whole file, ids included. Errors inside
+a record are found when the record is parsed.
 
-Not handled: encodings in which a byte below 128 need not be that character (UTF-16, ISO-2022-JP):
-such a file is not cut (`can_split`), nor is one with a DOCTYPE, which could change what follows.
+Not handled: encodings in which a byte below 128 need not be that character (UTF-16, ISO-2022-JP).
+Such a file is not cut (`can_split`), nor is one with a DOCTYPE, which could affect the records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.errors import MalformedError
 
 PIECE = 4 << 20
-"""Bytes of records that one piece holds, or one record."""
+"""The size of a piece in bytes; a single record may be larger."""
 
 _DECLARATION = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml\s[^>]*\?>""")
 _ENCODING = re.compile(rb"""\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
@@ -40,7 +40,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Records of one parent that follow each other: where they stand, and their ids."""
+    """Consecutive records of one parent: their offsets and their ids."""
 
     spans: tuple[Span, ...]
     keys: tuple[bytes, ...]
@@ -64,7 +64,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A file cut up: the spine's own nodes, and the pieces."""
+    """A split file: the spine's own nodes, and the pieces."""
 
     spine: tuple[NodeRow, ...]
     pieces: tuple[Piece, ...]
@@ -90,7 +90,9 @@ def split(data: bytes, records: Sequence[str], limits: Limits = DEFAULT_LIMITS) 
     """Cut a file at elements, named as they are written in the file."""
     spans = record_spans(data, records)
     name = "_"
-    while name.encode() in data:  # a name that nothing in the file has, nor could foresee
+    while (
+        name.encode() in data
+    ):  # a name that is not in the file and that its author could not foresee
         name = f"_{token_hex(8)}"
     tree = _spine(data, spans, name, limits)
     encoding = _encoding(data[:1024])
@@ -112,7 +114,7 @@ def _tags(records: Sequence[str]) -> str:
 
 
 def record_spans(data: bytes, records: Sequence[str]) -> list[Span]:
-    """Where the outermost elements of these names start and end."""
+    """The offsets of the outermost elements with these names."""
     name = b"(?:" + b"|".join(re.escape(record.encode()) for record in records) + b")"
     start = re.compile(rb"<" + name + rb"(?=[\s/>])")
     end = re.compile(rb"</" + name + rb"\s*>")
@@ -150,7 +152,7 @@ def record_spans(data: bytes, records: Sequence[str]) -> list[Span]:
 
 
 def _hidden(data: bytes) -> Iterator[Span]:
-    """Comments, CDATA sections and instructions: what looks like a tag in them is none."""
+    """Comments, CDATA sections and instructions: text in them is not a tag."""
     opens = re.compile(rb"<!--|<!\[CDATA\[|<\?")
     ends = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
     at = 0
@@ -158,7 +160,7 @@ def _hidden(data: bytes) -> Iterator[Span]:
         close = ends[found[0]]
         stop = data.find(close, found.end())
         if stop < 0:
-            return  # the parser says what is wrong
+            return  # the parser reports the error
         at = stop + len(close)
         yield found.start(), at
 
@@ -171,7 +173,7 @@ def _spine(data: bytes, spans: list[Span], name: str, limits: Limits) -> Tree:
         at = end
     parts.append(data[at:])
     spine = b"".join(parts)
-    # Names are counted against the whole file: the records that were taken out are short now.
+    # Names are counted against the size of the whole file, not against the shorter spine.
     larger = len(data) // max(len(spine), 1) + 1
     read = replace(limits, expansion=limits.expansion * larger)
     return load(parse(spine, read).root, limits=limits)
@@ -217,7 +219,7 @@ def _pieces(
 
 
 def _opening(tree: Tree, parent: int) -> str:
-    """A start tag with what holds for the children of a node."""
+    """A start tag with the namespaces and `xml:space` that apply to the children of a node."""
     said = ""
     if parent != DOCUMENT_NODE:
         for prefix, uri in tree.namespaces(parent).items():

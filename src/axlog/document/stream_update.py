@@ -1,11 +1,11 @@
-"""One update of a stream, as it travels: in files of JSON lines, over channels, through Spark.
+"""One update of a stream, as transported in files of JSON lines, over channels, through Spark.
 
     {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
     {"stream": "orders", "delete": "match /order[oid = 17]"}
     {"stream": "orders", "end": true}
 
-Anything else is refused with its place. Whether the stream can bring the update is the widget's to
-say.
+Any other object is rejected with its place. Whether the stream may make the update is decided by
+the document.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ACTIONS = ("insert", "delete", "end")
 
 @dataclass(frozen=True, slots=True)
 class StreamUpdate:
-    """One message of a stream: XML that arrives, a pattern that deletes, or the end.
+    """One message of a stream: XML to insert, a pattern to delete, or the end.
 
-    `origin` says where it was read, for dead letters and errors; it is not part of its meaning.
+    `origin` is the place where it was read, for dead letters and errors; it has no effect.
     """
 
     stream: str
@@ -41,12 +41,12 @@ class StreamUpdate:
 
     @classmethod
     def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
-        """The update that a JSON object writes."""
+        """Read an update from a JSON object."""
         actions = [action for action in ACTIONS if action in written]
         unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
         if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
             what = f"it has an unknown key {unknown[0]!r}" if unknown else "a key is missing"
-            raise _refused(what if len(actions) < 2 else "it asks for two things", place)
+            raise _refused(what if len(actions) < 2 else "it has two actions", place)
         (action,) = actions
         content, at = written[action], written.get("at")
         if action == "end" and content is not True:
@@ -57,8 +57,8 @@ class StreamUpdate:
             raise _refused('"at" is not a time', place)
         texts = [written["stream"], content if action != "end" else "", at]
         if not all(is_encodable(text) for text in texts if isinstance(text, str)):
-            # Nobody could be sent it, and whoever reads behind it would be held up.
-            raise _refused("a text in it holds half a character", place)
+            # It could not be sent to a subscriber, and would block the messages behind it.
+            raise _refused("a text in it contains a lone surrogate", place)
         return cls(written["stream"], action, content if action != "end" else "", at)
 
     def plain(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class StreamUpdate:
 
 
 def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:
-    """The update that a line writes.
+    """Read an update from a line of JSON.
 
     >>> read_line('{"stream": "orders", "end": true}').action
     'end'
@@ -97,7 +97,7 @@ def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUp
 
 
 def _place(line: str, number: int, column: int, source: str | None) -> Place:
-    """A place in a file of which only this line is at hand."""
+    """A place in a file of which only this line is available."""
     return Place(number, column, "\n" * (number - 1) + line if number < 10_000 else None, source)
 
 

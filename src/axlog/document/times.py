@@ -1,18 +1,18 @@
-"""Times at the borders of the API: what is accepted, and what is returned.
+"""Times at the borders of the API: the forms that are accepted and returned.
 
 Inside, a time is an integer: microseconds since 1970-01-01T00:00:00Z. Callers never see it.
 
-Accepted (`microseconds`): numbers of seconds (`int`, `float`, `Fraction`, `Decimal`), a `timedelta`
-since 1970, a `datetime` or `date` (aware, or taken as UTC), and texts: seconds (`12.5`), a number
-with a unit (`3us`, `2h`; us, ms, s, m, h, d) and ISO dates and times. A time between two
-microseconds is rounded to the nearest. A text of digits alone is seconds, never a date.
+Accepted (`microseconds`): seconds (`int`, `float`, `Fraction`, `Decimal`), a `timedelta`
+since 1970, a `datetime` or `date` (UTC unless aware), and texts: seconds (`12.5`), a number with a
+unit (`3us`, `2h`; us, ms, s, m, h, d), and ISO dates and times. A time between two microseconds is
+rounded to the nearest. A text of digits alone is seconds, never a date.
 
-Returned (`shown`): seconds, or where a document was made with `times="dates"` an aware `datetime`
-in UTC. Seconds are an `int` where they are whole, else the nearest `float` where that float means
-the same microsecond (from 1698 to 2242), else a `Fraction`; so a returned time that is given back
-is the same time exactly. A time that no `datetime` can hold (outside the years 1 to 9999) is
-returned as seconds. In JSON (`plain`) a datetime is an ISO text that ends in Z, and a `Fraction` a
-text such as `-9000000000000001us`.
+Returned (`shown`): seconds, or an aware `datetime` in UTC if the document was made with
+`times="dates"`. Seconds are an `int` if they are whole, else the nearest `float` if that float
+means the same microsecond (from 1698 to 2242), else a `Fraction`. So a returned time can be passed
+back and is exactly the same time. A time that no `datetime` can hold (outside the years 1 to 9999)
+is returned as seconds. In JSON (`plain`) a datetime is an ISO text that ends in Z, and a `Fraction`
+is a text such as `-9000000000000001us`.
 
 >>> microseconds(12.5), microseconds("3us"), microseconds("1970-01-01T00:00:01Z")
 (12500000, 3, 1000000)
@@ -32,14 +32,14 @@ from typing import Any, Literal, TypeAlias, cast
 from axlog.errors import QueryError, StreamError
 
 Time: TypeAlias = "int | float | Fraction | Decimal | timedelta | datetime | date | str"
-"""A time as a caller may write it."""
+"""A time in any accepted form."""
 Shown: TypeAlias = "float | Any"
-"""A time as it is returned: `int`, `float`, `Fraction` or `datetime`; which, its document says."""
+"""A returned time: `int`, `float`, `Fraction` or `datetime`, as its document is set to return."""
 Times: TypeAlias = Literal["seconds", "dates"]
-"""How a document returns times."""
+"""The form in which a document returns times."""
 
 EARLIEST, LATEST = -(1 << 63), (1 << 63) - 1
-"""Microseconds that a document has room for."""
+"""The first and last time that a document can store, in microseconds."""
 SECOND = 1_000_000
 UNITS = {
     "us": 1,
@@ -73,7 +73,7 @@ def microseconds(given: Time) -> int:
     else:
         found = _from_other(given)
     if not EARLIEST <= found <= LATEST:
-        raise StreamError("AX409", "the time is beyond any time")
+        raise StreamError("AX409", "the time does not fit in 64 bits of microseconds")
     return found
 
 
@@ -95,7 +95,7 @@ def _from_other(given: Time) -> int:
 
 
 def _from_text(text: str) -> datetime | Fraction:
-    found = _SECONDS.fullmatch(text)  # a longer exponent would take for ever
+    found = _SECONDS.fullmatch(text)  # a longer exponent would take very long to compute
     if found is not None:
         return Fraction(found[1]) * Fraction(UNITS[found[2] or "s"], SECOND)
     try:
@@ -135,17 +135,17 @@ def plain(time: Shown) -> int | float | str:
 
 
 def checked_times(given: str) -> Times:
-    """The option `times`, if it is one that there is."""
+    """The option `times`; raises AX211 for an unknown value."""
     if given in ("seconds", "dates"):
         return cast("Times", given)
     raise QueryError("AX211", f"times={given!r}", expected="seconds or dates")
 
 
 def start_of(at: Time | None, times: Times) -> int:
-    """The time at which a document starts, in microseconds: its clock, and its nodes' time.
+    """The time in microseconds at which a document starts: its clock and the time of its nodes.
 
-    That is 0 where times are seconds. Where they are dates it is the first of all dates, so that
-    whatever date comes, it does not lie before the clock.
+    The default is 0 if times are seconds. If they are dates it is the earliest date, so that no
+    date lies before the clock.
     """
     if at is not None:
         return microseconds(at)

@@ -1,23 +1,24 @@
-"""The document as columns: a node is an integer handle into growing arrays.
+"""The document as columns: a node is an integer handle, an index into growing arrays.
 
-Node 0 is the document node; its children are the root element and the comments and processing
-instructions around it. The chain of an element holds its attributes first, then its children; an
-attribute has one text below. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. Order
-among siblings is a component of `ids`: one integer in a column, or in a side table where insertions
-needed more; attributes and children are counted apart. Handles of every label stand in one array (a
-partition), kept exact by position, in no order.
+Node 0 is the document node. Its children are the root element and the comments and processing
+instructions around it. The chain of an element holds its attributes first, then its children. An
+attribute has one text below it. A call (`<ax:call stream="f"/>`) is a leaf of its own kind. The
+order among siblings is a component of `ids`: one integer in a column, or a side table entry where
+insertions needed more integers. Attributes and children are numbered separately. One array per
+label (its partition) holds the handles of the nodes with that label, in no order; each node knows
+its index in the partition, so removal takes constant time.
 
-Law (DESIGN 8.6): ids never change; order, parent and ancestor tests on ids equal the tree's.
+Law: ids never change; order, parent and ancestor tests on ids equal those on the tree.
 
-This module holds and navigates; `loader.py` fills it, `pending.py` changes it. A handle is dead
-after the update that removed it, readable until the next update, and used again by later ones: keep
-ids, not handles. An id is given again only after its node is gone.
+This module stores and navigates; `loader.py` fills a tree and `pending.py` changes it. A removed
+node's handle stays readable until the next update, and later updates reuse it. Keep ids, not
+handles. An id is assigned again only after its node is gone.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from enum import IntEnum
 from typing import Any
@@ -34,13 +35,13 @@ INSTRUCTION_LABEL = "#instruction"
 CALL_NAMESPACE = "urn:axlog"
 CALL_LABEL = "{urn:axlog}call"
 CALL_GAP = 1 << 24
-"""Components left free before a call when a document is loaded: data arrives there one by one."""
+"""Components left free before a call when a document is loaded, for data that arrives there."""
 
-_FAR = -(1 << 31)  # in the order column: the component stands in the side table
+_FAR = -(1 << 31)  # in the order column: the component is in `long_components`
 
 
 class NodeKind(IntEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     FREE = 0
     DOCUMENT = 1
@@ -76,47 +77,76 @@ LABELS_BY_KIND = {
 
 
 class Tree:
-    """The columns of one document. Public methods read; names with `_` are for `document/`."""
+    """The columns of one document.
+
+    Columns, indexed by handle, read-only outside `document/`:
+
+    - `kind_column`: the `NodeKind`
+    - `parent_column`, `first_column`, `last_column`, `next_column`, `previous_column`: handles of
+      the parent, of the first and last node in the chain, and of the neighbours in the parent's
+      chain; NONE where there is none
+    - `label_column`: for elements and attributes an index into `names`; for other nodes an index
+      into `text_starts`, or NONE if the string is in `texts_by_node`
+    - `order_column`: the component among siblings, or a mark that it is in `long_components`
+    - `time_column`: the node's time in microseconds
+    - `slot_column`: the node's index in the partition of its label
+
+    Tables, read-only outside `document/`:
+
+    - `names`, `name_ids`: labels by name index, and name indexes by label
+    - `tags_by_name`: markup by name index, a cache of `serializer`
+    - `long_components`: handle to component, where one integer of 32 bits does not hold it
+    - `text_bytes`, `text_starts`: the strings of loaded nodes in one UTF-8 string, and the offset
+      of each; one more offset ends the last
+    - `texts_by_node`: handle to string, for nodes made by updates
+    - `nodes_by_label`: label to partition, the handles of its nodes in no order
+    - `calls_by_stream`, `calls_by_node`: stream to handle of its open call; handle to `Call`
+    - `prefixes_by_node`: handle to prefix, where the declarations in scope would give another one
+    - `namespaces_by_node`: handle to the namespaces declared at that element
+    - `origins_by_node`: root of a message's tree to the stream and the number of the message
+
+    Names with `_` are for `document/` only.
+    """
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self._name_ids: dict[str, int] = {}
-        self._tags: list[tuple[str, str, str]] = []  # by name, as `writing` begins and ends it
-        self._kind = array("b")
-        self._parent = array("i")
-        self._first = array("i")
-        self._last = array("i")
-        self._next = array("i")
-        self._prev = array("i")
-        self._label = array("i")  # a name, or for texts a span of the loaded bytes, or NONE
-        self._order = array("i")
-        self._time = array("q")
-        self._place = array("i")  # where the handle stands in its partition
-        self._far: dict[int, ids.Component] = {}
-        self._spans = array("q", [0])
-        self._bytes = b""
-        self._texts: dict[int, str] = {}
-        self._partitions: dict[str, array[int]] = {}
-        self._calls: dict[str, int] = {}
-        self._call_at: dict[int, Call] = {}
-        self._prefix: dict[int, str | None] = {}  # where scope would choose another prefix
-        self._declared: dict[int, tuple[tuple[str | None, str], ...]] = {}
+        self.name_ids: dict[str, int] = {}
+        self.tags_by_name: list[tuple[str, str, str]] = []
+        self.kind_column = array("b")
+        self.parent_column = array("i")
+        self.first_column = array("i")
+        self.last_column = array("i")
+        self.next_column = array("i")
+        self.previous_column = array("i")
+        self.label_column = array("i")
+        self.order_column = array("i")
+        self.time_column = array("q")
+        self.slot_column = array("i")
+        self.long_components: dict[int, ids.Component] = {}
+        self.text_starts = array("q", [0])
+        self.text_bytes = b""
+        self.texts_by_node: dict[int, str] = {}
+        self.nodes_by_label: dict[str, array[int]] = {}
+        self.calls_by_stream: dict[str, int] = {}
+        self.calls_by_node: dict[int, Call] = {}
+        self.prefixes_by_node: dict[int, str | None] = {}
+        self.namespaces_by_node: dict[int, tuple[tuple[str | None, str], ...]] = {}
+        self.origins_by_node: dict[int, tuple[str, int]] = {}
         self._free: list[int] = []
         self._dying: list[int] = []  # removed by the last update, freed by the next
-        self._size = 0  # nodes that hang in the document, the document node aside
+        self._size = 0  # nodes in the document, without the document node
         self.clock = 0
-        self.version = 0  # updates carried out: what an index compares to know that it missed one
+        self.version = 0  # counts updates; an index compares it to detect a missed one
         self.ended: set[str] = set()
-        self._origins: dict[int, tuple[str, int]] = {}  # roots of messages: stream and number
-        self.facts: tuple[Any, ...] = ()  # declared of what may still come; see `analysis.keys`
+        self.facts: tuple[Any, ...] = ()  # declared facts about future data; see `future.keys`
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
-        self.brought: dict[str, int] = {}  # trees that each open stream has brought
-        self.called: dict[str, int] = {}  # calls that each stream has brought, as `calls` counts
-        self.any_calls = False  # whether any stream may bring calls, as in version 0.1
+        self.brought: dict[str, int] = {}  # trees that each open stream has inserted
+        self.called: dict[str, int] = {}  # calls that each stream has inserted
+        self.any_calls = False  # whether every stream may insert calls, as in version 0.1
         self._new(NodeKind.DOCUMENT, NONE, 0)
 
     def copied(self) -> Tree:
-        """A copy of the document as it is now, to read while this one goes on.
+        """A copy of the document, to read while this one changes.
 
         Columns are copied as blocks of memory: a million nodes take about a tenth of a second.
         """
@@ -124,53 +154,53 @@ class Tree:
         for name, value in self.__dict__.items():
             is_column = isinstance(value, array | list | dict | set)
             made.__dict__[name] = copy(value) if is_column else value
-        made._partitions = {label: handles[:] for label, handles in self._partitions.items()}
+        made.nodes_by_label = {label: handles[:] for label, handles in self.nodes_by_label.items()}
         return made
 
     # Reading --------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many nodes there are, the document node aside."""
+        """The number of nodes, without the document node."""
         return self._size
 
     @property
     def root(self) -> int:
         """The root element's handle, NONE in an empty tree."""
         for node in self.children(DOCUMENT_NODE):
-            if self._kind[node] == ELEMENT:
+            if self.kind_column[node] == ELEMENT:
                 return node
         return NONE
 
     def kind(self, node: int) -> NodeKind:
-        return NodeKind(self._kind[node])
+        return NodeKind(self.kind_column[node])
 
     def is_alive(self, node: int) -> bool:
-        """Whether the handle is a node that hangs in the document."""
-        if not 0 <= node < len(self._kind) or self._kind[node] == NodeKind.FREE:
+        """Whether the handle is a node of the document, not a free or a detached one."""
+        if not 0 <= node < len(self.kind_column) or self.kind_column[node] == NodeKind.FREE:
             return False
         while node != DOCUMENT_NODE:
-            node = self._parent[node]
+            node = self.parent_column[node]
             if node == NONE:
                 return False
         return True
 
     def parent(self, node: int) -> int:
-        return self._parent[node]
+        return self.parent_column[node]
 
     def next(self, node: int) -> int:
-        return self._next[node]
+        return self.next_column[node]
 
     def previous(self, node: int) -> int:
-        return self._prev[node]
+        return self.previous_column[node]
 
     def time(self, node: int) -> int:
-        return self._time[node]
+        return self.time_column[node]
 
     def label(self, node: int) -> str:
-        """An element's name, `@` and an attribute's, a text's string, an instruction's target."""
-        kind = self._kind[node]
+        """An element's name, an attribute's with `@`, a text's string, an instruction's target."""
+        kind = self.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
-            return self.names[self._label[node]]
+            return self.names[self.label_column[node]]
         if kind == CALL:
             return CALL_LABEL
         if kind == INSTRUCTION:
@@ -183,40 +213,40 @@ class Tree:
 
     def text(self, node: int) -> str:
         """The string of a text or comment; target and data of a processing instruction."""
-        span = self._label[node]
+        span = self.label_column[node]
         if span == NONE:
-            return self._texts[node]
-        return self._bytes[self._spans[span] : self._spans[span + 1]].decode()
+            return self.texts_by_node[node]
+        return self.text_bytes[self.text_starts[span] : self.text_starts[span + 1]].decode()
 
     def chain(self, node: int) -> Iterator[int]:
-        """Attributes, then children of every kind."""
-        below = self._first[node]
-        following = self._next
+        """The attributes, then the children of every kind."""
+        below = self.first_column[node]
+        following = self.next_column
         while below != NONE:
             yield below
             below = following[below]
 
     def children(self, node: int) -> Iterator[int]:
-        """Children of every kind: elements, texts, calls, comments, instructions."""
-        kinds = self._kind
+        """The children of every kind: elements, texts, calls, comments, instructions."""
+        kinds = self.kind_column
         return (below for below in self.chain(node) if kinds[below] != ATTRIBUTE)
 
     def attributes(self, node: int) -> Iterator[int]:
         for below in self.chain(node):
-            if self._kind[below] != ATTRIBUTE:
+            if self.kind_column[below] != ATTRIBUTE:
                 return
             yield below
 
     def ancestors(self, node: int) -> Iterator[int]:
-        """From the parent up to the document node."""
-        node = self._parent[node]
+        """The ancestors, from the parent up to the document node."""
+        node = self.parent_column[node]
         while node != NONE:
             yield node
-            node = self._parent[node]
+            node = self.parent_column[node]
 
     def subtree(self, node: int) -> Iterator[int]:
-        """The node and all below it in document order, attributes and their texts too."""
-        first, following, parent = self._first, self._next, self._parent
+        """The node and all nodes below it in document order, with attributes and their texts."""
+        first, following, parent = self.first_column, self.next_column, self.parent_column
         at = node
         while True:
             yield at
@@ -230,60 +260,60 @@ class Tree:
             at = following[at]
 
     def descendants(self, node: int) -> Iterator[int]:
-        """All below it in document order; attributes and what is below them left out."""
-        kinds = self._kind
-        stack = [self._first[node]]
+        """All nodes below it in document order, without attributes and their texts."""
+        kinds = self.kind_column
+        stack = [self.first_column[node]]
         while stack:
             at = stack.pop()
             while at != NONE:
                 if kinds[at] == ATTRIBUTE:
-                    at = self._next[at]
+                    at = self.next_column[at]
                     continue
                 yield at
-                if self._next[at] != NONE:
-                    stack.append(self._next[at])
-                at = self._first[at]
+                if self.next_column[at] != NONE:
+                    stack.append(self.next_column[at])
+                at = self.first_column[at]
 
     def string_value(self, node: int) -> str:
-        """`val`: the texts below in document order, attributes left out; an attribute's value."""
-        kind = self._kind[node]
+        """`val`: the texts below in document order, without attributes; an attribute's value."""
+        kind = self.kind_column[node]
         if kind == TEXT:
             return self.text(node)
         if kind == ATTRIBUTE:
-            return self.text(self._first[node])
+            return self.text(self.first_column[node])
         if kind == NodeKind.COMMENT:
             return self.text(node)
         if kind == NodeKind.INSTRUCTION:
             return self.text(node).partition(" ")[2]
-        kinds = self._kind
+        kinds = self.kind_column
         return "".join(self.text(n) for n in self.descendants(node) if kinds[n] == TEXT)
 
     def component(self, node: int) -> ids.Component:
-        order = self._order[node]
-        return self._far[node] if order == _FAR else (order,)
+        order = self.order_column[node]
+        return self.long_components[node] if order == _FAR else (order,)
 
     def id(self, node: int) -> ids.Id:
         """The node's identifier, with the labels on its path."""
         parts: list[bytes] = []
         labels: list[str] = []
         while node != DOCUMENT_NODE and node != NONE:
-            is_attribute = self._kind[node] == ATTRIBUTE
+            is_attribute = self.kind_column[node] == ATTRIBUTE
             parts.append(ids.encode(self.component(node), is_attribute))
             labels.append(self._label_in_id(node))
-            node = self._parent[node]
+            node = self.parent_column[node]
         return ids.Id(b"".join(reversed(parts)), tuple(reversed(labels)))
 
     def _label_in_id(self, node: int) -> str:
-        kind = self._kind[node]
-        return self.names[self._label[node]] if kind in _NAMED else _LABELS_IN_IDS[kind]
+        kind = self.kind_column[node]
+        return self.names[self.label_column[node]] if kind in _NAMED else _LABELS_IN_IDS[kind]
 
     def find(self, identifier: ids.Id) -> int:
-        """The node with this id; an update's error if it is gone."""
+        """The node with this id; raises `UpdateError` (AX301) if there is none."""
         node = DOCUMENT_NODE
         for component, is_attribute in identifier.components():
             for below in self.chain(node):
                 if self.component(below) == component and (
-                    (self._kind[below] == ATTRIBUTE) == is_attribute
+                    (self.kind_column[below] == ATTRIBUTE) == is_attribute
                 ):
                     node = below
                     break
@@ -291,23 +321,23 @@ class Tree:
                 raise UpdateError(
                     "AX301",
                     f"no node has the identifier {identifier}",
-                    advice="ask the view for its present rows; the node was deleted",
+                    advice="the node was deleted; read the view's current rows",
                 )
         return node
 
     def path(self, node: int) -> str:
-        """Where a node is, for people: /site/people/person[2]/@id."""
+        """A readable path to the node, such as /site/people/person[2]/@id."""
         steps: list[str] = []
         while node != DOCUMENT_NODE and node != NONE:
-            kind = self._kind[node]
+            kind = self.kind_column[node]
             label = self.label(node) if kind in _NAMED else f"{self.kind(node).name.lower()}()"
-            parent = self._parent[node]
+            parent = self.parent_column[node]
             if parent != NONE and kind != ATTRIBUTE:
                 same = [
                     n
                     for n in self.chain(parent)
-                    if self._kind[n] == kind
-                    and (kind != ELEMENT or self._label[n] == self._label[node])
+                    if self.kind_column[n] == kind
+                    and (kind != ELEMENT or self.label_column[n] == self.label_column[node])
                 ]
                 label += f"[{same.index(node) + 1}]" if len(same) > 1 else ""
             steps.append(label)
@@ -315,142 +345,175 @@ class Tree:
         return "/" + "/".join(reversed(steps))
 
     def partition(self, label: str) -> array[int]:
-        """The handles of a label (`a`, `@a`, `#text`, `#comment`, ...) in no order; read only."""
-        return self._partitions.get(label, _EMPTY)
+        """The nodes with a label (`a`, `@a`, `#text`, `#comment`, ...), in no order; read-only."""
+        return self.nodes_by_label.get(label, _EMPTY)
 
     def labels(self) -> list[str]:
-        """The labels that some node has."""
-        return [label for label, handles in self._partitions.items() if handles]
+        """The labels that at least one node has."""
+        return [label for label, handles in self.nodes_by_label.items() if handles]
 
     def may_bring_calls(self, stream: str) -> bool:
-        """Whether the messages of an open stream may still hold new calls."""
-        room = self.call(self._calls[stream]).calls - self.called.get(stream, 0)
+        """Whether the messages of an open stream may still insert new calls."""
+        room = self.call(self.calls_by_stream[stream]).calls - self.called.get(stream, 0)
         return self.any_calls or room > 0
 
     def calls(self) -> dict[str, int]:
         """The open calls: stream to handle."""
-        return dict(self._calls)
+        return dict(self.calls_by_stream)
 
     def call(self, node: int) -> Call:
-        return self._call_at[node]
+        return self.calls_by_node[node]
 
     def origin(self, node: int) -> tuple[str, int] | None:
-        """The stream that brought a node and the number of its message, if one did."""
+        """The stream and number of the message that inserted a node, if a message did."""
         for at in (node, *self.ancestors(node)):
-            if at in self._origins:
-                return self._origins[at]
+            if at in self.origins_by_node:
+                return self.origins_by_node[at]
         return None
+
+    def record_origin(self, nodes: Iterable[int], stream: str, number: int) -> None:
+        """Record the message that inserted these nodes and everything below them."""
+        self.origins_by_node.update(dict.fromkeys(nodes, (stream, number)))
 
     def namespaces(self, node: int) -> dict[str | None, str]:
         """The namespace declarations in scope at a node: prefix to address."""
         scope: dict[str | None, str] = {}
         for above in (node, *self.ancestors(node)):
-            for prefix, address in self._declared.get(above, ()):
+            for prefix, address in self.namespaces_by_node.get(above, ()):
                 scope.setdefault(prefix, address)
         return scope
 
     # Building (for document/ only) ------------------------------------------------------------
 
     def _name(self, label: str) -> int:
-        known = self._name_ids.get(label)
+        known = self.name_ids.get(label)
         if known is None:
-            known = self._name_ids[label] = len(self.names)
+            known = self.name_ids[label] = len(self.names)
             self.names.append(label)
         return known
 
     def _new(self, kind: int, label: int, time: int) -> int:
-        """A node that hangs nowhere yet."""
+        """A node without a parent."""
         if self._free:
             node = self._free.pop()
-            self._kind[node] = kind
-            self._parent[node] = self._first[node] = self._last[node] = NONE
-            self._next[node] = self._prev[node] = self._place[node] = NONE
-            self._label[node], self._order[node], self._time[node] = label, 1, time
+            self.kind_column[node] = kind
+            self.parent_column[node] = self.first_column[node] = self.last_column[node] = NONE
+            self.next_column[node] = self.previous_column[node] = self.slot_column[node] = NONE
+            self.label_column[node], self.order_column[node], self.time_column[node] = (
+                label,
+                1,
+                time,
+            )
             return node
-        self._kind.append(kind)
-        for column in (self._parent, self._first, self._last, self._next, self._prev, self._place):
+        self.kind_column.append(kind)
+        for column in (
+            self.parent_column,
+            self.first_column,
+            self.last_column,
+            self.next_column,
+            self.previous_column,
+            self.slot_column,
+        ):
             column.append(NONE)
-        self._label.append(label)
-        self._order.append(1)
-        self._time.append(time)
-        return len(self._kind) - 1
+        self.label_column.append(label)
+        self.order_column.append(1)
+        self.time_column.append(time)
+        return len(self.kind_column) - 1
 
     def _new_named(self, kind: int, label: str, time: int) -> int:
         return self._new(kind, self._name(label), time)
 
     def _new_text(self, kind: int, text: str, time: int) -> int:
         node = self._new(kind, NONE, time)
-        self._texts[node] = text
+        self.texts_by_node[node] = text
         return node
 
     def _append(self, parent: int, node: int) -> None:
-        """Hang a new node last in the chain of a parent; its component follows the one before."""
-        before = self._last[parent]
-        self._parent[node] = parent
-        self._prev[node] = before
-        self._last[parent] = node
+        """Append a new node to the chain of a parent, with the next component."""
+        before = self.last_column[parent]
+        self.parent_column[node] = parent
+        self.previous_column[node] = before
+        self.last_column[parent] = node
         if before == NONE:
-            self._first[parent] = node
+            self.first_column[parent] = node
         else:
-            self._next[before] = node
-            if (self._kind[before] == ATTRIBUTE) == (self._kind[node] == ATTRIBUTE):
+            self.next_column[before] = node
+            if (self.kind_column[before] == ATTRIBUTE) == (self.kind_column[node] == ATTRIBUTE):
                 self._place_at(node, ids.between(self.component(before), None))
 
     def _place_at(self, node: int, component: ids.Component) -> None:
         if len(component) == 1 and _FAR < component[0] < -_FAR:
-            self._order[node] = component[0]
-            self._far.pop(node, None)
+            self.order_column[node] = component[0]
+            self.long_components.pop(node, None)
         else:
-            self._order[node] = _FAR
-            self._far[node] = component
+            self.order_column[node] = _FAR
+            self.long_components[node] = component
 
     def _partition_of(self, node: int) -> str | None:
-        kind = self._kind[node]
+        kind = self.kind_column[node]
         if kind in _NAMED:
-            return self.names[self._label[node]]
+            return self.names[self.label_column[node]]
         return LABELS_BY_KIND.get(kind)
 
     def _enter(self, node: int) -> None:
-        """Put a node into its label's partition."""
+        """Add a node to the partition of its label."""
         label = self._partition_of(node)
         if label is not None:
-            handles = self._partitions.get(label)
+            handles = self.nodes_by_label.get(label)
             if handles is None:
-                handles = self._partitions[label] = array("i")
-            self._place[node] = len(handles)
+                handles = self.nodes_by_label[label] = array("i")
+            self.slot_column[node] = len(handles)
             handles.append(node)
 
     def _leave(self, node: int) -> None:
-        """Take a node out of its label's partition: the last one fills the hole."""
+        """Remove a node from the partition of its label: the last one fills its slot."""
         label = self._partition_of(node)
         if label is not None:
-            handles = self._partitions[label]
+            handles = self.nodes_by_label[label]
             last = handles.pop()
             if last != node:
-                handles[self._place[node]] = last
-                self._place[last] = self._place[node]
+                handles[self.slot_column[node]] = last
+                self.slot_column[last] = self.slot_column[node]
 
     def _release(self, node: int) -> None:
-        """Free a subtree's handles; they are used again."""
+        """Free the handles of a subtree for reuse."""
         for dead in list(self.subtree(node)):
-            self._kind[dead] = NodeKind.FREE
+            self.kind_column[dead] = NodeKind.FREE
             for table in (
-                self._texts, self._far, self._prefix, self._declared, self._call_at, self._origins,
-            ):  # fmt: skip
+                self.texts_by_node,
+                self.long_components,
+                self.prefixes_by_node,
+                self.namespaces_by_node,
+                self.calls_by_node,
+                self.origins_by_node,
+            ):
                 table.pop(dead, None)
             self._free.append(dead)
 
     def _columns(self) -> tuple[array[int], ...]:
-        """Every column with one entry a node."""
+        """The columns with one entry per node."""
         return (
-            self._kind, self._parent, self._first, self._last, self._next, self._prev,
-            self._label, self._order, self._time, self._place,
-        )  # fmt: skip
+            self.kind_column,
+            self.parent_column,
+            self.first_column,
+            self.last_column,
+            self.next_column,
+            self.previous_column,
+            self.label_column,
+            self.order_column,
+            self.time_column,
+            self.slot_column,
+        )
 
     def __sizeof__(self) -> int:
-        """Bytes of the columns, partitions and side tables; the text bytes left out."""
-        columns = (*self._columns(), self._spans, *self._partitions.values())
-        tables = (self._far, self._texts, self._prefix, self._declared)
+        """Bytes of the columns, partitions and side tables; without the text bytes."""
+        columns = (*self._columns(), self.text_starts, *self.nodes_by_label.values())
+        tables = (
+            self.long_components,
+            self.texts_by_node,
+            self.prefixes_by_node,
+            self.namespaces_by_node,
+        )
         return sum(column.__sizeof__() for column in columns) + sum(
             table.__sizeof__() for table in tables
         )

@@ -1,9 +1,9 @@
-"""A tree as bytes, and back: the columns as they are, so that ids, times and handles stay.
+"""A tree as bytes, and back: the columns unchanged, so that ids, times and handles stay.
 
-The columns go as arrays of integers in this machine's byte order, which is noted and turned where
-it differs; names, texts and the small tables go as JSON. Bytes from a file are not trusted further
-than their checksum: a link that leads outside the columns, or a table that does not fit, is
-refused before anything uses it.
+The columns are stored as arrays of integers in this machine's byte order, which is recorded and
+swapped on a machine with another one. Names, texts and the small tables are stored as JSON. Bytes
+from a file are not trusted beyond their checksum: a link to a node outside the columns, or a table
+that does not fit, is refused before it is used.
 """
 
 from __future__ import annotations
@@ -20,34 +20,43 @@ from axlog.document.calls import Call
 from axlog.document.tree import NONE, NodeKind, Tree
 from axlog.errors import StoreError
 
-_COLUMNS = (
-    "_kind", "_parent", "_first", "_last", "_next", "_prev",
-    "_label", "_order", "_time", "_place",
-)  # fmt: skip
-_LINKS = ("_parent", "_first", "_last", "_next", "_prev")
+_COLUMNS = {
+    "tree_kind": "kind_column",
+    "tree_parent": "parent_column",
+    "tree_first": "first_column",
+    "tree_last": "last_column",
+    "tree_next": "next_column",
+    "tree_prev": "previous_column",
+    "tree_label": "label_column",
+    "tree_order": "order_column",
+    "tree_time": "time_column",
+    "tree_place": "slot_column",
+}
+"""Part in the file format to attribute of the tree: the columns with one entry per node."""
+_LINKS = ("parent_column", "first_column", "last_column", "next_column", "previous_column")
 
 
 def save_tree(tree: Tree) -> dict[str, bytes]:
-    """The parts that say all of a tree, its declared facts aside."""
-    parts = {f"tree{name}": getattr(tree, name).tobytes() for name in _COLUMNS}
-    parts["tree_spans"] = tree._spans.tobytes()
-    parts["tree_bytes"] = bytes(tree._bytes)
+    """A tree as named parts of bytes, without its declared facts."""
+    parts = {part: getattr(tree, name).tobytes() for part, name in _COLUMNS.items()}
+    parts["tree_spans"] = tree.text_starts.tobytes()
+    parts["tree_bytes"] = bytes(tree.text_bytes)
     said = {
         "byteorder": sys.byteorder,
-        "nodes": len(tree._kind),
+        "nodes": len(tree.kind_column),
         "names": tree.names,
-        "far": [[node, list(component)] for node, component in tree._far.items()],
-        "texts": list(tree._texts.items()),
+        "far": [[node, list(component)] for node, component in tree.long_components.items()],
+        "texts": list(tree.texts_by_node.items()),
         "calls": [[node, [list(pair) for pair in call.attributes]]
-                  for node, call in tree._call_at.items()],
-        "open": tree._calls,
-        "prefix": list(tree._prefix.items()),
-        "declared": list(tree._declared.items()),
+                  for node, call in tree.calls_by_node.items()],
+        "open": tree.calls_by_stream,
+        "prefix": list(tree.prefixes_by_node.items()),
+        "declared": list(tree.namespaces_by_node.items()),
         "size": tree._size,
         "clock": tree.clock,
         "version": tree.version,
         "ended": sorted(tree.ended),
-        "origins": [[node, *origin] for node, origin in tree._origins.items()],
+        "origins": [[node, *origin] for node, origin in tree.origins_by_node.items()],
         "brought": tree.brought,
         "called": tree.called,
         "any_calls": tree.any_calls,
@@ -57,126 +66,139 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
 
 
 def load_tree(parts: Mapping[str, bytes]) -> Tree:
-    """The tree that was saved."""
+    """Load a saved tree; raises AX871 if its parts are inconsistent."""
     try:
         said = json.loads(parts["tree"].decode("utf-8", "surrogatepass"))
         tree = Tree()
         turned = said["byteorder"] != sys.byteorder
-        for name in (*_COLUMNS, "_spans"):
+        for part, name in (*_COLUMNS.items(), ("tree_spans", "text_starts")):
             column: array[int] = array(getattr(tree, name).typecode)
-            column.frombytes(parts[f"tree{name}"])
+            column.frombytes(parts[part])
             if turned:
                 column.byteswap()
             setattr(tree, name, column)
-        tree._bytes = parts["tree_bytes"]
+        tree.text_bytes = parts["tree_bytes"]
         _fill(tree, said)
         _check(tree, said["nodes"])
     except (
         AttributeError, KeyError, IndexError, OverflowError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
-        raise StoreError("AX871", f"the saved document does not fit together: {error}") from None
+        raise StoreError("AX871", f"the saved document is inconsistent: {error}") from None
     return tree
 
 
 def _fill(tree: Tree, said: dict[str, Any]) -> None:
     tree.names = [str(name) for name in said["names"]]
-    tree._name_ids = {name: at for at, name in enumerate(tree.names)}
-    tree._far = {int(node): tuple(map(int, component)) for node, component in said["far"]}
-    tree._texts = {int(node): str(text) for node, text in said["texts"]}
-    tree._call_at = {
+    tree.name_ids = {name: at for at, name in enumerate(tree.names)}
+    tree.long_components = {
+        int(node): tuple(map(int, component)) for node, component in said["far"]
+    }
+    tree.texts_by_node = {int(node): str(text) for node, text in said["texts"]}
+    tree.calls_by_node = {
         int(node): Call.of([(str(name), str(value)) for name, value in attributes])
         for node, attributes in said["calls"]
     }
-    tree._calls = {str(stream): int(node) for stream, node in said["open"].items()}
-    tree._prefix = {int(node): prefix for node, prefix in said["prefix"]}
-    tree._declared = {
+    tree.calls_by_stream = {str(stream): int(node) for stream, node in said["open"].items()}
+    tree.prefixes_by_node = {int(node): prefix for node, prefix in said["prefix"]}
+    tree.namespaces_by_node = {
         int(node): tuple((prefix, str(address)) for prefix, address in declared)
         for node, declared in said["declared"]
     }
     tree._size = int(said["size"])
     tree.clock, tree.version = int(said["clock"]), int(said["version"])
     tree.ended = {str(stream) for stream in said["ended"]}
-    tree._origins = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
+    tree.origins_by_node = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
     tree.brought = {str(stream): int(count) for stream, count in said["brought"].items()}
     tree.called = {str(stream): int(count) for stream, count in said.get("called", {}).items()}
-    tree.any_calls = bool(said.get("any_calls", True))  # version 0.1 let every stream bring calls
+    tree.any_calls = bool(
+        said.get("any_calls", True)
+    )  # in version 0.1 every stream could insert calls
 
 
 def _check(tree: Tree, nodes: int) -> None:
-    """Refuse columns that do not fit; put every living node into its partition."""
-    if any(len(getattr(tree, name)) != nodes for name in _COLUMNS):
+    """Refuse inconsistent columns; add every node of the document to its partition."""
+    if any(len(getattr(tree, name)) != nodes for name in _COLUMNS.values()):
         raise ValueError("the columns have different lengths")
     for name in _LINKS:
         column = getattr(tree, name)
         if len(column) and not NONE <= min(column) <= max(column) < nodes:
-            raise ValueError(f"a link of {name} leads nowhere")
+            raise ValueError(f"a link of {name} points outside the columns")
     known = set(map(int, NodeKind))
-    if not set(tree._kind) <= known:
-        raise ValueError("a node is of no kind")
+    if not set(tree.kind_column) <= known:
+        raise ValueError("a node has an unknown kind")
     _check_texts(tree)
     living = _living(tree)
     _free_others(tree, living)
-    tree._partitions = {}
+    tree.nodes_by_label = {}
     for node in living[1:]:
         tree._enter(node)
 
 
 def _check_texts(tree: Tree) -> None:
-    """Refuse spans that are no texts, and labels that are no names."""
-    tree._bytes.decode()
-    starts = np.asarray(tree._spans)
-    data = np.frombuffer(tree._bytes, dtype=np.uint8)
+    """Refuse spans that are not texts, and labels that are not names."""
+    tree.text_bytes.decode()
+    starts = np.asarray(tree.text_starts)
+    data = np.frombuffer(tree.text_bytes, dtype=np.uint8)
     if len(starts) == 0 or starts[0] < 0 or starts[-1] > len(data) or (np.diff(starts) < 0).any():
-        raise ValueError("a text lies outside the document")
+        raise ValueError("a text is outside of the stored bytes")
     inside = starts[starts < len(data)]
     if ((data[inside] & 0xC0) == 0x80).any():
         raise ValueError("a text begins inside a character")
-    labels, kinds = np.asarray(tree._label), np.asarray(tree._kind)
+    labels, kinds = np.asarray(tree.label_column), np.asarray(tree.kind_column)
     named = np.isin(kinds, (int(NodeKind.ELEMENT), int(NodeKind.ATTRIBUTE)))
     if (labels < NONE).any() or (labels[named] < 0).any():
         raise ValueError("a node has no name")
     if (labels[named] >= len(tree.names)).any():
-        raise ValueError("a node has a name that is not there")
+        raise ValueError("a node has an unknown name")
     spans = np.isin(kinds, (int(NodeKind.TEXT), int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION)))
     loose = np.flatnonzero(spans & (labels == NONE)).tolist()
-    if (labels[spans] >= len(starts) - 1).any() or not tree._texts.keys() >= set(loose):
-        raise ValueError("a node has a text that is not there")
+    if (labels[spans] >= len(starts) - 1).any() or not tree.texts_by_node.keys() >= set(loose):
+        raise ValueError("a node has an unknown text")
 
 
 def _free_others(tree: Tree, living: list[int]) -> None:
-    """What the last update removed is free now, like all that was free before."""
+    """Free all handles outside the document, also those that the last update removed."""
     kept = set(living)
-    tree._free = [node for node in range(len(tree._kind)) if node not in kept]
+    tree._free = [node for node in range(len(tree.kind_column)) if node not in kept]
     for node in tree._free:
-        tree._kind[node] = NodeKind.FREE
+        tree.kind_column[node] = NodeKind.FREE
     for table in (
-        tree._texts, tree._far, tree._prefix, tree._declared, tree._call_at, tree._origins,
-    ):  # fmt: skip
+        tree.texts_by_node,
+        tree.long_components,
+        tree.prefixes_by_node,
+        tree.namespaces_by_node,
+        tree.calls_by_node,
+        tree.origins_by_node,
+    ):
         for node in [node for node in table if node not in kept]:
             del table[node]
 
 
 def _living(tree: Tree) -> list[int]:
-    """The nodes that hang in the document; a tree that bites its tail is refused."""
+    """The nodes of the document; a cycle is refused."""
     found: list[int] = []
-    seen = bytearray(len(tree._kind))
+    seen = bytearray(len(tree.kind_column))
     stack = [0]
     while stack:
         node = stack.pop()
         if seen[node] == 1:
-            raise ValueError("a node hangs in two places")
+            raise ValueError("a node has two parents")
         seen[node] = 1
         found.append(node)
-        below, behind = tree._last[node], NONE
+        below, behind = tree.last_column[node], NONE
         while below != NONE:
-            if seen[below] or tree._parent[below] != node or tree._kind[below] == NodeKind.FREE:
-                raise ValueError(f"node {below} hangs nowhere")
-            if tree._next[below] != behind:
+            if (
+                seen[below]
+                or tree.parent_column[below] != node
+                or tree.kind_column[below] == NodeKind.FREE
+            ):
+                raise ValueError(f"node {below} is not in the document")
+            if tree.next_column[below] != behind:
                 raise ValueError(f"the links of node {below} do not agree")
-            seen[below] = 2  # met; 1 once it is looked into
+            seen[below] = 2  # seen; 1 once its chain was read
             stack.append(below)
-            below, behind = tree._prev[below], below
-        if tree._first[node] != behind:
+            below, behind = tree.previous_column[below], below
+        if tree.first_column[node] != behind:
             raise ValueError(f"the links of node {node} do not agree")
     if len(found) - 1 != tree._size:
         raise ValueError("nodes are missing")

@@ -1,16 +1,16 @@
 """Pending update lists as data: operations whose targets are identifiers, not handles of one tree.
 
-Such a list can be kept, sent, and reasoned about where the document is not (P5 section 5, after
-Cavalieri, Guerrini and Mesiti, EDBT 2011): `reduction` makes one smaller, `integration` merges
-parallel ones, `aggregation` sequential ones, `shipping` writes and reads them.
+Such a list can be stored, sent and analysed without the document (after Cavalieri, Guerrini and
+Mesiti, EDBT 2011). `reduction` makes a list smaller, `integration` merges parallel lists,
+`aggregation` merges sequential ones, `list_codec` writes and reads them.
 
     edits = addressed(tree, operations)          # before the operations are applied
     operations = resolved(tree, edits)           # on the tree, or on a copy of it
 
-Trees that a list brings are kept as XML text. `record` applies operations and notes the ids that
-what they brought got: later lists may have them as targets, which aggregation must know (D6).
+Inserted trees are stored as XML text. `record` applies operations and records the ids of the nodes
+they inserted. Later lists may have these ids as targets, and aggregation needs them (D6).
 Laws: `resolved(tree, addressed(tree, ops))` applied equals `ops` applied, on the tree and on every
-copy with the same ids. Not kept: the stream that an insertion came from, and its time.
+copy with the same ids. Not kept: the stream of an insertion, and its time. (Paper 5, section 5.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from axlog.errors import UpdateError
 
 
 class EditKind(Enum):
-    """What an edit does, in the words of the shipped forms."""
+    """The kind of an edit, named as in the JSON and XML forms."""
 
     INSERT_INTO = "insert-into"
     INSERT_FIRST = "insert-first"
@@ -57,7 +57,7 @@ class EditKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A tree that a list brings: an element, comment or instruction as XML text."""
+    """A tree that a list inserts: an element, comment or instruction as XML text."""
 
     xml: str
 
@@ -78,7 +78,7 @@ class Edit:
 
     def __post_init__(self) -> None:
         if self.roots and len(self.roots) != len(self.content):
-            raise UpdateError("AX305", "an edit has ids for some other content than its own")
+            raise UpdateError("AX305", "an edit has ids that do not belong to its content")
 
     def known_roots(self) -> tuple[Id | None, ...]:
         """One entry for each piece of the content."""
@@ -87,8 +87,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class UpdateList:
-    """Edits that are carried out together. `created` are ids that the list gave to nodes which are
-    no single piece of its content: texts that were merged."""
+    """Edits that are applied together. `created` are the ids of nodes that are no single piece of
+    the content: merged texts."""
 
     edits: tuple[Edit, ...]
     created: tuple[Id, ...] = field(default=(), compare=False)
@@ -100,7 +100,7 @@ class UpdateList:
         return len(self.edits)
 
 
-OTHER = int(NodeKind.COMMENT)  # here, instructions too
+OTHER = int(NodeKind.COMMENT)  # instructions included
 _T = TypeVar("_T")
 INSIDE = frozenset({EditKind.INSERT_INTO, EditKind.INSERT_FIRST, EditKind.INSERT_LAST})
 BESIDE = frozenset({EditKind.INSERT_BEFORE, EditKind.INSERT_AFTER})
@@ -121,7 +121,7 @@ _PLACES = {kind: where for where, kind in _KINDS.items()}
 
 
 def addressed(tree: Tree, operations: Iterable[Operation]) -> UpdateList:
-    """The operations with ids for targets; the tree is as it is before they are applied."""
+    """The operations with ids as targets; call it before they are applied to the tree."""
     return UpdateList(tuple(_edit(tree, operation) for operation in operations))
 
 
@@ -151,12 +151,12 @@ def pieces(content: Content) -> tuple[Piece, ...]:
 
 
 def content_of(given: Iterable[Piece], limits: Limits = DEFAULT_LIMITS) -> Content:
-    """Pieces as the content of an operation."""
+    """The content of an operation, from pieces."""
     return tuple(tree_of(piece, limits) if isinstance(piece, Markup) else piece for piece in given)
 
 
 def tree_of(markup: Markup, limits: Limits = DEFAULT_LIMITS) -> Element:
-    """The one tree that markup is; refused where it is anything else."""
+    """The tree of markup; raises AX306 unless it is exactly one."""
     root = parse(f"<_>{markup.xml}</_>", limits).root
     if len(root) != 1 or root.text or root[0].tail:
         raise UpdateError("AX306", f"{markup.xml[:60]!r} is not one tree")
@@ -164,7 +164,7 @@ def tree_of(markup: Markup, limits: Limits = DEFAULT_LIMITS) -> Element:
 
 
 def resolved(tree: Tree, edits: Iterable[Edit], limits: Limits = DEFAULT_LIMITS) -> list[Operation]:
-    """The operations that edits are on a tree; refused if a target is not there."""
+    """The operations of edits on a tree; raises AX301 for an unknown target."""
     finder = Finder(tree)
     return [operation_on(finder.find(edit.target), edit, limits) for edit in edits]
 
@@ -184,7 +184,7 @@ def operation_on(target: int, edit: Edit, limits: Limits = DEFAULT_LIMITS) -> Op
 
 
 class Finder:
-    """Finds many nodes by their ids: each chain is looked through once."""
+    """Finds many nodes by their ids: each chain is scanned once."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -208,7 +208,7 @@ class Finder:
 
     def _chain(self, node: int) -> dict[tuple[Component, bool], int]:
         tree = self._tree
-        return {(tree.component(n), tree._kind[n] == ATTRIBUTE): n for n in tree.chain(node)}
+        return {(tree.component(n), tree.kind_column[n] == ATTRIBUTE): n for n in tree.chain(node)}
 
 
 # Applying with a record ---------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def record(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> tuple[Delta, UpdateList]:
-    """Carry out operations and return what they did, and the list with the ids it gave."""
+    """Apply operations; returns their delta, and the list with the ids it gave."""
     made = addressed(tree, operations)
     parents = [_parent_of_content(tree, operation) for operation in operations]
     plan = Plan(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
@@ -243,10 +243,10 @@ _Key: TypeAlias = tuple[int, int, str]  # parent, kind, label or text
 def _with_roots(
     tree: Tree, made: UpdateList, parents: Sequence[int], added: Sequence[int]
 ) -> UpdateList:
-    """Tell which added root is which piece of content.
+    """Match the added roots with the pieces of content.
 
-    Both are in the order of building; those that look alike are paired in that order, if none of
-    them was lost. Where a parent's new texts are not just the pieces, some were merged: left open.
+    Both are in the order of building. Equal-looking ones are paired in that order, if none of them
+    was lost. If the new texts of a parent differ from the pieces, some were merged and get no id.
     """
     wanted = _grouped(
         (key, (at, number))
@@ -293,7 +293,7 @@ def _in_order_of_building(edits: Sequence[Edit]) -> list[tuple[int, Edit]]:
 
 
 def _keys(edit: Edit, parent: int) -> Iterator[_Key]:
-    """What each piece will be; so will an element's new value, though it is no piece."""
+    """The key of each piece, and that of an element's new value, though it is no piece."""
     if edit.kind is EditKind.REPLACE_VALUE:
         yield parent, TEXT, edit.text
     for piece in edit.content:
@@ -308,7 +308,7 @@ def _keys(edit: Edit, parent: int) -> Iterator[_Key]:
 
 
 def _key(tree: Tree, node: int) -> _Key:
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind in (ATTRIBUTE, ELEMENT, TEXT, CALL):
         return tree.parent(node), ELEMENT if kind == CALL else kind, tree.label(node)
     return tree.parent(node), OTHER, ""

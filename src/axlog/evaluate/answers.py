@@ -1,4 +1,4 @@
-"""A pattern's rows on a document, or on one subtree as a document of its own; no state is kept."""
+"""The rows of a pattern on a document, or on one subtree as a document; no state is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _compiled(pattern: Pattern) -> tuple[Program, Interpreter]:
 
 
 def answers(tree: Tree, pattern: Pattern, top: int = DOCUMENT_NODE) -> Bag:
-    """The bindings of a pattern's outputs with their counts; nodes as handles."""
+    """The rows of a pattern's outputs with their counts; nodes as handles."""
     program, interpreter = _compiled(pattern)
     tops = tree.children(top) if top == DOCUMENT_NODE else [top]
     return interpreter.rows(program.root, (), interpreter.gathered(tree, tops), {})
@@ -38,7 +38,7 @@ def selected(tree: Tree, pattern: Pattern) -> list[int]:
     if len({output.of for output in nodes}) != 1 or len(nodes) != len(pattern.outputs):
         raise UnsupportedError(
             "AX211",
-            "the pattern does not say which nodes it selects",
+            "the pattern does not select nodes",
             advice="use an XPath such as //person[phone], or return one node: `return t.id`",
         )
     found = answers(tree, pattern)

@@ -1,8 +1,8 @@
-"""What a collected path shows at one node, by walking, for paths of plain steps.
+"""The nodes of a collected path at one node, found by walking, for paths of plain steps.
 
 Most collected paths are a few names one below the other (`name/text()`, `description`). These need
-no matching: children that pass are followed in their order, which is the document's. Everything
-else is left to the definition (`reference.gather`), with which a test compares this.
+no matching: children that pass are followed in document order. Other paths are left to the
+definition (`definition.gather`), and a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from axlog.evaluate.definition import gather as by_definition
 from axlog.query.pattern import AnyText, Axis, Name, PatternNode, Wildcard
 
 Step = tuple[int, str | None]
-"""The kind of node that a step takes, and the label that it must have."""
+"""The kind of node that a step accepts, and its required label."""
 
 
 @lru_cache(maxsize=1024)
@@ -46,15 +46,20 @@ def steps_of(path: PatternNode) -> tuple[tuple[Step, ...], str] | None:
 
 
 def gather(tree: Tree, path: PatternNode, anchor: int) -> dict[str, tuple[int, ...]]:
-    """Each name inside a collected path with its nodes at an anchor, in document order."""
+    """The nodes of each name inside a collected path at an anchor, in document order."""
     plain = steps_of(path)
     if plain is None:
         return by_definition(tree, path, anchor)
     steps, name = plain
-    kinds, labels, first, following = tree._kind, tree._label, tree._first, tree._next
+    kinds, labels, first, following = (
+        tree.kind_column,
+        tree.label_column,
+        tree.first_column,
+        tree.next_column,
+    )
     at = [anchor]
     for kind, label in steps:
-        number = None if label is None else tree._name_ids.get(label, NONE)
+        number = None if label is None else tree.name_ids.get(label, NONE)
         reached: list[int] = []
         for node in at:
             below = first[node]

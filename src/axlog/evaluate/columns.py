@@ -1,12 +1,13 @@
 """A tree's columns as numpy arrays: sets of handles, structural joins, document order.
 
-The arrays are windows over the live columns, so nothing is copied or kept up to date; while one is
-held the tree cannot grow, hence `with columns_of(tree) as columns:`, which nothing of it outlives.
-A structural join follows the parent column: from children one gather, from descendants one gather
-a level, each over the nodes still looking. That costs nodes times depth and needs neither ranks nor
-intervals, which every insertion would move. DESIGN section 6, P5 3.4 (structural joins).
+The arrays are views of the live columns, so nothing is copied or maintained. While one exists the
+tree cannot grow, hence `with columns_of(tree) as columns:`; no array may outlive the block. A
+structural join follows the parent column: one lookup for children, and one lookup per level for
+descendants, each over the nodes not yet decided. That costs nodes times depth and needs neither
+ranks nor intervals, which every insertion would change.
 
 Descent never enters attributes: an attribute's text is below the attribute only.
+(Structural joins: paper 5, section 3.4.)
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 NOTHING: Handles = np.empty(0, dtype=np.int32)
-_FAR = -(1 << 31)  # tree.py: the component stands in the side table
+_FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 
 
 def handles(nodes: list[int] | array[int]) -> Handles:
-    """Handles as an array of their own."""
+    """A copy of handles as an array."""
     return np.array(nodes, dtype=np.int32)
 
 
 class Columns:
-    """Windows over the columns of a tree that does not change meanwhile."""
+    """Views of the columns of a tree, which must not change in the meantime."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.kind: Any = np.frombuffer(tree._kind, dtype=np.int8)
-        self.parent: Handles = np.frombuffer(tree._parent, dtype=np.int32)
-        self.label: Handles = np.frombuffer(tree._label, dtype=np.int32)
+        self.kind: Any = np.frombuffer(tree.kind_column, dtype=np.int8)
+        self.parent: Handles = np.frombuffer(tree.parent_column, dtype=np.int32)
+        self.label: Handles = np.frombuffer(tree.label_column, dtype=np.int32)
 
     def __enter__(self) -> Columns:
         return self
@@ -54,7 +55,7 @@ class Columns:
         self.close()
 
     def close(self) -> None:
-        """Let go of the columns: the tree may grow again."""
+        """Release the columns: the tree may grow again."""
         del self.kind, self.parent, self.label
 
     # Relations ----------------------------------------------------------------------------------
@@ -73,7 +74,7 @@ class Columns:
         return self._all(lambda label: label[0] == "@")
 
     def texts(self) -> Handles:
-        """Every text, those of attributes too."""
+        """Every text, including those of attributes."""
         return self.partition(TEXT_LABEL)
 
     def comments(self) -> Handles:
@@ -88,7 +89,7 @@ class Columns:
         return handles([node for node in found.tolist() if self.tree.target(node) == target])
 
     def nodes(self) -> Handles:
-        """Everything that `node()` takes, the texts of attributes too."""
+        """All nodes that pass `node()`, including the texts of attributes."""
         return np.concatenate([self.elements(), self.texts(), self.comments(), self.instructions()])
 
     def _all(self, is_wanted: Any) -> Handles:
@@ -98,7 +99,7 @@ class Columns:
     # Joins --------------------------------------------------------------------------------------
 
     def mask(self, nodes: Handles) -> Mask:
-        """A column that says which nodes these are."""
+        """A mask with one entry per handle that is true for these nodes."""
         mask = np.zeros(len(self.kind), dtype=np.bool_)
         mask[nodes] = True
         return mask
@@ -133,7 +134,7 @@ class Columns:
         mask = np.zeros(len(self.kind), dtype=np.bool_)
         at = self.parent[below]
         while len(at):
-            at = np.unique(at[~mask[at]])  # what is above a marked node is marked
+            at = np.unique(at[~mask[at]])  # all ancestors of a marked node are marked
             mask[at] = True
             at = at[(at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)]
             at = self.parent[at]
@@ -166,7 +167,7 @@ class Columns:
     # Order --------------------------------------------------------------------------------------
 
     def in_document_order(self, nodes: Handles) -> Handles:
-        """Distinct nodes, sorted as they stand in the document."""
+        """Distinct nodes in document order."""
         if len(nodes) < 2:
             return nodes
         nodes = np.sort(nodes)  # handles of a loaded document are in its order already
@@ -178,23 +179,23 @@ class Columns:
         return nodes[np.lexsort(keys[::-1])]
 
     def _keys(self, nodes: Handles) -> list[Keys] | None:
-        """Columns that compare as the nodes do, the most significant first; None: ask the ids.
+        """Columns that compare as the nodes do, the most significant first; None: compare ids.
 
-        Column d has each node's ancestor at depth d, as its place among its siblings: less than
-        every place where the node itself is higher up. Components beyond one integer (`ids`) take
-        a second column with their rank.
+        Column d has the position of each node's ancestor at depth d among its siblings, or a value
+        less than every position if the node itself is higher up. Components of more than one
+        integer (`ids`) take a second column with their rank.
         """
-        order: Handles = np.frombuffer(self.tree._order, dtype=np.int32)
+        order: Handles = np.frombuffer(self.tree.order_column, dtype=np.int32)
         keys: list[Keys] = []
         for level in self._paths(nodes):
             places = order[level].astype(np.int64)
             far = np.flatnonzero(places == _FAR)
             if len(far):
-                components = [self.tree._far[node] for node in level[far].tolist()]
+                components = [self.tree.long_components[node] for node in level[far].tolist()]
                 if any(abs(component[0]) >= 1 << 40 for component in components):
                     return None
                 places[far] = [component[0] for component in components]
-            places[self.kind[level] != ATTRIBUTE] += 1 << 42  # attributes come first
+            places[self.kind[level] != ATTRIBUTE] += 1 << 42  # attributes sort first
             places[level == DOCUMENT_NODE] = -(1 << 62)
             keys.append(places)
             if len(far):
@@ -205,7 +206,7 @@ class Columns:
         return keys
 
     def _paths(self, nodes: Handles) -> list[Handles]:
-        """Each node's path, a level at a time from the root; below itself, the document node."""
+        """The paths of the nodes, one array per level from the root, padded with node 0."""
         upward: list[Handles] = []
         at = nodes
         while at.any():
@@ -222,7 +223,7 @@ class Columns:
 
 
 def columns_of(tree: Tree) -> Columns:
-    """The columns of a tree, for as long as nothing changes it: `with columns_of(tree) as it:`."""
+    """The columns of a tree, which must not change inside `with columns_of(tree) as it:`."""
     return Columns(tree)
 
 

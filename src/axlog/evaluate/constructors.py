@@ -1,9 +1,9 @@
-"""What statements bring: constructors made into nodes, and sequences made into content.
+"""The content of statements: constructors to nodes, and sequences to content.
 
-A direct constructor becomes an lxml element; what it encloses is copied into it, attributes first.
-Computed constructors make attributes, texts, comments, instructions and documents too. `content`
-turns a sequence into what an operation brings: nodes of the document are copied, values next to
-each other become one text, separated by spaces (XQuery Update 2.4.1, XQuery 3.9.1.3).
+A direct constructor becomes an lxml element. Enclosed values are copied into it, attributes first.
+Computed constructors also make attributes, texts, comments, instructions and documents. `content`
+turns a sequence into the content of an operation: nodes of the document are copied, and adjacent
+values become one text, separated by spaces (XQuery Update 2.4.1, XQuery 3.9.1.3).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Namespaces = Mapping[str, str]
 
 
 def content(tree: Tree, items: Iterable[Item]) -> Content:
-    """A sequence as what an operation brings."""
+    """A sequence as the content of an operation."""
     found: list[Piece] = []
     values: list[Item] = []
     for item in items:
@@ -51,10 +51,10 @@ def _flush(tree: Tree, values: list[Item], found: list[Piece]) -> None:
 
 
 def copied(tree: Tree, node: int) -> list[Piece]:
-    """A node of the document as content; of the document node, what it holds."""
+    """A node of the document as content; for the document node, its children."""
     if node == DOCUMENT_NODE:
         return [piece for below in tree.children(node) for piece in copied(tree, below)]
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind == ATTRIBUTE:
         return [Attribute(tree.label(node)[1:], tree.string_value(node))]
     if kind == TEXT:
@@ -64,7 +64,7 @@ def copied(tree: Tree, node: int) -> list[Piece]:
 
 
 class Builder:
-    """Makes the nodes of one statement's constructors; `value` evaluates what they enclose."""
+    """Makes the nodes of one statement's constructors; `value` evaluates enclosed expressions."""
 
     def __init__(self, tree: Tree, written: str, namespaces: Namespaces, value: Value) -> None:
         self.tree = tree
@@ -75,13 +75,13 @@ class Builder:
     # Direct constructors ------------------------------------------------------------------------
 
     def element(self, given: Constructor, around: Namespaces | None = None) -> Element:
-        """The element that `<tag ...>...</tag>` makes."""
+        """The element of a direct constructor `<tag ...>...</tag>`."""
         scope = {**(self.namespaces if around is None else around), **dict(given.declared)}
         nsmap: Any = {prefix or None: uri for prefix, uri in given.declared if uri}
         tag = self._expanded(given.tag, scope, True, given.at)
         try:
             made = etree.Element(tag, nsmap=nsmap)
-        except ValueError as error:  # an address that no XML can have
+        except ValueError as error:  # a namespace that XML does not allow
             raise self._refused("AX303", str(error), given.at) from None
         for name, parts in given.attributes:
             whole = "".join(self._part(part) for part in parts)
@@ -121,7 +121,7 @@ class Builder:
     # Computed constructors ----------------------------------------------------------------------
 
     def computed(self, given: Call) -> New:
-        """The node that `attribute name {...}` and its like make."""
+        """The node of a computed constructor such as `attribute name {...}`."""
         kind = given.name.removeprefix("new-")
         value = self.value(given.arguments[-1])
         match kind:
@@ -145,7 +145,7 @@ class Builder:
         return New("element", (made,))
 
     def name(self, items: Items, is_element: bool, at: int) -> str:
-        """The expanded name that a value gives."""
+        """The expanded name of a value."""
         if len(items) != 1 or isinstance(items[0], float | bool):
             raise self._refused("XPTY0004", "this is not one name", at)
         if isinstance(items[0], Named):
@@ -153,7 +153,7 @@ class Builder:
         return self._expanded(text(self.tree, items[0]).strip(), self.namespaces, is_element, at)
 
     def prefix(self, items: Items) -> str:
-        """The prefix that a name is written with."""
+        """The prefix of a name, as written."""
         if isinstance(items[0], Named):
             return items[0].prefix
         return text(self.tree, items[0]).strip().rpartition(":")[0]
@@ -186,7 +186,7 @@ class Builder:
         try:
             etree.Element("_").text = value
         except ValueError:
-            what = "a text holds characters that XML does not allow"
+            what = "a text contains characters that XML does not allow"
             raise self._refused("AX303", what, at) from None
         return value
 
@@ -195,7 +195,7 @@ class Builder:
 
 
 def _detached(piece: Element) -> Element:
-    """A copy without what follows it, as appending moves an element and its tail."""
+    """A copy without its tail, because appending an element moves its tail too."""
     copy = deepcopy(piece)
     copy.tail = None
     return copy

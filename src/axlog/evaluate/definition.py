@@ -1,19 +1,20 @@
-"""Rows by definition: try every node for every pattern node (P2 definition 3, P3 definition 3).
+"""Rows by definition: try every node for every pattern node.
 
 A valuation maps each positive pattern node to a document node that its parent's axis reaches and
 that passes its test, so that all occurrences of a variable agree, comparisons and constraints hold,
-and nothing matches inside a `not`. A row is a distinct tuple of outputs, its count the number of
-its valuations. What a valuation counts as one:
+and nothing matches inside a `not`. A row is a distinct tuple of outputs; its count is the number of
+its valuations. Two valuations differ only in:
 
-- all nodes outside of `or` (each multiplies), and what the ors bind together: variables that all
-  alternatives bind, and names in all alternatives that an output or a constraint uses. Ways through
-  an `or` that differ in nothing else are one valuation;
-- a `collect` is no factor: it shows, for each name inside, the nodes that some match of its path
-  gives the name, each once, in document order.
+- the nodes outside of `or` (each multiplies the count), and the joint bindings of the ors:
+  variables that all alternatives bind, and names in all alternatives that an output or a constraint
+  uses. Ways through an `or` that differ in nothing else are one valuation;
+- not in a `collect`, which is no factor. It shows, for each name inside, the nodes that some match
+  of its path gives the name, each once, in document order.
 
-Checks that need all bindings of their scope (nots, `!= $x`, constraints) wait for its end, so the
-order of writing does not matter. Exponential in the pattern: this is what others are checked
-against, not what answers queries.
+Checks that need all bindings of their scope (nots, `!= $x`, constraints) are made at its end, so
+the order of writing does not matter. The cost is exponential in the pattern: this module is the
+reference for tests of the other evaluators and is not meant to answer queries.
+(Paper 2, definition 3; paper 3, definition 3.)
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Key: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One row: what it shows, and how many valuations yield it."""
+    """One row: its values, and the number of valuations that yield it."""
 
     values: tuple[Value, ...]
     count: int
@@ -65,8 +66,8 @@ class Valuation:
     """One way to match a pattern.
 
     `nodes` maps the preorder number of every positive pattern node (as in `pattern.nodes()`) to a
-    handle; of an `or`, the nodes of one alternative that holds. `gathered` has what collects show,
-    `anchors` where they hang, `joined` the values of the variables that they share with the rest.
+    handle; for an `or`, the nodes of one alternative that holds. `gathered` has the nodes of
+    collects, `anchors` their anchors, `joined` the values of variables shared with other parts.
     """
 
     nodes: dict[int, int] = field(default_factory=dict)
@@ -80,12 +81,12 @@ class Valuation:
 def rows(tree: Tree, pattern: Pattern, most: int | None = None) -> dict[Key, Answer]:
     """Every row by its key: the outputs with each `val` and `cont` replaced by its node's id.
 
-    With `most`, the pattern's nodes are put at nodes of the document so many times at most.
+    With `most`, at most this many pairs of a pattern node and a document node are tried.
 
-    A Boolean pattern has the row () or none. What `collect` gathers is a tuple; in the key stands
-    the id of the node that it was gathered at, so that its changes are updates of one row. Where
-    the path joins with variables around it, their values stand there too: rows that differ in them
-    gather different nodes at one place.
+    A Boolean pattern has the row () or none. The value of a `collect` is a tuple. The key has the
+    id of its anchor, so that its changes are updates of one row. If the path joins with variables
+    around it, the key has their values too: rows that differ in them collect different nodes at one
+    anchor.
     """
     found: dict[Key, Answer] = {}
     for valuation in valuations(tree, pattern, most=most):
@@ -101,13 +102,13 @@ def sorted_rows(found: dict[Key, Answer]) -> list[tuple[Key, Answer]]:
 
 
 def row_of(tree: Tree, pattern: Pattern, valuation: Valuation) -> tuple[Key, tuple[Value, ...]]:
-    """The key and the values of the row that a valuation yields."""
+    """The key and the values of a valuation's row."""
     shown = [_shown(tree, output, valuation) for output in pattern.outputs]
     return tuple(key for key, _ in shown), tuple(value for _, value in shown)
 
 
 def _shown(tree: Tree, output: Output, valuation: Valuation) -> tuple[Value, Value]:
-    """What an output puts into the key, and what it shows."""
+    """The part of an output in the key, and its value."""
     if output.kind is Kind.VARIABLE:
         value = valuation.bindings[output.of]
         return value, value
@@ -136,9 +137,9 @@ def valuations(
     given: Mapping[str, str] | None = None,
     most: int | None = None,
 ) -> Iterator[Valuation]:
-    """Every valuation, each once; where ors can be passed in several ways, one of them.
+    """Every valuation, each once; of several ways through ors, one.
 
-    With `given`, only those that bind variables to these values, found without making the others.
+    With `given`, only those that bind variables to these values, without trying the others.
     """
     normal = normalise(pattern)
     matching = _Matching(tree, most)
@@ -161,7 +162,7 @@ def valuations(
 
 
 def _joined(match: _Match) -> dict[str, tuple[str, ...]]:
-    """For each name inside a collect, the values of the variables that its path finds bound."""
+    """For each name inside a collect, the values of the variables bound outside of its path."""
     found: dict[str, tuple[str, ...]] = {}
     for collect, _, _ in match.collects:
         shared = sorted(variables_of(collect.node) & match.bindings.keys())
@@ -171,7 +172,7 @@ def _joined(match: _Match) -> dict[str, tuple[str, ...]]:
 
 
 def _plain(branches: Iterable[Branch], number: int = 0) -> Iterator[int]:
-    """The preorder numbers of the nodes that stand in no `or`, `not` or `collect`."""
+    """The preorder numbers of the nodes outside of `or`, `not` and `collect`."""
     for branch in branches:
         if isinstance(branch, PatternNode):
             yield number
@@ -193,7 +194,7 @@ def _used_names(pattern: Pattern) -> frozenset[str]:
 
 
 def constraints_of(pattern: Pattern) -> Iterator[Constraint]:
-    """The constraints of a pattern, those inside its nots too."""
+    """The constraints of a pattern, including those inside its nots."""
     yield from pattern.where
     for branch in every_branch(pattern):
         if isinstance(branch, Not):
@@ -201,7 +202,7 @@ def constraints_of(pattern: Pattern) -> Iterator[Constraint]:
 
 
 def every_branch(pattern: Pattern) -> Iterator[Branch]:
-    """The branches of a pattern at whatever depth, in no order."""
+    """All branches of a pattern at any depth, in no order."""
     waiting = list(pattern.branches)
     while waiting:
         branch = waiting.pop()
@@ -211,7 +212,7 @@ def every_branch(pattern: Pattern) -> Iterator[Branch]:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A match under way: what is settled, and what waits for the end of the scope."""
+    """A partial match: its bindings, and the conditions to check at the end of the scope."""
 
     nodes: dict[int, int] = field(default_factory=dict)
     bindings: dict[str, str] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class _Match:
     collects: tuple[tuple[Collect, int, int], ...] = ()
 
     def bind(self, variable: str, value: str) -> _Match | None:
-        """The match with this binding, or None where the variable has another value."""
+        """The match with this binding; None if the variable has another value."""
         known = self.bindings.get(variable)
         if known is None:
             return replace(self, bindings={**self.bindings, variable: value})
@@ -231,7 +232,7 @@ class _Match:
 
 
 class _Matching:
-    """The definition over one tree. `number` is always the preorder number of the first node."""
+    """The definition over one tree. `number` is the preorder number of the first node."""
 
     def __init__(self, tree: Tree, most: int | None = None) -> None:
         self._tree = tree
@@ -240,7 +241,7 @@ class _Matching:
         self._known: dict[tuple[int, Axis, Test], list[int]] = {}
 
     def _candidates(self, at: int, axis: Axis, test: Test) -> list[int]:
-        """The nodes at the end of an axis that pass a test, looked up once."""
+        """The nodes at the end of an axis that pass a test; cached."""
         found = self._known.get((at, axis, test))
         if found is None:
             tree = self._tree
@@ -256,7 +257,7 @@ class _Matching:
         at: int,
         around: _Match,
     ) -> Iterator[_Match]:
-        """The matches of a whole scope: whatever waited for its bindings holds."""
+        """The matches of a whole scope, after its deferred conditions."""
         for match in self._conjunction(branches, number, at, replace(around, pending=())):
             if all(self._holds(constraint, match) for constraint in where) and all(
                 condition(match) for condition in match.pending
@@ -294,12 +295,12 @@ class _Matching:
                 yield replace(match, collects=(*match.collects, (branch, number, at)))
 
     def _place(self, node: PatternNode, number: int, at: int, match: _Match) -> _Match | None:
-        """The match with this pattern node at this document node, or None if its values differ."""
+        """The match with this pattern node at this document node; None if its values differ."""
         self._tried += 1
         if self._most is not None and self._tried > self._most:
             raise QueryError(
                 "AX216",
-                f"the query was tried in {self._most:,} ways, and is not done",
+                f"the query is not answered after {self._most:,} attempts",
                 advice="write it without sibling or reverse axes, or with fewer branches",
             )
         names = match.names if node.name is None else {**match.names, node.name: at}
@@ -335,7 +336,7 @@ class _Matching:
 
 
 def _compared(asked: Comparison, value: str, match: _Match) -> _Match | None:
-    """The match if a node's value fits: `= $x` binds, other uses of a variable wait for it."""
+    """The match if a node's value fits: `= $x` binds, other uses of a variable are deferred."""
     operand = asked.operand
     if not isinstance(operand, Variable):
         return match if comparison(asked.operator, operand)(value) else None
@@ -347,6 +348,6 @@ def _compared(asked: Comparison, value: str, match: _Match) -> _Match | None:
 
 
 def gather(tree: Tree, path: PatternNode, anchor: int) -> dict[str, tuple[int, ...]]:
-    """What a collected path shows at one node: each name inside with its nodes, in order."""
+    """The nodes of a collected path at one node, by name, in document order."""
     collected = _Match(collects=((Collect(path), 0, anchor),))
     return _Matching(tree).gather(collected)

@@ -1,8 +1,9 @@
-"""Where an axis leads in a document, and which nodes pass a test (DESIGN 3, Trees).
+"""The nodes that an axis reaches in a document, and the tests they pass, by definition.
 
-Child, descendant and the sibling axes never enter attributes; an attribute has one text below and
-no siblings. Comments and processing instructions pass `node()` and their own tests. Calls may be
-reached, but pass no test; nor does the document node, except `self::node()`, which asks nothing.
+Child, descendant and the sibling axes never enter attributes. An attribute has one text below it
+and no siblings. Comments and processing instructions pass `node()` and their own tests. Axes may
+reach calls and the document node, but these pass no test, except that the document node passes
+`self::node()`. See docs/meaning.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NODES = (*_LABELLED, NodeKind.COMMENT, NodeKind.INSTRUCTION)
 
 
 def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
-    """The nodes at the end of an axis, whatever they are."""
+    """The nodes at the end of an axis, of every kind."""
     match axis:
         case Axis.CHILD:
             yield from tree.children(node)
@@ -62,7 +63,7 @@ def _siblings(tree: Tree, node: int, step: Callable[[int], int]) -> Iterator[int
     if tree.kind(node) is NodeKind.ATTRIBUTE:
         return
     at = step(node)
-    # Attributes stand first in their element's chain: going back ends there.
+    # Attributes come first in their element's chain: a backward walk ends there.
     while at != NONE and tree.kind(at) is not NodeKind.ATTRIBUTE:
         yield at
         at = step(at)

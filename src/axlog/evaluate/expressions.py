@@ -1,8 +1,8 @@
-"""Expressions of statements, evaluated on the document as it is: paths, conditions, calculations.
+"""Expressions of statements, evaluated on the current document: paths, conditions, calculations.
 
-A path from the document that a pattern can say is found by columns (`select`), with the value index
-where one helps; every other path is walked step by step, with positions and variables. The meaning
-is XQuery's over untyped documents, with DESIGN section 3's word on calls: no test finds them.
+A path from the document that a pattern can express is found by columns (`select`), with the value
+index where it helps. Every other path is walked step by step, with positions and variables. The
+meaning is XQuery's over untyped documents; calls pass no test (docs/meaning.md).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-o
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression sees: variables, the context item, its position and their number."""
+    """The context of an expression: variables, the item, its position and the number of items."""
 
     variables: Mapping[str, Items]
     item: Item = DOCUMENT
@@ -98,7 +98,7 @@ class Evaluator:
         self._holes = frozenset(self._strings)
 
     def scope(self) -> Scope:
-        """What the whole statement sees: the variables that its caller gives."""
+        """The scope of the whole statement: the variables given by its caller."""
         return Scope({name: [value] for name, value in self.given.items()})
 
     def builder(self, scope: Scope) -> Builder:
@@ -110,7 +110,7 @@ class Evaluator:
         )
 
     def value(self, given: Expression, scope: Scope) -> Items:
-        """The sequence that an expression is."""
+        """The value of an expression, a sequence."""
         match given:
             case Constant(value=value):
                 return [float(value) if not isinstance(value, str) else value]
@@ -132,7 +132,7 @@ class Evaluator:
                 return [self._quantified(given, scope)]
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
-        """The element that a constructor makes; made once where it encloses nothing."""
+        """The element of a constructor; cached if it encloses no expression."""
         known = _CONSTRUCTED.get(id(given))
         if known is not None:
             return known[1]
@@ -148,7 +148,7 @@ class Evaluator:
         return is_true(self.value(given, scope))
 
     def tuples(self, clauses: Sequence[Clause], scope: Scope) -> Iterator[Scope]:
-        """What `for`, `let` and `where` bind, one scope for each combination."""
+        """The scopes of `for`, `let` and `where`, one for each combination."""
         if not clauses:
             yield scope
             return
@@ -206,7 +206,7 @@ class Evaluator:
         if not left or not right:
             return []
         if len(left) > 1 or len(right) > 1:
-            raise QueryError("XPTY0004", "one number is wanted where there are several values")
+            raise QueryError("XPTY0004", "expected one number, found several values")
         one, other = as_number(self.tree, left[0]), as_number(self.tree, right[0])
         if operator == "to":
             return [float(value) for value in range(int(one), int(other) + 1)]
@@ -274,7 +274,7 @@ class Evaluator:
         return current
 
     def handles(self, given: Expression, scope: Scope) -> list[int] | None:
-        """The nodes of a path from the document that columns can find, None of any other."""
+        """The nodes of a path from the document, if columns can find them; else None."""
         if not isinstance(given, Path):
             return None
         return self._by_columns(given, self._start(given, scope))
@@ -336,7 +336,7 @@ class Evaluator:
         return self._kept(step.predicates, found, scope)
 
     def _anywhere(self, step: Step, scope: Scope) -> set[Node]:
-        """The nodes of a step from every node of the document: what follows `//`."""
+        """The nodes of a step from every node of the document: a step after `//`."""
         tree = self.tree
         if step.axis == "child" and type(step.test) is Name:
             siblings: dict[int, list[Node]] = {}
@@ -350,7 +350,7 @@ class Evaluator:
         return {n for context in contexts for n in self._reached(step, context, scope)}
 
     def _all_nodes(self) -> Iterator[Node]:
-        """What `/descendant::node()` selects."""
+        """The nodes of `/descendant::node()`."""
         for node in self.tree.descendants(DOCUMENT_NODE):
             if passes(self.tree, node, "descendant", AnyNode()):
                 yield Node(node)
@@ -392,7 +392,7 @@ class Evaluator:
             if any(isinstance(item, New) for item in items):
                 what = "a path into a node that the statement makes"
                 raise unsupported(self.statement.text, at, what, advice="nodes of the document")
-            raise self.refused("XPTY0004", "a step from a value finds no nodes", at)
+            raise self.refused("XPTY0004", "a step cannot start from a value", at)
         return found
 
     def ordered(self, nodes: set[Node]) -> Items:
@@ -407,7 +407,7 @@ class Evaluator:
         return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
 
 
-_CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, as patterns are
+_CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, like patterns
 
 
 def _encloses(given: Constructor) -> bool:

@@ -1,7 +1,8 @@
 """The functions that statements may call, each from sequences to a sequence.
 
-The names and meanings are XPath's; numbers are doubles, collations are by code point. Positions and
-truth (`position`, `not`, ...) are the evaluator's. A wrong number of arguments is refused.
+The names and meanings are XPath's. Numbers are doubles; collations are by code point. The evaluator
+itself handles positions and truth (`position`, `not`, ...), and rejects a wrong number of
+arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Function: TypeAlias = Callable[[Tree, list[Items]], Items]
 def _string(tree: Tree, items: Items) -> str:
     """At most one item as a string; the empty sequence is the empty string."""
     if len(items) > 1:
-        raise QueryError("XPTY0004", "one value is wanted where there are several")
+        raise QueryError("XPTY0004", "expected one value, found several")
     return text(tree, items[0]) if items else ""
 
 
@@ -43,7 +44,7 @@ def _label(tree: Tree, items: Items) -> str:
         return ""
     (item,) = items
     if isinstance(item, Node):
-        kind = tree._kind[item]
+        kind = tree.kind_column[item]
         if kind in (ELEMENT, ATTRIBUTE):
             return tree.label(item).removeprefix("@")
         if kind == CALL:
@@ -54,7 +55,7 @@ def _label(tree: Tree, items: Items) -> str:
         if isinstance(piece, Attribute):
             return piece.name
         return "" if isinstance(piece, str) or not isinstance(piece.tag, str) else piece.tag
-    raise QueryError("XPTY0004", "a name is asked of what is no node")
+    raise QueryError("XPTY0004", "the argument of a name function is not a node")
 
 
 def _local_name(tree: Tree, items: Items) -> str:
@@ -66,13 +67,13 @@ def _namespace(tree: Tree, items: Items) -> str:
 
 
 def _name(tree: Tree, items: Items) -> str:
-    """The name as it would be written, by the declarations in scope."""
+    """The name with the prefix of the declarations in scope."""
     local, address = _local_name(tree, items), _namespace(tree, items)
     if not address or not isinstance(items[0], Node):
         return local
     scope = tree.namespaces(items[0])
     prefixes = [prefix for prefix, uri in scope.items() if uri == address and prefix]
-    is_default = scope.get(None) == address and tree._kind[items[0]] == ELEMENT
+    is_default = scope.get(None) == address and tree.kind_column[items[0]] == ELEMENT
     return local if is_default or not prefixes else f"{prefixes[0]}:{local}"
 
 
@@ -88,7 +89,7 @@ def _rounded(value: float) -> float:
 
 
 def _extreme(pick: Callable[[list[float]], float]) -> Function:
-    """The least or greatest value: as numbers, unless all are strings of a type."""
+    """The least or greatest value: as numbers, unless all are typed strings."""
 
     def extreme(tree: Tree, given: list[Items]) -> Items:
         atoms = [atom(tree, item) for item in given[0]]
@@ -209,4 +210,4 @@ FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     "xs:time": (1, 1, _of_date("xs:time")),
     "xs:boolean": (1, 1, lambda tree, given: [_string(tree, given[0]).strip() in ("true", "1")]),
 }
-"""Each function with the least and the most arguments it takes; one less means the context item."""
+"""The functions, with their least and greatest numbers of arguments; one less: the context item."""

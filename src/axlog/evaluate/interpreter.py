@@ -1,14 +1,13 @@
-"""The program on a document's nodes, bottom-up: the plain evaluation that generated code is checked
-by.
+"""The evaluation of a program on a document's nodes, bottom-up; generated code is checked by it.
 
 For every node n of a subtree, children first, and every relation p whose test n passes:
 
     M_p(n) = own(n) joined with L_e(n) for each edge e = (p, c),
     L_e(n) = the sum of M_c over n's children (or descendants, attributes, n itself).
 
-What goes up from a node is M (for its parent's child edges) and D, the sum of M over the node and
-all below it (for descendant edges). Nothing is kept for a node once its parent is done, except
-where a `keep` callback asks: the nodes at which the counting maintainer joins deltas.
+A node passes up M (for its parent's child edges) and D, the sum of M over the node and all nodes
+below it (for descendant edges). Nothing is kept for a node once its parent is done, except through
+a `keep` callback: at the nodes where the counting maintainer joins deltas.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ from axlog.query.values import comparison
 
 Bags = dict[Relation, Bag]
 Keep = Callable[[int, "Gathered", Bags], None]
-"""Called for nodes, children first, with what has risen to each and its own rows."""
+"""Called for nodes, children first, with the rows passed up to each node and its own rows."""
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 @dataclass(slots=True)
 class Rising:
-    """What a subtree hands to its parent: the rows at its root, and those of all its nodes."""
+    """The rows that a subtree passes to its parent: those of its root, and of all its nodes."""
 
     here: Bags = field(default_factory=dict)
     everywhere: Bags = field(default_factory=dict)
@@ -59,7 +58,7 @@ class Rising:
 
 @dataclass(slots=True)
 class Gathered:
-    """What has risen to a node: the sums over its children and over all below it."""
+    """The rows passed up to a node: the sums over its children and over all nodes below it."""
 
     children: Bags = field(default_factory=dict)
     descendants: Bags = field(default_factory=dict)
@@ -88,11 +87,10 @@ class Interpreter:
         self._anywhere: set[Relation] = set()
         self._names: list[str] | None = None
         self._wanted_below: dict[tuple[int, int, int, int], list[Relation]] = {}
-        self.visited = 0  # nodes evaluated since the start: what tests of idle work look at
-        self.meters: Meters | None = None  # set while an update is evaluated, which has a budget
+        self.visited = 0  # nodes evaluated since the start; tests of idle work read it
+        self.meters: Meters | None = None  # set while an update with a budget is evaluated
         self.exploded: dict[Relation, QueryError] | None = None
-        """Where relations are noted whose joins explode, and which then have no rows; None: they
-        raise."""
+        """Collects relations whose joins exceed the limit and then have no rows; None: raise."""
         self.add(relations)
 
     @property
@@ -101,7 +99,7 @@ class Interpreter:
         return list(self._order)
 
     def add(self, relations: Iterable[Relation]) -> None:
-        """Evaluate further relations too; they come after those that are there."""
+        """Add relations after the present ones."""
         new = [relation for relation in dict.fromkeys(relations) if relation not in self._order]
         for relation in new:
             self._order[relation] = len(self._order)
@@ -115,7 +113,7 @@ class Interpreter:
         self._cache, self._wanted_below = {}, {}
 
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
-        """File a relation under what its test can be true of."""
+        """Index a relation by the labels or kinds that pass its test."""
         match node.test:
             case Name(label=label):
                 key = f"@{label}" if node.axis is Axis.ATTRIBUTE else label
@@ -144,7 +142,7 @@ class Interpreter:
                     every.append(relation)
 
     def depends_on_value(self, relation: Relation) -> bool:
-        """Whether a change below a node can change what the relation says of the node itself."""
+        """Whether a change below a node can change the relation's own row at the node."""
         return bool(self._values[relation]) or any(s == "value" for _, s in relation.own)
 
     def passes_values(self, relation: Relation, value: str) -> bool:
@@ -152,10 +150,10 @@ class Interpreter:
         return all(check(value) for check in self._values[relation])
 
     def candidates(self, tree: Tree, node: int) -> list[Relation]:
-        """The relations whose test the node passes, in evaluation order; values aside."""
-        kind = tree._kind[node]
+        """The relations whose test the node passes, in evaluation order; ignoring values."""
+        kind = tree.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
-            label = tree.names[tree._label[node]]
+            label = tree.names[tree.label_column[node]]
             known = self._cache.get((kind, label))
             if known is None:
                 every = self._any_element if kind == ELEMENT else self._any_attribute
@@ -183,12 +181,12 @@ class Interpreter:
         kept: Container[int] = (),
         keep: Keep | None = None,
     ) -> Rising:
-        """The rows of a subtree; `keep` is shown the nodes in `kept` with what has risen to them.
+        """The rows of a subtree; calls `keep` for the nodes in `kept` with the rows passed up.
 
-        Below the top a relation is looked for only where its parent's label leaves room for it.
+        Below the top, a relation is evaluated only where its parent's label allows it.
         """
         gathered: dict[int, Gathered] = {}
-        parent, kinds = tree._parent, tree._kind
+        parent, kinds = tree.parent_column, tree.kind_column
         nodes = list(tree.subtree(top))
         self.visited += len(nodes)
         for node in reversed(nodes):  # children before parents
@@ -214,7 +212,7 @@ class Interpreter:
         raise AssertionError("a subtree has a top")
 
     def gathered(self, tree: Tree, tops: Iterable[int]) -> Gathered:
-        """What rises from several subtrees to the node above them."""
+        """The rows that several subtrees pass up to the node above them."""
         below = Gathered()
         for top in tops:
             risen = self.evaluate(tree, top)
@@ -223,15 +221,15 @@ class Interpreter:
         return below
 
     def _below(self, tree: Tree, node: int) -> list[Relation]:
-        """The candidates at a node that some relation at its parent could look for."""
-        kind, above = tree._kind[node], tree._parent[node]
+        """The candidates at a node that a relation at its parent may need."""
+        kind, above = tree.kind_column[node], tree.parent_column[node]
         if kind == TEXT or kind == COMMENT or kind == INSTRUCTION:
-            key = (kind, 0, tree._kind[above], tree._label[above])
+            key = (kind, 0, tree.kind_column[above], tree.label_column[above])
         elif kind == ELEMENT or kind == ATTRIBUTE:
-            key = (kind, tree._label[node], tree._kind[above], tree._label[above])
+            key = (kind, tree.label_column[node], tree.kind_column[above], tree.label_column[above])
         else:
             return []
-        if self._names is not tree.names:  # label numbers are a tree's own
+        if self._names is not tree.names:  # name indexes differ between trees
             self._names, self._wanted_below = tree.names, {}
         wanted = self._wanted_below.get(key)
         if wanted is None:
@@ -241,14 +239,16 @@ class Interpreter:
         return wanted
 
     def _find_wanted(self, tree: Tree, node: int) -> list[Relation]:
-        above = tree._parent[node]
+        above = tree.parent_column[node]
         there = (
-            set(self.candidates(tree, above)) if tree._kind[above] in (ELEMENT, ATTRIBUTE) else ()
+            set(self.candidates(tree, above))
+            if tree.kind_column[above] in (ELEMENT, ATTRIBUTE)
+            else ()
         )
-        if tree._kind[node] == TEXT:
+        if tree.kind_column[node] == TEXT:
             possible = [r for each in self._by_text.values() for r in each] + self._any_text
             possible = sorted(set(possible), key=self._order.__getitem__)
-        elif tree._kind[node] == INSTRUCTION:
+        elif tree.kind_column[node] == INSTRUCTION:
             possible = [r for each in self._by_target.values() for r in each]
             possible = sorted([*possible, *self._any_instruction], key=self._order.__getitem__)
         else:
@@ -265,7 +265,7 @@ class Interpreter:
     def at_node(
         self, tree: Tree, node: int, relations: Iterable[Relation], below: Gathered
     ) -> Bags:
-        """M at one node for these relations, given what has risen to it."""
+        """M at one node for these relations, given the rows passed up to it."""
         here: Bags = {}
         for relation in relations:
             assert relation.node is not None
@@ -284,7 +284,7 @@ class Interpreter:
         return here
 
     def rows(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> Bag:
-        """The relation's rows at a node: its parts' bags, joined."""
+        """The relation's rows at a node: the join of its parts' bags."""
         if self.exploded and relation in self.exploded:
             return {}
         bags = [self.part(edge.axis, edge.relation, below, here) for edge in relation.edges]
@@ -311,7 +311,7 @@ class Interpreter:
 
     @staticmethod
     def part(axis: Axis, relation: Relation, below: Gathered, here: Bags) -> Bag:
-        """L_e: what an edge sees at a node."""
+        """L_e: the rows of an edge at a node."""
         if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
             return below.children.get(relation, _EMPTY)
         if axis is Axis.DESCENDANT:
@@ -323,7 +323,7 @@ class Interpreter:
         return both
 
     def own_row(self, tree: Tree, node: int, relation: Relation, value: str | None = None) -> Row:
-        """What the node itself binds."""
+        """The row of the node's own columns."""
         if not relation.own:
             return ()
         return tuple(self._own(tree, node, source, value) for _, source in relation.own)
@@ -352,7 +352,7 @@ class Interpreter:
         return True
 
     def _everywhere(self, here: Bags, below: Gathered | None) -> Bags:
-        """D: what the node's own rows add to the sums of all below it."""
+        """D: the sums over the node and all nodes below it."""
         everywhere = below.descendants if below is not None else {}
         for relation, bag in here.items():
             if relation in self.descending:
@@ -368,10 +368,10 @@ def _note_lookers(
     found: dict[Relation, set[Relation | None]],
     anywhere: set[Relation],
 ) -> None:
-    """Note for each relation which relations look for it among their node's children.
+    """Record for each relation the relations that need it among their node's children.
 
-    None stands for the document node. A relation that is looked for at any depth, or at its node
-    itself, is `anywhere`: it can be wanted at any node.
+    None stands for the document node. A relation needed at any depth, or at the node itself, is
+    `anywhere`: every node may need it.
     """
 
     def look(owner: Relation | None, relation: Relation) -> None:
@@ -387,7 +387,7 @@ def _note_lookers(
             look(owner, absence.body)
 
     for relation in relations:
-        # A conjunction may be a view's root, at the document node, and stand inside another too.
+        # A conjunction may be a view's root, at the document node, and be part of another one too.
         look(relation if relation.node is not None else None, relation)
 
 
@@ -404,7 +404,7 @@ def merge(into: Bags, more: Bags) -> None:
 def distinct(
     columns: tuple[str, ...], alternatives: Iterable[Relation], bags: Iterable[Bag]
 ) -> Bag:
-    """What a choice binds: each row once, whatever alternatives give it."""
+    """The bindings of a choice: each row once, however many alternatives give it."""
     found: Bag = {}
     for alternative, bag in zip(alternatives, bags, strict=True):
         at = [alternative.columns.index(column) for column in columns]

@@ -1,9 +1,9 @@
-"""What expressions of statements have as values: sequences of items, and how items are read.
+"""The values of expressions in statements: sequences of items, and their conversions.
 
-An item is a node of the document (`Node`, a handle), a node that the statement makes (`New`), or an
-atomic value: a string, a number (all numbers are doubles here), a truth value, a name. What a node
-atomises to is `Untyped`: it is compared as a number with numbers and as a string with strings, as
-XQuery has it. Dates and times are `Dated`. Integers beyond 2 ** 53 are not known.
+An item is a node of the document (`Node`, a handle), a node made by the statement (`New`), or an
+atomic value: a string, a number (all numbers are doubles), a truth value, a name. A node atomises
+to `Untyped`, which is compared as a number with numbers and as a string with strings, as in XQuery.
+Dates and times are `Dated`. Not handled: integers beyond 2 ** 53.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Node(int):
 
 
 class Untyped(str):
-    """The value of a node, whose type nothing says."""
+    """The value of a node, without a type."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A date, a date and time, or a time of day: its type, the instant, and how it was written."""
+    """A date, a date and time, or a time of day: its type, its instant, and its text."""
 
     type: str
     instant: int | Fraction
@@ -52,16 +52,16 @@ class Dated:
 
 
 def dated(type_: str, written: str) -> Dated:
-    """A value cast to a type of dates; an error if it is none."""
+    """Cast a value to a type of dates; raises FORG0001 if it is not one."""
     instant = READ[type_](written)
     if instant is None:
-        raise QueryError("FORG0001", f"{written[:100]!r} is no {type_}")
+        raise QueryError("FORG0001", f"{written[:100]!r} is not a valid {type_}")
     return Dated(type_, instant, written.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A node that the statement makes: element, attribute, text, comment, instruction, document."""
+    """A node made by the statement: element, attribute, text, comment, instruction, document."""
 
     kind: str
     pieces: tuple[Piece, ...]
@@ -113,7 +113,7 @@ def text(tree: Tree, item: Item) -> str:
 
 
 def written(value: float) -> str:
-    """A number as XPath writes it: no point where it is whole."""
+    """A number as XPath writes it: without a point if it is whole."""
     if isnan(value):
         return "NaN"
     if isinf(value):
@@ -122,12 +122,12 @@ def written(value: float) -> str:
 
 
 def joined(tree: Tree, items: Iterable[Item]) -> str:
-    """The values of items, separated by spaces: what a sequence is as content."""
+    """The values of items, separated by spaces: a sequence as content."""
     return " ".join(text(tree, item) for item in items)
 
 
 def as_number(tree: Tree, item: Item) -> float:
-    """An item as a number; what is none is NaN."""
+    """An item as a number; NaN if it is not one."""
     value = atom(tree, item)
     if isinstance(value, bool | float):
         return float(value)
@@ -158,8 +158,8 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 def compare(tree: Tree, symbol: str, left: Items, right: Items) -> bool:
     """A comparison of sequences: some item of the one with some item of the other.
 
-    `eq` and its like compare single values; an empty side makes them false here, as it does where
-    the result is a condition.
+    `eq`, `lt` and so on compare single values; an empty side makes them false, as it does in a
+    condition.
     """
     holds = _HOLDS[_SYMBOLS.get(symbol, symbol)]
     ones, others = [atom(tree, i) for i in left], [atom(tree, i) for i in right]

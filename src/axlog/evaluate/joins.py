@@ -1,13 +1,13 @@
-"""Natural joins of bags: how the rows of a relation's parts come together.
+"""Natural joins of bags: the join of a relation's parts.
 
-A bag maps a row (a tuple over sorted columns) to its count. What a join needs to know of columns is
-worked out once per relation: which positions make the key, which come behind, which tests can be
-made. The law of a relation at one node, with own(n) the one row of the node's own columns:
+A bag maps a row (a tuple over sorted columns) to its count. The column positions of a join are
+computed once per relation: the key, the columns that a part adds, the tests that can be made. The
+law of a relation at one node, with own(n) the one row of the node's own columns:
 
     R(n) = project(own(n) ⋈ part_1(n) ⋈ ... ⋈ part_k(n)  where tests, an alternative, no absence)
 
-A join whose rows come to more than `Limits.rows`, and to far more than what is joined, is refused
-before it is made: nobody waits for the product of twelve branches.
+A join with more than `Limits.rows` rows, and far more than its input, is refused before it is
+computed: the product of twelve branches would never finish.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ Check: TypeAlias = Callable[[Row], bool]
 UNIT: Bag = {(): 1}
 MOST_ROWS = DEFAULT_LIMITS.rows
 MANY = 10_000
-"""Pairs of rows from which a join is counted before it is made."""
+"""Pairs of rows from which the size of a join is counted before the join is computed."""
 FEW = 16
-"""Rows that a join makes without being metered: most make one or two."""
+"""Rows that a join may make without metering: most joins make one or two."""
 GROWTH = 20
-"""How many times the size of what is joined a large join may have."""
+"""The size of a large join may be this many times that of its input."""
 
 
 def too_many_rows(most: int) -> QueryError:
-    """The refusal of a join that explodes."""
+    """The error for a join with too many rows."""
     return QueryError(
         "AX215",
         f"the branches of the query join to more than {most:,} rows",
-        advice="tie its branches together by a variable, or raise it with limits=Limits(rows=...)",
+        advice="join its branches by a variable, or raise it with limits=Limits(rows=...)",
     )
 
 
 def add(bag: Bag, row: Row, count: int) -> None:
-    """Add to a row's count; rows that come to zero leave."""
+    """Add to a row's count; a row with count zero is removed."""
     total = bag.get(row, 0) + count
     if total:
         bag[row] = total
@@ -63,7 +63,7 @@ def add_all(bag: Bag, other: Bag, sign: int = 1) -> None:
 
 
 def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
-    """A function that takes these positions of a row, always as a tuple."""
+    """A function that projects a row to these positions, always as a tuple."""
     if not positions:
         return lambda row: ()
     if len(positions) == 1:
@@ -73,7 +73,7 @@ def picker(positions: Sequence[int]) -> Callable[[Row], Row]:
 
 
 class Meeting:
-    """How rows of one layout meet rows of a part: key on both sides, what the part adds."""
+    """The join of rows of one layout with a part: the keys of both, the columns it adds."""
 
     __slots__ = ("added", "added_columns", "key", "part_key", "positions")
 
@@ -108,7 +108,7 @@ def _total(row: Row, terms: list[tuple[int, int]]) -> int:
 
 
 class JoinPlan:
-    """What is known of a relation's join before any row: made once, used at every node."""
+    """The precomputed join of a relation: made once, used at every node."""
 
     def __init__(self, relation: Relation) -> None:
         self.relation = relation
@@ -136,8 +136,8 @@ class JoinPlan:
         most: int = MOST_ROWS,
         meter: Meter | None = None,
     ) -> Bag:
-        """The relation's rows from its own row and its parts' bags; the meter counts what is made
-        on the way."""
+        """The relation's rows from its own row and its parts' bags; the meter counts intermediate
+        rows."""
         first = self.unify(own)
         if first is None:
             return {}
@@ -145,7 +145,7 @@ class JoinPlan:
         if len(bags) > 1:
             most = max(most, GROWTH * sum(map(len, bags)))
         for meeting, bag in zip(self.meetings, bags, strict=True):
-            if len(rows) * len(bag) > min(MANY, most):  # looked at before it is made
+            if len(rows) * len(bag) > min(MANY, most):  # counted before the join is computed
                 expected = _meets_in(rows, bag, meeting)
                 if meter is not None and len(bags) > 1:
                     meter.spend(expected)
@@ -160,7 +160,7 @@ class JoinPlan:
 
 
 def _meets_in(rows: Bag, bag: Bag, meeting: Meeting) -> int:
-    """How many rows would come of a meeting."""
+    """The number of rows of a join with one part."""
     if not meeting.positions:
         return len(rows) * len(bag)
     there = Counter(map(meeting.part_key, bag))
@@ -201,7 +201,7 @@ def _unifier(columns: Sequence[Column]) -> Callable[[Row], Row | None]:
 
 
 class Tables:
-    """The rows that checks look up at one node: alternatives of choices, bodies of absences."""
+    """The rows that checks read at one node: alternatives of choices, bodies of absences."""
 
     __slots__ = ("alternatives", "bodies")
 
@@ -213,7 +213,7 @@ class Tables:
 
 
 class Finish:
-    """What follows the join: tests, whole matches of correlated choices, absences, projection."""
+    """The steps after the join: tests, correlated choices, absences, projection."""
 
     def __init__(self, relation: Relation, layout: Sequence[Column]) -> None:
         self.checks = [make_check(test, layout) for test in relation.tests]
@@ -230,7 +230,7 @@ class Finish:
         self.is_plain = not (self.checks or self.choices or self.absences)
 
     def holds(self, row: Row, tables: Tables) -> bool:
-        """Whether a joined row stands."""
+        """Whether a joined row passes all checks."""
         if not all(check(row) for check in self.checks):
             return False
         for number, pickers in self.choices:

@@ -1,10 +1,11 @@
-"""Patterns on many nodes at once: each pattern node a set of handles, each edge a structural join.
+"""Patterns on many nodes at once: each pattern node is a set of handles, each edge a structural
+join.
 
-From a set of nodes (`contexts`) and a pattern node, `below` gives the nodes that it finds: its
-label's partition, narrowed to what stands below the contexts, then to what has the values and
-branches it asks for. A branch that asks only whether something is there keeps the contexts that
-lead to what it finds. Few contexts with near axes are walked (`pointwise`). P5 2.2, algebraic
-semantics, without counts: sets suffice to find nodes.
+From a set of nodes (`contexts`) and a pattern node, `below` gives the nodes that match it: the
+partition of its label, restricted to nodes below the contexts, then to nodes with the required
+values and branches. A branch that only tests existence keeps the contexts from which it matches.
+Few contexts with near axes are walked (`node_tests`). There are no counts: sets suffice to find
+nodes. (Algebraic semantics: paper 5, section 2.2.)
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from axlog.query.pattern import (
 from axlog.query.values import comparison
 
 FEW = 24
-"""So many nodes cost less one by one than as arrays."""
+"""Up to this many nodes, one by one is faster than arrays."""
 
 MOST_BYTES = 16
-"""So many bytes of a value are compared for all texts at once; what is left is compared whole."""
+"""The first bytes of a value are compared for all texts at once, the rest text by text."""
 
 _NEAR = frozenset({Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF})
 _ABOVE_ALL = frozenset({Axis.CHILD, Axis.DESCENDANT})
@@ -55,20 +56,20 @@ class Bulk:
         self.tree: Tree = columns.tree
         self.index = index
 
-    # What a pattern node finds ------------------------------------------------------------------
+    # Matches of a pattern node ------------------------------------------------------------------
 
     def below(self, contexts: Handles, step: PatternNode) -> Handles:
-        """The distinct nodes that a pattern node finds from some context, in no order."""
+        """The distinct nodes that match a pattern node from some context, in no order."""
         return self.meeting(self.reached(contexts, step), step)
 
     def attributes_below(self, contexts: Handles, step: PatternNode) -> Handles:
-        """The attributes that a pattern node finds on the contexts and all elements below them."""
+        """The attributes of the contexts and all elements below them that match a pattern node."""
         base = self._anchored(step)
         base = self.base(step) if base is None else base
         return self.meeting(self.columns.with_ancestor_in(base, contexts), step)
 
     def reached(self, contexts: Handles, step: PatternNode) -> Handles:
-        """The distinct nodes at the end of an axis that pass the test, whatever else is asked."""
+        """The distinct nodes at the end of an axis that pass the test, whatever their values."""
         if not len(contexts):
             return NOTHING
         if not step.axis.is_downward:
@@ -79,7 +80,7 @@ class Bulk:
         return self._under(contexts, step.axis, self.base(step) if base is None else base)
 
     def _walked(self, contexts: Handles, step: PatternNode) -> Handles:
-        """What walking finds."""
+        """The same, by walking."""
         tree, axis, test = self.tree, step.axis, step.test
         found = {
             node
@@ -90,7 +91,7 @@ class Bulk:
         return handles(list(found))
 
     def is_short(self, contexts: Handles, step: PatternNode) -> bool:
-        """Whether walking from the contexts costs less than looking at every node of the label."""
+        """Whether walking from the contexts costs less than scanning the label's partition."""
         if step.axis not in _NEAR or len(contexts) > FEW:
             return False
         tree = self.tree
@@ -99,7 +100,7 @@ class Bulk:
         return sum(1 for _ in islice(chain.from_iterable(walks), worth)) < worth
 
     def _steps_worth(self, step: PatternNode) -> int:
-        """How many steps of a walk cost what looking at every node of the label costs."""
+        """The number of steps of a walk that cost as much as scanning the label's partition."""
         if not isinstance(step.test, Name):
             return len(self.tree) >> 8 | 64
         label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
@@ -145,7 +146,7 @@ class Bulk:
         return np.union1d(below, columns.common(base, contexts))
 
     def _anchored(self, step: PatternNode) -> Handles | None:
-        """What the value index says of a pattern node: few nodes, and all that it can find."""
+        """Few nodes from the value index that include all matches of a pattern node; else None."""
         if self.index is None or not isinstance(step.test, Name):
             return None
         label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
@@ -164,15 +165,17 @@ class Bulk:
     def _parents(self, nodes: Handles, label: str) -> Handles:
         """The parents of these nodes that have this label."""
         tree = self.tree
-        number = tree._name_ids.get(label, NONE)
-        parents = {tree._parent[node] for node in nodes.tolist()}
+        number = tree.name_ids.get(label, NONE)
+        parents = {tree.parent_column[node] for node in nodes.tolist()}
         kinds = (ELEMENT, ATTRIBUTE)
-        return handles([p for p in parents if tree._label[p] == number and tree._kind[p] in kinds])
+        return handles(
+            [p for p in parents if tree.label_column[p] == number and tree.kind_column[p] in kinds]
+        )
 
-    # What a pattern node asks -------------------------------------------------------------------
+    # Conditions of a pattern node ---------------------------------------------------------------
 
     def meeting(self, nodes: Handles, step: PatternNode) -> Handles:
-        """The nodes that have the values and branches that a pattern node asks for."""
+        """The nodes with the values and branches that a pattern node requires."""
         for branch in step.branches:
             nodes = self.keeping(nodes, branch)
         for asked in step.comparisons:
@@ -207,10 +210,12 @@ class Bulk:
         return np.concatenate(kept)
 
     def _leading(self, nodes: Handles, step: PatternNode) -> Handles:
-        """The nodes from which a pattern node finds something."""
+        """The nodes from which a pattern node has a match."""
         axis = step.axis
         if axis in _ABOVE_ALL and len(nodes) == 1 and nodes[0] == DOCUMENT_NODE:
-            return nodes if len(self.below(nodes, step)) else NOTHING  # a walk would see it all
+            return (
+                nodes if len(self.below(nodes, step)) else NOTHING
+            )  # a walk would visit all nodes
         if not axis.is_downward or self.is_short(nodes, step):
             tree = self.tree
             return handles([n for n in nodes.tolist() if node_tests.holds(tree, n, step)])
@@ -228,25 +233,25 @@ class Bulk:
     # Values -------------------------------------------------------------------------------------
 
     def with_value(self, nodes: Handles, asked: Comparison) -> Handles:
-        """The nodes whose string value a comparison takes."""
+        """The nodes whose string value satisfies a comparison."""
         if isinstance(asked.operand, Variable):
-            return nodes  # it binds a variable that nothing else has
+            return nodes  # it binds a variable that occurs nowhere else
         if asked.operator == "=" and isinstance(asked.operand, str):
             kinds = self.columns.kind[nodes]
             if len(nodes) > FEW and (kinds == TEXT).all():
                 return self.texts_equal(nodes, asked.operand)
             if len(nodes) > FEW and (kinds == ATTRIBUTE).all():  # each has one text
-                texts: Handles = np.frombuffer(self.tree._first, dtype=np.int32)[nodes]
+                texts: Handles = np.frombuffer(self.tree.first_column, dtype=np.int32)[nodes]
                 return self.columns.parent[self.texts_equal(texts, asked.operand)]
             nodes = self._maybe_equal(nodes, asked.operand)
         test, value = comparison(asked.operator, asked.operand), self.tree.string_value
         return handles([node for node in nodes.tolist() if test(value(node))])
 
     def _maybe_equal(self, nodes: Handles, value: str) -> Handles:
-        """Leave out attributes, and elements with one text alone, whose text has another length."""
+        """Drop attributes, and elements with a single text, whose text has another length."""
         tree = self.tree
-        first: Handles = np.frombuffer(tree._first, dtype=np.int32)
-        last: Handles = np.frombuffer(tree._last, dtype=np.int32)
+        first: Handles = np.frombuffer(tree.first_column, dtype=np.int32)
+        last: Handles = np.frombuffer(tree.last_column, dtype=np.int32)
         below = first[nodes]
         is_one = (below != NONE) & (below == last[nodes])
         texts = below[is_one]
@@ -258,15 +263,15 @@ class Bulk:
         texts = texts[self._has_length(texts, value)]
         if len(texts) > FEW:
             texts = self._with_bytes(texts, value.encode())
-        own, text = self.tree._texts.get, self.tree.text
+        own, text = self.tree.texts_by_node.get, self.tree.text
         return handles([n for n in texts.tolist() if (own(n) or text(n)) == value])
 
     def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
-        """Leave out texts of the loaded bytes, all of the value's length, that have others."""
+        """Drop loaded texts, all of the value's length, that have other bytes."""
         span = self.columns.label[texts]
         loaded = np.flatnonzero(span != NONE)
-        starts = np.frombuffer(self.tree._spans, dtype=np.int64)[span[loaded]]
-        source = np.frombuffer(self.tree._bytes, dtype=np.uint8)
+        starts = np.frombuffer(self.tree.text_starts, dtype=np.int64)[span[loaded]]
+        source = np.frombuffer(self.tree.text_bytes, dtype=np.uint8)
         is_equal = np.ones(len(texts), dtype=np.bool_)
         for at, byte in enumerate(value[:MOST_BYTES]):
             is_equal[loaded] = source[starts + at] == byte
@@ -275,9 +280,9 @@ class Bulk:
         return texts[is_equal]
 
     def _has_length(self, nodes: Handles, value: str) -> Mask:
-        """Which nodes may be texts of the length of this value: all that the loaded bytes lack."""
+        """A mask of the texts that may have this length; true for those not in the loaded bytes."""
         tree, columns = self.tree, self.columns
-        spans = np.frombuffer(tree._spans, dtype=np.int64)
+        spans = np.frombuffer(tree.text_starts, dtype=np.int64)
         span = columns.label[nodes]
         elsewhere: Mask = (span == NONE) | (columns.kind[nodes] != TEXT)
         if elsewhere.all():

@@ -1,8 +1,8 @@
-"""Patterns at one node, by walking: what an axis reaches, what a test takes, what a branch asks.
+"""Patterns at one node, by walking: the nodes of an axis, tests, branches.
 
-For few nodes this is cheaper than arrays, and it knows every axis. Meaning as in DESIGN section 3:
-`*` is any element, `node()` any element, text, comment or instruction, descent never enters
-attributes. Variables that join, and times, are not for here (`select.covers`).
+For few nodes this is faster than arrays, and it covers every axis. The meaning is that of
+docs/meaning.md: `*` is any element, `node()` any element, text, comment or instruction, and descent
+never enters attributes. Not handled: variables that join, and times (`select.covers`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def reached(tree: Tree, node: int, axis: Axis) -> Iterator[int]:
 
 def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
     """Whether a node that an axis reached passes a test."""
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     match test:
         case Name(label=label):
             if axis is Axis.ATTRIBUTE:
-                return tree.names[tree._label[node]] == f"@{label}"
-            return kind == ELEMENT and tree.names[tree._label[node]] == label
+                return tree.names[tree.label_column[node]] == f"@{label}"
+            return kind == ELEMENT and tree.names[tree.label_column[node]] == label
         case Wildcard():
             return kind == ELEMENT or axis is Axis.ATTRIBUTE
         case Literal(text=text):
@@ -62,21 +62,21 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
 
 
 def found(tree: Tree, node: int, step: PatternNode) -> Iterator[int]:
-    """The nodes that one pattern node finds from a node, with all that it asks of them."""
+    """The nodes that match a pattern node from a node, with all its conditions."""
     for below in reached(tree, node, step.axis):
         if passes(tree, below, step.axis, step.test) and meets(tree, below, step):
             yield below
 
 
 def meets(tree: Tree, node: int, step: PatternNode) -> bool:
-    """Whether a node that passes a pattern node's test has the values and branches it asks for."""
+    """Whether a node that passes a pattern node's test has the required values and branches."""
     if step.comparisons and not compares(tree, node, step):
         return False
     return all(holds(tree, node, branch) for branch in step.branches)
 
 
 def compares(tree: Tree, node: int, step: PatternNode) -> bool:
-    """Whether a node has the values that a pattern node asks for."""
+    """Whether a node has the values that a pattern node requires."""
     if not step.comparisons:
         return True
     value = tree.string_value(node)
@@ -105,29 +105,29 @@ def holds(tree: Tree, node: int, branch: Branch) -> bool:
 
 
 def _following(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         return
-    node = tree._next[node]
+    node = tree.next_column[node]
     while node != NONE:
         yield node
-        node = tree._next[node]
+        node = tree.next_column[node]
 
 
 def _preceding(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         return
-    node = tree._prev[node]
-    while node != NONE and tree._kind[node] != ATTRIBUTE:
+    node = tree.previous_column[node]
+    while node != NONE and tree.kind_column[node] != ATTRIBUTE:
         yield node
-        node = tree._prev[node]
+        node = tree.previous_column[node]
 
 
 def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:
-    """The first element of a walk among siblings."""
+    """A walk that ends at the first element."""
 
     def nearest(tree: Tree, node: int) -> Iterator[int]:
         for beside in walk(tree, node):
-            if tree._kind[beside] == ELEMENT:
+            if tree.kind_column[beside] == ELEMENT:
                 yield beside
                 return
 
@@ -135,8 +135,8 @@ def _nearest(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int]
 
 
 def _parent(tree: Tree, node: int) -> Iterator[int]:
-    if tree._parent[node] != NONE:
-        yield tree._parent[node]
+    if tree.parent_column[node] != NONE:
+        yield tree.parent_column[node]
 
 
 def _self_and(walk: Callable[[Tree, int], Iterator[int]]) -> Callable[[Tree, int], Iterator[int]]:

@@ -6,16 +6,16 @@
       <remove sel="doc/comment()[1]" ws="after"/>
     </diff>
 
-The operations of a patch are carried out one after the other, each on what the ones before it left,
-and each selects exactly one node. So a patch is a sequence of lists: they are worked out on a copy,
-and nothing is changed unless all of it can be. `aggregation.aggregate` makes them one list where
-that can be said. Prefixes in `sel` are those of the patch, its default namespace included; what it
-does not declare is as the document's root declares it.
+The operations of a patch are applied one after the other, each to the result of those before it,
+and each selects exactly one node. So a patch is a sequence of lists. They are computed on a copy,
+and the document is unchanged unless the whole patch succeeds. `aggregation.aggregate` merges them
+into one list where possible. Prefixes in `sel` are those of the patch, including its default
+namespace; other prefixes are those of the document's root.
 
-Not handled, and refused by name: namespace declarations (`namespace::pref`), which are no nodes
-here, and `id()`. White space that a document dropped when it was read is not asked for (`ws`), and
-white space beside the elements of an `add` is dropped as it is in documents. Written by
-`document.patch_writing`.
+Not handled, and refused by name: namespace declarations (`namespace::pref`), which are not nodes
+here, and `id()`. White space that a document dropped when it was read is not required (`ws`), and
+white space beside the elements of an `add` is dropped as in documents. `document.patch_writer`
+writes patches.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_patch(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> list[UpdateList]:
-    """The lists that a patch is on a document, one for each of its operations.
+    """The update lists of a patch on a document, one for each of its operations.
 
     >>> from axlog.document.list_codec import to_json
     >>> from axlog.document.loader import load
@@ -112,7 +112,7 @@ class _Patching:
             name = self._expanded(added[1:])
             return [Insert(Where.LAST, target, (Attribute(name, self._text()),))]
         if added:
-            raise self._refused(f"what is added is {added}", "an attribute (`@name`) or content")
+            raise self._refused(f"cannot add {added}", "an attribute (`@name`) or content")
         if position is not None and position not in _POSITIONS:
             raise self._refused(f"there is no position {position}", "before, after or prepend")
         place = Where.LAST if position is None else _POSITIONS[position]
@@ -120,7 +120,7 @@ class _Patching:
 
     def _replace(self) -> list[Operation]:
         target = self._selected()
-        kind = self.tree._kind[target]
+        kind = self.tree.kind_column[target]
         if kind == ATTRIBUTE:
             return [ReplaceValue(target, self._text())]
         if kind == TEXT:
@@ -128,7 +128,7 @@ class _Patching:
             return [ReplaceValue(target, value) if value else Delete(target)]
         content = [item for item in self._content() if not _is_space(item)]
         if len(content) != 1 or not self._is_of_kind(content[0], kind):
-            raise self._refused("what replaces is not one node of the kind that is replaced")
+            raise self._refused("the replacement is not one node of the kind of the replaced node")
         return [ReplaceNode(target, tuple(content))]
 
     def _is_of_kind(self, item: Item, kind: int) -> bool:
@@ -154,8 +154,8 @@ class _Patching:
         return [Delete(node) for node in removed]
 
     def _space(self, beside: int, where: str) -> list[int]:
-        """The white space beside what is removed; a document may have dropped it on reading."""
-        if beside != NONE and self.tree._kind[beside] == TEXT:
+        """The white space beside a removed node; the document may have dropped it when read."""
+        if beside != NONE and self.tree.kind_column[beside] == TEXT:
             if not self.tree.text(beside).strip(_SPACES):
                 return [beside]
             raise self._refused(f"there is text {where} the node, not white space")
@@ -163,7 +163,7 @@ class _Patching:
             raise self._refused(f"there is no white space {where} the node")
         return []
 
-    # What is written ----------------------------------------------------------------------------
+    # Selector and content -----------------------------------------------------------------------
 
     def _selected(self) -> int:
         """The one node that `sel` selects."""
@@ -198,7 +198,7 @@ class _Patching:
 
     def _text(self) -> str:
         if len(self.element):
-            raise self._refused("there are nodes where a text is wanted")
+            raise self._refused("expected a text, found nodes")
         return self.element.text or ""
 
     def _expanded(self, name: str) -> str:

@@ -1,8 +1,8 @@
-"""Which paths of statements are patterns: those can be found by columns and by the value index.
+"""The paths of statements that are patterns, which columns and the value index can find.
 
-A path is one if it keeps to what means the same in both: no positions, calculations or functions.
-Variables whose strings the caller gives become holes of the pattern, so that one
-pattern serves for all their values.
+A path qualifies if it uses only parts with the same meaning in both: no positions, calculations or
+functions. Variables with strings from the caller become holes of the pattern, so that one pattern
+serves all their values.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
 
 
 def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
-    """The pattern that a path from the document is, or None if it says more than patterns can.
+    """The pattern of a path from the document; None if patterns cannot express it.
 
-    Variables among the holes are strings to come. Kept by identity, as statements are: to hash a
-    path costs as much as to find a node.
+    Variables among the holes are strings to fill in later. Cached by identity, like statements:
+    hashing a path costs as much as finding a node.
     """
     known = _PATTERNS.get((id(path), holes))
     if known is not None:
@@ -57,7 +57,7 @@ def _make_pattern(path: Path, written: str, holes: frozenset[str]) -> Pattern | 
 
 
 def _with_holes(value: Any, holes: frozenset[str]) -> Any:
-    """A part of a path in which variables that are given are constants to come."""
+    """A part of a path with the given variables replaced by holes."""
     if isinstance(value, tuple):
         return tuple(_with_holes(one, holes) for one in value)
     if isinstance(value, Path) and isinstance(value.start, Reference) and not value.steps:
@@ -71,7 +71,7 @@ def _with_holes(value: Any, holes: frozenset[str]) -> Any:
 
 
 def _is_beyond(value: object) -> bool:
-    """Whether a part of a path has what only statements have."""
+    """Whether a part of a path has features that patterns lack."""
     if isinstance(value, tuple):
         return any(_is_beyond(one) for one in value)
     if isinstance(value, Constructor | Flwor):
@@ -87,4 +87,4 @@ def _is_beyond(value: object) -> bool:
 _IN_PATTERNS = frozenset(
     """and or | = != < <= > >= eq ne lt le gt ge not exists empty boolean true false""".split()
 )
-"""What means the same in a pattern and in a statement."""
+"""Operators and functions with the same meaning in patterns and statements."""

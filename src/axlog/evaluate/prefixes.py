@@ -1,8 +1,8 @@
-"""Clashes of prefixes that a pending update list implies (XQuery Update Facility 3.2.2).
+"""Prefix conflicts implied by a pending update list (XQuery Update Facility 3.2.2).
 
-A document here has expanded names, and prefixes are chosen when it is written, so nothing breaks
-when they clash. The recommendation makes a clash an error all the same: of a new name's prefix with
-what the element has in scope (XUDY0023), and of two new names on one element (XUDY0024).
+Documents here have expanded names, and prefixes are chosen when a document is written, so a
+conflict would do no harm. The recommendation still makes it an error: a new name's prefix against
+the namespaces in scope of the element (XUDY0023), and two new names on one element (XUDY0024).
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def _written(prefix: str | None) -> str:
 
 
 def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int, str | None, str]]:
-    """Each element with the prefix and namespace that a new name on it asks for.
+    """Each element with the prefix and namespace that a new name on it needs.
 
-    An element's name without a prefix asks for its namespace, or none, as the default one.
+    An element's name without a prefix needs its namespace, or none, as the default one.
     """
     for operation in operations:
         match operation:
@@ -64,7 +64,7 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
             case ReplaceNode(target=target, content=content):
                 yield from _of_attributes(tree.parent(target), content)
             case Rename(target=target, label=label, prefix=prefix):
-                kind = tree._kind[target]
+                kind = tree.kind_column[target]
                 if kind == ELEMENT:
                     yield target, prefix or None, _namespace(label)
                 elif kind == ATTRIBUTE and prefix:

@@ -1,13 +1,14 @@
 """The nodes that a pattern selects, in document order: targets of statements, first rows of views.
 
-Top-down along the path to the selected node, a set of nodes at each pattern node; what hangs beside
-the path keeps or drops nodes of the set (`bulk`). Sets suffice where no variable joins and no
-constraint is written: `covers` says why not, and the interpreter (`answers`) walks the document.
+The evaluation goes top-down along the path to the selected node, with a set of nodes at each
+pattern node. Branches beside the path keep or drop nodes of the set (`node_sets`). Sets suffice if
+no variable joins and there is no constraint. `covers` gives the reason if they do not; then the
+interpreter (`answers`) walks the document.
 
-A pattern may have holes: constants `hole(name)` that stand for strings to come, so that one pattern
-serves a statement whatever values it is given.
+A pattern may have holes: constants `hole(name)` for strings to fill in later, so that one pattern
+serves a statement for all values.
 
-Law: `select(tree, p) == answers.selected(tree, p)`, and both are the reference's rows.
+Law: `select(tree, p) == answers.selected(tree, p)`, and both equal the rows by definition.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def select(
 
 
 def covers(pattern: Pattern) -> str | None:
-    """Why sets of nodes do not suffice for a pattern, or None."""
+    """The reason why sets of nodes do not suffice for a pattern, or None."""
     return selection_of(pattern).refusal
 
 
@@ -82,7 +83,7 @@ _SELECTIONS: dict[int, tuple[Pattern, Selection]] = {}
 
 
 def selection_of(pattern: Pattern) -> Selection:
-    """How a pattern selects; kept by identity, as to hash a pattern costs more than to find."""
+    """The selection of a pattern; cached by identity, because hashing a pattern is slow."""
     known = _SELECTIONS.get(id(pattern))
     if known is not None:
         return known[1]
@@ -94,7 +95,7 @@ def selection_of(pattern: Pattern) -> Selection:
 
 
 def _filled(value: Any, values: Mapping[str, str]) -> Any:
-    """Branches, or what they hold, with the holes of comparisons filled."""
+    """Branches, or parts of them, with the holes of comparisons filled."""
     if isinstance(value, tuple):
         return tuple(_filled(one, values) for one in value)
     if isinstance(value, Comparison):
@@ -110,7 +111,7 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 
 
 class Selection:
-    """What of a pattern leads to the node that it selects."""
+    """The path of a pattern to the node that it selects."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.name = selected_name(pattern)
@@ -123,7 +124,7 @@ class Selection:
     def by_index(
         self, tree: Tree, index: ValueIndex | None, values: Mapping[str, str]
     ) -> list[int] | None:
-        """The selected nodes by the value index, or None where it does not help."""
+        """The selected nodes by the value index; None if it does not apply."""
         if index is None or self.climb is None:
             return None
         found = self.climb.nodes(tree, index, values)
@@ -132,7 +133,7 @@ class Selection:
         return sorted(found, key=tree.id)
 
     def _find(self, branch: Branch) -> bool:
-        """Note the branches in which the selected node stands."""
+        """Record the branches that contain the selected node."""
         if isinstance(branch, Not | Collect):
             return False
         inside = [self._find(below) for below in branches_of(branch)]
@@ -181,19 +182,19 @@ def _refusal(pattern: Pattern, name: str) -> str | None:
             case Not(where=where) if where:
                 return "it has constraints"
             case Collect(node=node) if any(n.name == name for n in nodes_of(node)):
-                return "the selected node stands in collect(...)"
+                return "the selected node is in collect(...)"
     if any(count > 1 for count in occurrences.values()):
         return "variables join parts of it"
     return None
 
 
 def selected_name(pattern: Pattern) -> str:
-    """The name of the node that a pattern returns; refused where it returns something else."""
+    """The name of the node that a pattern returns; raises if it returns something else."""
     names = {output.of for output in pattern.outputs if output.kind is not Kind.VARIABLE}
     if len(names) != 1 or any(output.kind is Kind.VARIABLE for output in pattern.outputs):
         raise UnsupportedError(
             "AX211",
-            "the pattern does not say which nodes it selects",
+            "the pattern does not select nodes",
             advice="use an XPath such as //person[phone], or return one node: `return t.id`",
         )
     return names.pop()

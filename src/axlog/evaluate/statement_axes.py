@@ -1,8 +1,8 @@
 """The axes and tests of statements: all of XPath's, over the walks that patterns have.
 
-`node()` is any node that an axis reaches but a call (DESIGN section 3), the document node too. An
-axis gives its nodes in its own order: what
-is nearest first, by which positions count.
+`node()` is any node that an axis reaches except calls, including the document node
+(docs/meaning.md). An axis yields its nodes in its own order, the nearest first; positions count in
+that order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AXES = {axis.value: axis for axis in Axis}
 
 def passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
     """Whether a node that an axis reached passes a test."""
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
         return True
     return node_tests.passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
@@ -32,7 +32,7 @@ def walk(tree: Tree, node: int, axis: str) -> Iterator[int]:
 
 
 def _following(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         node = tree.parent(node)
         yield from tree.descendants(node)
     while node != NONE:
@@ -43,7 +43,7 @@ def _following(tree: Tree, node: int) -> Iterator[int]:
 
 
 def _preceding(tree: Tree, node: int) -> Iterator[int]:
-    if tree._kind[node] == ATTRIBUTE:
+    if tree.kind_column[node] == ATTRIBUTE:
         node = tree.parent(node)
     while node != NONE:
         for beside in node_tests.reached(tree, node, Axis.PRECEDING_SIBLING):

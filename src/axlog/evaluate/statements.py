@@ -1,10 +1,10 @@
-"""Statements to pending update lists: targets found on the snapshot, then one operation each.
+"""Statements to pending update lists: find the targets on the snapshot, make an operation for each.
 
-The document is only read. Targets and content are checked as the recommendation says (XUTY and XUDY
-codes) where the statement is written in its syntax; in P5's, which leaves `node` out, an update is
-for every node that its path finds, also none. A loop over one path whose update speaks of the
-loop's node and of nothing else of it becomes one search for all nodes, and its content is built
-once (P5 3.4, compute-pul).
+The document is only read. If a statement is written in the syntax of the XQuery Update
+recommendation, targets and content are checked by its rules (XUTY and XUDY codes). In the short
+syntax, without `node`, an update applies to every node that its path finds, possibly none. A loop
+over one path whose update refers to the loop's node only as its target becomes one search for all
+nodes, and its content is built once. (compute-pul: paper 5, section 3.4.)
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def operations_of(
     index: ValueIndex | None = None,
     variables: Mapping[str, Atom] | None = None,
 ) -> list[Operation]:
-    """The pending update list of a statement; `variables` are given to it from outside.
+    """The pending update list of a statement; `variables` are its external variables.
 
     >>> from axlog.document.loader import load
     >>> from axlog.query.update_parser import parse_statements
@@ -92,7 +92,7 @@ def operations_of(
 
 
 class _Making(Evaluator):
-    """Evaluates one statement and gathers its operations."""
+    """Evaluates one statement and collects its operations."""
 
     def __init__(
         self,
@@ -146,11 +146,11 @@ class _Making(Evaluator):
             make(targets)
 
     def _all_at_once(self, given: Update, found: list[int], scope: Scope) -> bool:
-        """Make the operations for many nodes, where no node can be a wrong target."""
+        """Make the operations for many nodes at once, if every node is a valid target."""
         if given.name == "delete":
             self.operations += [Delete(node) for node in found]
             return True
-        place, kinds = _PLACES.get(given.name), self.tree._kind
+        place, kinds = _PLACES.get(given.name), self.tree.kind_column
         if place is None or place in _BESIDE or any(kinds[node] != ELEMENT for node in found):
             return False
         pieces = content(self.tree, self.value(given.arguments[0], scope))
@@ -162,14 +162,14 @@ class _Making(Evaluator):
     def _deleted(self, targets: Items, given: Update) -> list[int]:
         for item in targets:
             if not isinstance(item, Node | New):
-                raise self._wrong("XUTY0007", "delete is given a value", given)
+                raise self._wrong("XUTY0007", "the target of delete is a value", given)
         nodes = [int(item) for item in targets if isinstance(item, Node)]
         if DOCUMENT in nodes:
             raise self._wrong("XUDY0021", "the document itself cannot be deleted", given)
         return nodes
 
     def _maker(self, given: Update, brought: Items, scope: Scope) -> Callable[[Items], None]:
-        """What makes the operation for a target; what it brings is made once."""
+        """A function that makes the operation for a target; its content is built once."""
         match given.name:
             case "rename":
                 label = self.builder(scope).name(brought, True, given.arguments[0].at)
@@ -195,11 +195,13 @@ class _Making(Evaluator):
         if place in _BESIDE:
             target, _ = self._target(targets, _HAS_SIBLINGS, "XUTY0006", given)
             if attributes and self.tree.parent(target) == DOCUMENT_NODE:
-                raise self._wrong("XUDY0030", "an attribute cannot stand beside the root", given)
+                raise self._wrong("XUDY0030", "an attribute cannot be beside the root", given)
         else:
             into = frozenset({ELEMENT, int(NodeKind.DOCUMENT)})
             if attributes and any(self._kind(item) == NodeKind.DOCUMENT for item in targets):
-                raise self._wrong("XUTY0022", "an attribute cannot be put into a document", given)
+                raise self._wrong(
+                    "XUTY0022", "an attribute cannot be inserted into a document", given
+                )
             target, _ = self._target(targets, into, "XUTY0005", given)
         if pieces:
             self.operations.append(Insert(place, target, pieces))
@@ -230,9 +232,9 @@ class _Making(Evaluator):
     def _target(
         self, targets: Items, kinds: frozenset[int], code: str, given: Update
     ) -> tuple[int, int]:
-        """The one target of an update and its kind, or what the recommendation says is wrong.
+        """The one target of an update and its kind; raises the recommendation's errors.
 
-        A plain handle: views keep it in their rows, and a cache on disk writes nothing else.
+        A plain handle: views keep it in their rows, and the cache on disk accepts only that.
         """
         if not targets:
             raise self._wrong("XUDY0027", f"the target of {given.name} finds no node", given)
@@ -250,9 +252,9 @@ class _Making(Evaluator):
         return int(item), kind
 
     def _kind(self, item: Item) -> int:
-        """The kind of a node; of a value, none."""
+        """The kind of a node; `FREE` for a value."""
         if isinstance(item, Node):
-            return self.tree._kind[item]
+            return self.tree.kind_column[item]
         return _NEW_KINDS[item.kind] if isinstance(item, New) else int(NodeKind.FREE)
 
     def _not_in_document(self, given: Update) -> UpdateError:
@@ -260,10 +262,10 @@ class _Making(Evaluator):
             return self._wrong("XUDY0029", "the target has no parent", given)
         if given.name == "replace-node":
             return self._wrong("XUDY0009", "the target has no parent", given)
-        return self._wrong("AX302", "the target is a node that the statement makes", given)
+        return self._wrong("AX302", "the target is a node made by the statement", given)
 
     def _attributes_first(self, pieces: Content, given: Update) -> int:
-        """How many attributes there are; they come before everything else."""
+        """The number of attributes; raises XUTY0004 unless they come first."""
         count = sum(isinstance(piece, Attribute) for piece in pieces)
         if any(not isinstance(piece, Attribute) for piece in pieces[:count]):
             raise self._wrong("XUTY0004", "an attribute comes after other content", given)
@@ -280,7 +282,7 @@ class _Making(Evaluator):
 
 
 class _Loop:
-    """A loop that is one search: how many `let`s stand before it, and its updates without it."""
+    """A loop as one search: the number of `let`s before it, and its updates without it."""
 
     __slots__ = ("lets", "updates")
 
@@ -293,7 +295,7 @@ _LOOPS: dict[int, tuple[Flwor, _Loop | None]] = {}
 
 
 def _loop(flwor: Flwor) -> _Loop | None:
-    """The loop as a search, kept by identity as paths are."""
+    """The loop as a search; cached by identity, like paths."""
     known = _LOOPS.get(id(flwor))
     if known is None:
         if len(_LOOPS) > 1024:
@@ -325,7 +327,7 @@ def _as_search(flwor: Flwor) -> _Loop | None:
 
 
 def _without_loop(update: Expression, variable: str, source: Path) -> Update | None:
-    """An update for each node of the loop, if it speaks of that node as its target only."""
+    """The update without the loop, if it refers to the loop's node only as its target."""
     if not isinstance(update, Update) or _mentions(update.arguments[:-1], variable):
         return None
     target = update.arguments[-1]
@@ -334,7 +336,7 @@ def _without_loop(update: Expression, variable: str, source: Path) -> Update | N
     if target.start.name != variable or _mentions(target.steps, variable):
         return None
     if target.steps and not (update.name == "delete" and all(map(_is_plain, target.steps))):
-        return None  # the recommendation wants one target for each node of the loop
+        return None  # the recommendation requires one target for each node of the loop
     path = replace(source, steps=(*source.steps, *target.steps))
     return replace(update, arguments=(*update.arguments[:-1], path), is_each=True)
 
@@ -344,7 +346,7 @@ def _is_plain(step: object) -> bool:
 
 
 def _mentions(value: object, variable: str) -> bool:
-    """Whether a variable of this name is spoken of."""
+    """Whether a variable of this name occurs."""
     if isinstance(value, tuple):
         return any(_mentions(one, variable) for one in value)
     if isinstance(value, Reference):

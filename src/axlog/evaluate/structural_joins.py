@@ -1,11 +1,11 @@
-"""Structural joins that keep pairs: from nodes to all nodes above them, and tests of many.
+"""Structural joins that keep pairs: from nodes to all nodes above them, and tests of many nodes.
 
-`columns` asks whether something stands above or below; here every pair counts, as derivation counts
-need. P5 3.4: `navigate` is Path Navigate (from nodes, so from their ids, to parents or ancestors),
-`passing` with it is Path Filter (whether what stands above has a label). All follow the parent
-column, so they work alike for a subtree that is about to go, has just gone, or has just come.
+`columns` asks whether a node exists above or below. Here every pair counts, as derivation counts
+need. `navigate` is Path Navigate (from nodes, and so from their ids, to parents or ancestors);
+`passing` with it is Path Filter (whether a node above has a label). All follow the parent column,
+so they work for a subtree before and after it is removed or added.
 
-Cost: nodes times depth for `navigate`.
+Cost: nodes times depth for `navigate`. (Paper 5, section 3.4.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from axlog.query.pattern import (
 
 
 def navigate(columns: Columns, nodes: Handles, axis: Axis) -> tuple[Handles, Handles]:
-    """Where an axis that leads to these nodes can start: positions among the nodes, and nodes."""
+    """The start nodes of an axis that reaches these nodes: positions among them, and starts."""
     positions = np.arange(len(nodes), dtype=np.int32)
     if axis is Axis.SELF:
         return positions, nodes
@@ -60,19 +60,19 @@ def navigate(columns: Columns, nodes: Handles, axis: Axis) -> tuple[Handles, Han
 
 
 def from_document(columns: Columns, nodes: Handles, axis: Axis) -> Mask:
-    """Which nodes an axis reaches from the document node, without the way between."""
+    """A mask of the nodes that an axis reaches from the document node."""
     if axis is Axis.SELF:
         return np.equal(nodes, DOCUMENT_NODE)
     above = columns.parent[nodes]
     if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
         return np.equal(above, DOCUMENT_NODE)
-    # Only the text of an attribute stands where descent does not come.
+    # Only the text of an attribute is out of reach of descent.
     is_reached: Mask = (above != NONE) & (columns.kind[above] != ATTRIBUTE)
     return is_reached | (nodes == DOCUMENT_NODE) if axis is Axis.DESCENDANT_OR_SELF else is_reached
 
 
 def ancestors(columns: Columns, nodes: Handles) -> Handles:
-    """The nodes and all above them, each once, the document node too."""
+    """The nodes and all their ancestors, each once, including the document node."""
     found: list[Handles] = []
     at = nodes
     seen: Mask | None = None
@@ -96,8 +96,8 @@ def ancestors(columns: Columns, nodes: Handles) -> Handles:
 
 
 def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:
-    """The same one by one, up to what was seen."""
-    parent = tree._parent
+    """The same, one node at a time, up to nodes already seen."""
+    parent = tree.parent_column
     found: dict[int, None] = {}
     for node in nodes:
         while node != NONE and node not in found and (seen is None or not seen[node]):
@@ -107,13 +107,13 @@ def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:
 
 
 def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
-    """Which nodes pass a pattern node's test at the end of its axis."""
+    """A mask of the nodes that pass a pattern node's test at the end of its axis."""
     kind = columns.kind[nodes]
     own = ATTRIBUTE if step.axis is Axis.ATTRIBUTE else ELEMENT
     match step.test:
         case Name(label=label):
             written = f"@{label}" if own == ATTRIBUTE else label
-            number = columns.tree._name_ids.get(written, -2)
+            number = columns.tree.name_ids.get(written, -2)
             is_named: Mask = (columns.label[nodes] == number) & (kind == own)
             return is_named
         case Wildcard():

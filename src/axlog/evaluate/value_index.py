@@ -1,12 +1,12 @@
 """The value index: for a label, from string values to the nodes that have them.
 
-Built for a label when a query first compares it with `=`, then kept as a watcher of the document:
-an update costs what it touches, so `person[@id = "person0"]` costs no walk however large the
-document. Elements are indexed only where they hold nothing but text when the index is built: values
-of larger subtrees would cost more than they save.
+The index of a label is built when a query first compares the label with `=`, and is then maintained
+as a watcher of the document. An update costs what it touches, so `person[@id = "person0"]` needs no
+walk, however large the document is. Elements are indexed only if they contain nothing but text when
+the index is built: values of larger subtrees would cost more than they save.
 
-Law: after every update, `find` gives what a scan of the label's partition gives. An index that was
-not shown an update forgets what it knew.
+Law: after every update, `find` equals a scan of the label's partition. An index that missed an
+update is dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 
 
 class ValueIndex:
-    """Indexes of the labels that queries asked for. Labels are `a` and `@a`."""
+    """The indexes of the labels that queries compare. Labels are `a` and `@a`."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -26,12 +26,12 @@ class ValueIndex:
         self._nodes: dict[str, dict[str, set[int]]] = {}  # label to value to nodes
         self._refused: set[str] = set()
         self._has_elements = False
-        self._above: set[int] = set()  # indexed elements whose value the present update may change
+        self._above: set[int] = set()  # indexed elements whose value the current update may change
         self._version = tree.version
-        self.built = 0  # nodes read to build indexes: what tests of idle work look at
+        self.built = 0  # nodes read to build indexes; tests of idle work read it
 
     def find(self, label: str, value: str) -> Collection[int] | None:
-        """The nodes of a label with this string value; None where the label is not indexed."""
+        """The nodes of a label with this string value; None if the label is not indexed."""
         if self.tree.version != self._version:
             self._forget()
         known = self._nodes.get(label)
@@ -46,7 +46,7 @@ class ValueIndex:
         return list(self._values)
 
     def _forget(self) -> None:
-        """The document was changed behind the index's back."""
+        """Drop all indexes, because the document changed unobserved."""
         self._values.clear()
         self._nodes.clear()
         self._refused.clear()
@@ -67,7 +67,7 @@ class ValueIndex:
         return True
 
     def _is_simple(self, node: int) -> bool:
-        return all(self.tree._kind[below] == TEXT for below in self.tree.children(node))
+        return all(self.tree.kind_column[below] == TEXT for below in self.tree.children(node))
 
     def _add(self, label: str, node: int) -> None:
         value = self.tree.string_value(node)
@@ -85,14 +85,14 @@ class ValueIndex:
     # Following the document ---------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
-        """Note which elements stand above what goes: afterwards nothing leads to them."""
+        """Record the elements above removed nodes: afterwards they cannot be found."""
         self._above.clear()
         if self._has_elements:
             for root in delta.removed:
                 self._note_above(root)
 
     def after(self, delta: Delta) -> None:
-        """Take in what an update changed."""
+        """Update the indexes after an update."""
         tree = self.tree
         self._version += 1
         if self._version != tree.version:
@@ -121,10 +121,10 @@ class ValueIndex:
         self._above.clear()
 
     def _take_change(self, node: int, old: str) -> None:
-        kind = self.tree._kind[node]
+        kind = self.tree.kind_column[node]
         if kind == TEXT:
-            above = self.tree._parent[node]
-            if above != NONE and self.tree._kind[above] == ATTRIBUTE:
+            above = self.tree.parent_column[node]
+            if above != NONE and self.tree.kind_column[above] == ATTRIBUTE:
                 self._above.add(above)
             elif self._has_elements:
                 self._note_above(node)
@@ -136,15 +136,15 @@ class ValueIndex:
                 self._add(label, node)
 
     def _note_above(self, node: int) -> None:
-        """Every indexed element above a node may have another value afterwards."""
+        """Mark every indexed element above a node: its value may change."""
         self._above.update(
             above for above in self.tree.ancestors(node) if self._indexed(above) is not None
         )
 
     def _indexed(self, node: int) -> str | None:
         """The node's label, if it is indexed."""
-        kind = self.tree._kind[node]
+        kind = self.tree.kind_column[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
-            label = self.tree.names[self.tree._label[node]]
+            label = self.tree.names[self.tree.label_column[node]]
             return label if label in self._values else None
         return None

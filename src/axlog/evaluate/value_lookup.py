@@ -1,10 +1,11 @@
-"""A selection from a value up: the few nodes that the index has for it, checked towards the root.
+"""A selection from a value upwards: the few nodes in the index, checked towards the root.
 
-For `/site/people/person[@id = "person0"]` the index gives the attributes with that value; the
-person that has one is checked for all else that is asked of it, then its parent for `people`, and
-so on. The cost is the nodes with the value times the length of the path, whatever the document.
+For `/site/people/person[@id = "person0"]` the index gives the attributes with that value. The
+person with the attribute is checked for all its other conditions, then its parent for `people`, and
+so on. The cost is the number of nodes with the value times the length of the path, whatever the
+size of the document.
 
-Only for paths down to the selected node, with child and descendant steps, whose last node asks for
+Only for paths down to the selected node, with child and descendant steps, whose last node requires
 an indexed value of its own, of an attribute or of a child. The value may be a hole: a constant
 `hole(name)` that is filled when the pattern is used.
 """
@@ -30,20 +31,20 @@ from axlog.query.pattern import (
 )
 
 MOST = 64
-"""With more nodes than this to check, arrays are quicker."""
+"""With more nodes than this to check, arrays are faster."""
 
-_HOLE = "\x00"  # no document has it
+_HOLE = "\x00"  # no document contains it
 _DOWN = (Axis.CHILD, Axis.DESCENDANT)
 _BELOW = (Axis.CHILD, Axis.ATTRIBUTE)
 
 
 def hole(name: str) -> str:
-    """A constant that stands for a string to come."""
+    """A constant that stands for a string to fill in later."""
     return _HOLE + name
 
 
 def filled(operand: Constant | Variable, values: Mapping[str, str]) -> Constant | Variable:
-    """A constant, or what fills the hole that it is."""
+    """A constant, or the value that fills the hole."""
     if isinstance(operand, str) and operand.startswith(_HOLE):
         return values[operand[1:]]
     return operand
@@ -51,10 +52,10 @@ def filled(operand: Constant | Variable, values: Mapping[str, str]) -> Constant 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """The path to the selected node, and how far below it the value stands.
+    """The path to the selected node, and the depth of the value below it.
 
-    `label` and `value` are what the index is asked; `steps` are the path's nodes from the root,
-    each with what is asked of it besides the rest of the path and what the index has answered.
+    `label` and `value` are looked up in the index. `steps` are the path's nodes from the root, each
+    with its other conditions: without the rest of the path and the part answered by the index.
     """
 
     label: str
@@ -64,13 +65,13 @@ class Climb:
     has_holes: bool
 
     def nodes(self, tree: Tree, index: ValueIndex, values: Mapping[str, str]) -> list[int] | None:
-        """The selected nodes in no order; None where the index does not help."""
+        """The selected nodes in no order; None if the index does not help."""
         if self.has_holes:
             return None
         found = index.find(self.label, str(filled(self.value, values)))
         if found is None or len(found) > MOST:
             return None
-        parent = tree._parent
+        parent = tree.parent_column
         candidates = set(found)
         for _ in range(self.levels):
             candidates = {parent[node] for node in candidates}
@@ -78,7 +79,7 @@ class Climb:
         return [node for node in candidates if self._holds(tree, node, last)]
 
     def _holds(self, tree: Tree, node: int, at: int) -> bool:
-        """Whether a node can be that of a step, and nodes above it those of the steps before."""
+        """Whether a node matches a step, and nodes above it the steps before."""
         step, branches = self.steps[at]
         if not node_tests.passes(tree, node, step.axis, step.test):
             return False
@@ -86,7 +87,7 @@ class Climb:
             return False
         if not all(node_tests.holds(tree, node, branch) for branch in branches):
             return False
-        above = tree._parent[node]
+        above = tree.parent_column[node]
         if at == 0:
             return step.axis is Axis.DESCENDANT or above == DOCUMENT_NODE
         if step.axis is Axis.CHILD:
@@ -94,7 +95,7 @@ class Climb:
         while above != NONE:
             if self._holds(tree, above, at - 1):
                 return True
-            above = tree._parent[above]
+            above = tree.parent_column[above]
         return False
 
 
@@ -110,7 +111,7 @@ def climb_of(pattern: Pattern, name: str) -> Climb | None:
 
 
 def _path(pattern: Pattern, name: str) -> list[tuple[PatternNode, tuple[Branch, ...]]] | None:
-    """The nodes down to the selected one, each with what hangs beside the path."""
+    """The pattern nodes down to the selected one, each with its branches beside the path."""
     if len(pattern.branches) != 1:
         return None
     steps: list[tuple[PatternNode, tuple[Branch, ...]]] = []
@@ -134,7 +135,7 @@ def _has(branch: Branch, name: str) -> bool:
 
 
 def _anchor(step: PatternNode, levels: int) -> tuple[str, str, int] | None:
-    """Label and value to ask the index for, and how many levels below the path they stand."""
+    """The label and value to look up in the index, and their depth below the path."""
     if not isinstance(step.test, Name):
         return None
     label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
@@ -156,7 +157,7 @@ def _is_equality(asked: Comparison) -> bool:
 def _without_answered(
     last: tuple[PatternNode, tuple[Branch, ...]], levels: int
 ) -> tuple[PatternNode, tuple[Branch, ...]]:
-    """The last step without what the index says of it: its own value, or a child that is all so."""
+    """The last step without the condition that the index answers."""
     step, branches = last
     if levels == 0:
         at = next(n for n, asked in enumerate(step.comparisons) if _is_equality(asked))

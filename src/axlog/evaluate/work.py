@@ -1,4 +1,4 @@
-"""Work budgets: how many rows one update may look at, counted for each relation.
+"""Work budgets: the number of rows that one update may read, counted for each relation.
 
 A join can cost far more than it yields: six branches with `!=` between each pair read the sixth
 power of the rows kept. So every relation has a meter that counts the rows its joins read during one
@@ -6,9 +6,9 @@ update. The meter counts rows, not seconds: whether a view exceeds its budget do
 machine.
 
     allowed(relation) = the largest budget of the views that use it
-                        + GROWTH rows for every node or row that the update itself brings
+                        + GROWTH rows for every node or row of the update itself
 
-A relation that reads more raises AX216; the engine sets aside the views that rest on it. A view
+A relation that reads more raises AX216, and the engine sets aside the views that use it. A view
 with a smaller budget than the others that share its relation is set aside alone.
 """
 
@@ -33,26 +33,26 @@ def too_much_work(allowed: int) -> QueryError:
     """The error of a view that exceeds its budget."""
     return QueryError(
         "AX216",
-        f"an update made the view look at more than {allowed:,} rows",
-        advice="tie the branches of the query together by a variable, or raise the budget with"
+        f"an update made the view read more than {allowed:,} rows",
+        advice="join the branches of the query by a variable, or raise the budget with"
         " watch(..., work=...) or limits=Limits(work=...)",
     )
 
 
 class Meter:
-    """The rows that one relation has read during the present update."""
+    """The rows that one relation has read during the current update."""
 
     __slots__ = ("budget", "meters", "relation", "spent")
 
     def __init__(self, relation: Relation | None, budget: int, meters: Meters) -> None:
-        """`relation`: None where all relations of a message are counted together."""
+        """`relation`: None if all relations of a message are counted together."""
         self.relation = relation
         self.budget = budget
         self.meters = meters
         self.spent = 0
 
     def spend(self, rows: int) -> None:
-        """Count rows; raises when the relation has read more than it may."""
+        """Count rows; raises AX216 if the relation exceeds its budget."""
         if not self.spent:
             self.meters.used.append(self)
         self.spent += rows
@@ -69,32 +69,34 @@ class Meter:
 
 
 class Member(Protocol):
-    """A view that rests on a root relation, with a budget of its own."""
+    """A view of a root relation, with its own budget."""
 
     @property
     def work(self) -> int | None:
-        """Rows that an update may make the view look at; None: the engine's budget."""
+        """Rows that the view may read during an update; None: the engine's budget."""
 
     def refuse(self, error: QueryError) -> None:
-        """The view exceeded its budget: it answers no more."""
+        """Set the view aside, because it exceeded its budget."""
 
 
 class Meters(dict["Relation", Meter]):
-    """The meters of an engine's relations, and those used by the present update."""
+    """The meters of an engine's relations, and those used by the current update."""
 
     def __init__(self, budget: int = MOST_WORK) -> None:
         super().__init__()
         self.budget = budget
         self.used: list[Meter] = []
-        self._members: dict[Relation, list[Member]] = {}  # views with budgets of their own, by root
+        self._members: dict[Relation, list[Member]] = {}  # views with their own budgets, by root
         self.bags: Iterable[Sized] = ()
-        """What the present message brings, where it travels as bindings."""
+        """The bags of the current message, if it is processed as bindings."""
         self.size: Callable[[], int] = _nothing
-        """How many nodes the present update is about."""
-        self.extra = 0  # rows beyond the budget while views are filled, unless theirs is smaller
+        """Returns the number of nodes in the current update."""
+        self.extra = (
+            0  # rows beyond the budget while views are back-filled, unless theirs is smaller
+        )
 
     def allowance(self) -> int:
-        """Rows that the present update may read beyond the budget, as it is large itself."""
+        """Rows that the current update may read beyond the budget, by its own size."""
         return GROWTH * (self.size() + sum(map(len, self.bags)))
 
     def __missing__(self, relation: Relation) -> Meter:
@@ -102,7 +104,7 @@ class Meters(dict["Relation", Meter]):
         return made
 
     def enter(self, root: Relation, member: Member | None) -> None:
-        """A view rests on a root from now on, with its own budget or the engine's.
+        """Register a view of a root, with its own budget or the engine's.
 
         A relation that several views use has the largest of their budgets.
         """
@@ -118,7 +120,7 @@ class Meters(dict["Relation", Meter]):
                 known.budget = max(budget, known.budget)
 
     def leave(self, root: Relation, member: Member | None) -> None:
-        """A view rests on a root no more."""
+        """Unregister a view of a root."""
         members = self._members.get(root, [])
         if member in members:
             members.remove(member)
@@ -126,7 +128,7 @@ class Meters(dict["Relation", Meter]):
             self._members.pop(root, None)
 
     def over_budget(self) -> list[tuple[Member, QueryError]]:
-        """The views whose own budget is smaller than what their relations have read."""
+        """The views whose own budget is smaller than the work of their relations."""
         found: list[tuple[Member, QueryError]] = []
         if not self._members:
             return found
@@ -141,13 +143,13 @@ class Meters(dict["Relation", Meter]):
         return found
 
     def keep_only(self, relations: Container[Relation]) -> None:
-        """Drop the meters of relations that no view uses any more."""
+        """Drop the meters of relations that no view uses."""
         for relation in [relation for relation in self if relation not in relations]:
             del self[relation]
             self._members.pop(relation, None)
 
     def reset(self) -> None:
-        """Begin the next update."""
+        """Reset the meters for the next update."""
         for meter in self.used:
             meter.spent = 0
         self.used.clear()
@@ -158,5 +160,5 @@ def _nothing() -> int:
 
 
 def message_meter(budget: int) -> Meter:
-    """A meter for the matching of one message, whatever relations it is for."""
+    """A meter for matching one message, for all its relations together."""
     return Meter(None, budget, Meters(budget))

@@ -86,13 +86,13 @@ def finished_subtrees(tree: Tree, patterns: Iterable[Pattern]) -> list[int]:
         for parent in sorted(ways - {DOCUMENT_NODE})
         if not _has_texts(tree, parent)
         for node in tree.children(parent)
-        if tree._kind[node] == ELEMENT and node not in ways and node not in needed
+        if tree.kind_column[node] == ELEMENT and node not in ways and node not in needed
     ]
 
 
 def _has_texts(tree: Tree, parent: int) -> bool:
     """Whether texts could come to stand side by side there."""
-    return any(tree._kind[child] == TEXT for child in tree.children(parent))
+    return any(tree.kind_column[child] == TEXT for child in tree.children(parent))
 
 
 def nodes_used(tree: Tree, pattern: Pattern) -> set[int]:
@@ -130,4 +130,4 @@ def _named(pattern: Pattern) -> Pattern:
 
 def size(tree: Tree, top: int) -> int:
     """The nodes of a subtree."""
-    return sum(1 for node in tree.subtree(top) if tree._kind[node] != CALL)
+    return sum(1 for node in tree.subtree(top) if tree.kind_column[node] != CALL)

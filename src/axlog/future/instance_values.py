@@ -115,7 +115,7 @@ class Strings:
     def _present(self) -> Iterator[str]:
         tree = self.tree
         for node in tree.subtree(DOCUMENT_NODE):
-            if tree._kind[node] in (ELEMENT, TEXT):
+            if tree.kind_column[node] in (ELEMENT, TEXT):
                 yield tree.label(node)
 
     def assignments(

@@ -150,7 +150,7 @@ def values_below(tree: Tree, key: Key, top: int) -> Iterator[tuple[int, str]]:
         for node in nodes:
             yield owner, tree.string_value(node)
             for child in tree.children(node):
-                if tree._kind[child] in (ELEMENT, TEXT):
+                if tree.kind_column[child] in (ELEMENT, TEXT):
                     yield owner, tree.label(child)
 
 
@@ -159,7 +159,7 @@ def _named(tree: Tree, node: int, step: str) -> Iterator[int]:
     name = step.removeprefix("@")
     kind = ATTRIBUTE if step.startswith("@") else ELEMENT
     for child in tree.chain(node):
-        if tree._kind[child] == kind and tree.label(child).removeprefix("@") == name:
+        if tree.kind_column[child] == kind and tree.label(child).removeprefix("@") == name:
             yield child
 
 

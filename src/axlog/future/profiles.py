@@ -294,7 +294,7 @@ class Profiles:
             below = inside.pop(node, {_EMPTY})
             if node == DOCUMENT_NODE:
                 return below
-            kind = tree._kind[node]
+            kind = tree.kind_column[node]
             if kind == CALL:
                 profiles = self._brought(node)
             elif kind in (ELEMENT, TEXT):

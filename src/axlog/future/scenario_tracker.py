@@ -132,7 +132,7 @@ class Living(Scenarios):
         )
 
     def _can_come(self, values: Values, need: Need) -> bool:
-        calls = self.tree._calls
+        calls = self.tree.calls_by_stream
         return (
             all(stream in calls for _, stream in need.brought)
             and not self.is_repeated(self.columns, values, need)
@@ -406,4 +406,4 @@ def is_followed(tree: Tree, pattern: Pattern) -> bool:
 
 
 def _streams_in(tree: Tree, top: int) -> list[str]:
-    return [tree.call(node).stream for node in tree.subtree(top) if tree._kind[node] == CALL]
+    return [tree.call(node).stream for node in tree.subtree(top) if tree.kind_column[node] == CALL]

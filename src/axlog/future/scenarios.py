@@ -146,7 +146,7 @@ class Scenarios:
         if not any(isinstance(test, Literal | AnyText | AnyNode | Variable) for test in tests):
             return
         for stream, node in tree.calls().items():
-            siblings = [tree._kind[child] for child in tree.children(tree.parent(node))]
+            siblings = [tree.kind_column[child] for child in tree.children(tree.parent(node))]
             if tree.call(node).deletes != "no" and siblings.count(TEXT) > 1:
                 raise UndecidedError("AX503", f"deletions of {stream!r} may merge texts")
 
@@ -170,7 +170,7 @@ class Scenarios:
         tree = self.tree
         below = risen.pop(node) if node in risen else Below()
         above = risen.setdefault(tree.parent(node), Below())
-        if tree._kind[node] == CALL:
+        if tree.kind_column[node] == CALL:
             call = tree.call(node)
             is_open = may_bring(tree, call)
             if is_open or call.deletes != "no":
@@ -188,7 +188,7 @@ class Scenarios:
 
     def _rise(self, node: int, above: Below, below: Below, here: Sums) -> None:
         self._merge(above.children, here)
-        if self.tree._kind[node] == ATTRIBUTE:
+        if self.tree.kind_column[node] == ATTRIBUTE:
             return
         for relation, rows in below.descendants.items():  # nobody else needs them: take the larger
             known = above.descendants.get(relation)

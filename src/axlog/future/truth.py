@@ -88,7 +88,7 @@ class Witness:
         tree = self.tree
         if self.until is not None and self.until < tree.clock:
             return False
-        if not self.streams <= tree._calls.keys():
+        if not self.streams <= tree.calls_by_stream.keys():
             return False
         if not self.is_fitted:
             return True

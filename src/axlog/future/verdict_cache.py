@@ -75,5 +75,5 @@ class Standing:
 
 def only_adds(delta: Delta) -> bool:
     """Whether an update takes nothing away but calls, changes nothing and opens no call."""
-    kinds = delta.tree._kind
+    kinds = delta.tree.kind_column
     return not (delta.changed or delta.opened or any(kinds[node] != CALL for node in delta.removed))

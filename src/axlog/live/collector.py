@@ -102,7 +102,7 @@ class Collector:
     def _refresh(self) -> None:
         document = self._document
         views = list(document.views.values())
-        found_for = (document.engine.version, views, sorted(document.tree._calls))
+        found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
             return
         self._found_for = found_for
@@ -311,7 +311,7 @@ class Collector:
         self._admit_new_streams()
         for waiting in self.waitings:
             for stream in {s for streams in waiting.open for s in streams}:
-                node = tree._calls.get(stream)
+                node = tree.calls_by_stream.get(stream)
                 if node is None or not may_bring(tree, tree.call(node)):
                     waiting.close(stream)
                     self.version += 1

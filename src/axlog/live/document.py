@@ -324,7 +324,7 @@ class Document:
             raise
         plan.commit()
         if origin is not None:
-            self.tree._origins.update(dict.fromkeys(plan.delta.added, origin))
+            self.tree.record_origin(plan.delta.added, *origin)
         self.brought(plan.delta, None if origin is None else origin[0], False)
         self._values.after(plan.delta)
         if origin is None or not only_adds(plan.delta):

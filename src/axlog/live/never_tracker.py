@@ -91,7 +91,7 @@ class Teller:
         if self.how in ("off", "joins"):
             return f'not reported: the widget was made with never="{self.how}"'
         followed = self._followed.get(view)
-        if followed is None or not self._document.tree._calls:
+        if followed is None or not self._document.tree.calls_by_stream:
             return "not reported: no stream is open"
         if view.is_deferred:
             return "not reported: the view is deferred"
@@ -154,7 +154,7 @@ class Teller:
         for followed in self._followed.values():
             if followed.view.is_deferred:
                 followed.living, followed.walked = None, None
-            elif followed.is_eager and tree._calls:
+            elif followed.is_eager and tree.calls_by_stream:
                 self._build(followed)
         self._look()
 
@@ -264,13 +264,15 @@ class Teller:
 
     def _opens_limits(self, delta: Delta) -> bool:
         tree = delta.tree
-        calls = [tree.call(tree._calls[s]) for s in delta.opened if s in tree._calls]
+        calls = [
+            tree.call(tree.calls_by_stream[s]) for s in delta.opened if s in tree.calls_by_stream
+        ]
         return any(c.most is not None or c.mode != "stream" or c.deletes != "no" for c in calls)
 
     def before(self, stream: str, is_insertion: bool) -> None:
         """An update of a stream is about to be carried out; what was put aside are nodes."""
         tree = self._document.tree
-        node = tree._calls.get(stream)
+        node = tree.calls_by_stream.get(stream)
         if is_insertion and node is not None:
             call = tree.call(node)
             if call.mode == "stream" and call.most is None:
@@ -398,20 +400,22 @@ class Teller:
 
 def _takes_away(delta: Delta) -> bool:
     """Whether an update removes more than calls, or changes something."""
-    kinds = delta.tree._kind
+    kinds = delta.tree.kind_column
     return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
 
 
 def _uses_up_calls(delta: Delta, stream: str) -> bool:
     """Whether a message brings the last calls of its stream: trees to come have one time then."""
     tree = delta.tree
-    return bool(delta.opened) and stream in tree._calls and not tree.may_bring_calls(stream)
+    return (
+        bool(delta.opened) and stream in tree.calls_by_stream and not tree.may_bring_calls(stream)
+    )
 
 
 def _uses_up_trees(delta: Delta, stream: str) -> bool:
     """Whether a message brings the last trees of its stream: values above it may be settled."""
     tree = delta.tree
-    node = tree._calls.get(stream)
+    node = tree.calls_by_stream.get(stream)
     return bool(delta.added) and node is not None and not may_bring(tree, tree.call(node))
 
 

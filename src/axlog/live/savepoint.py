@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from axlog.live.document import Document
     from axlog.live.widget import Widget
 
-_SHARED = frozenset({"names", "_name_ids", "_tags", "_bytes", "facts", "types"})
+_SHARED = frozenset({"names", "name_ids", "tags_by_name", "text_bytes", "facts", "types"})
 """Columns of a tree that only grow, or never change."""
 
 

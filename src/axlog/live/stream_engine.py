@@ -146,7 +146,11 @@ class Streaming:
         self._acquire()
         try:
             way = self._ways.get(stream)
-            if way is None or self._version != document.engine.version or stream not in tree._calls:
+            if (
+                way is None
+                or self._version != document.engine.version
+                or stream not in tree.calls_by_stream
+            ):
                 way = self._find(stream)
                 if way is None:
                     return None
@@ -313,12 +317,12 @@ class Streaming:
         if self._found_for != found_for:
             self._found_for = found_for
             self._ways = {}
-        if stream not in tree._calls:
+        if stream not in tree.calls_by_stream:
             return None
         if stream in self._ways:
             return self._ways[stream]
         self._ways[stream] = None
-        node = tree._calls[stream]
+        node = tree.calls_by_stream[stream]
         has_no_nodes = all(map(needs_no_nodes, views))
         if (
             not views
@@ -352,7 +356,7 @@ class Streaming:
         """Whether a message does nothing besides what views see: it is not counted or checked."""
         document = self._document
         tree = document.tree
-        call = tree.call(tree._calls[stream])
+        call = tree.call(tree.calls_by_stream[stream])
         return not (
             call.mode != "stream"
             or call.most is not None
@@ -380,7 +384,7 @@ class Streaming:
         """Where a stream's rows go, tuned if it is; None without a call, or without a program."""
         engine, tree = self._document.engine, self._document.tree
         engine.build()
-        node = tree._calls.get(stream)
+        node = tree.calls_by_stream.get(stream)
         if node is None or tree.parent(node) not in engine.sites():
             return None
         return Route(engine, tree.parent(node), self.wants.get(stream))
@@ -428,7 +432,7 @@ class Streaming:
             plan = Plan(tree, operations, time, limits=document.limits)
             plan.commit()
             document.brought(plan.delta, stream, True)
-            tree._origins.update(dict.fromkeys(plan.delta.added, (stream, number)))
+            tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
 
 

@@ -288,7 +288,7 @@ class Tuner:
         if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
             return "some stream may delete: what does not matter now may matter to a deletion"
         document.engine.build()
-        if document.engine.is_value_sensitive(tree.parent(tree._calls[stream])):
+        if document.engine.is_value_sensitive(tree.parent(tree.calls_by_stream[stream])):
             return "a view compares the value of a node that the call is in"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
@@ -309,7 +309,7 @@ class Tuner:
         tree = self._document.tree
         streams: dict[str, StreamTuning] = {}
         for stream, before in snapshot.before.items():
-            if stream not in tree._calls:
+            if stream not in tree.calls_by_stream:
                 continue
             wanted = self._streaming.patterns(stream) if is_valid else before
             reason = snapshot.whole.get(stream) or _reason(before, wanted)
@@ -342,7 +342,7 @@ def _reads_above(
     }
     if not shown:
         return False
-    parent = tree.parent(tree._calls[stream])
+    parent = tree.parent(tree.calls_by_stream[stream])
     relations = [s.relation for n in (parent, *tree.ancestors(parent)) for s in states_at(n)]
     return any(column in shown for relation in relations for column, _ in relation.own)
 

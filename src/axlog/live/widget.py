@@ -181,7 +181,9 @@ class Widget:
         if at is None or self.now is None:
             return None
         tree = self.document.tree
-        call = tree._call_at.get(tree._calls.get(stream, -1)) or self._finisher.closed.get(stream)
+        call = tree.calls_by_node.get(
+            tree.calls_by_stream.get(stream, -1)
+        ) or self._finisher.closed.get(stream)
         declared = None if call is None else call.ahead
         return latest_for(at, declared, self.document.times == "dates", self.now)
 

@@ -1,1 +1,1 @@
-"""Matching: what views want of messages, as generated code."""
+"""Matching: the rows of views on messages, by generated code and shared filters."""

@@ -1,16 +1,16 @@
-"""One automaton for the paths of any number of patterns, determinised as messages need it.
+"""One automaton for the paths of any number of patterns, determinised lazily.
 
-The paths are kept in a trie, shared as far as they begin alike (YFilter): a node of it is reached
-by a label, by `*`, or is the loop that `//` stands for. The automaton's states are sets of these
-nodes, made when a message first leads to them: state x label -> state is then one probe a level,
-whatever the number of patterns (Green et al., lazy determinisation). A label that leads nowhere
-leads to a dead state, and what is below it is not looked at.
+The paths are kept in a trie and share their common prefixes (YFilter). A trie node is reached by a
+label or by `*`, or is the loop of a `//`. The automaton's states are sets of these nodes, made when
+a message first reaches them: state x label -> state is then one lookup per level, whatever the
+number of patterns (lazy determinisation, Green et al.). A label without a transition leads to a
+dead state, and the content below it is skipped.
 
-States are bounded: when there are `most_states`, the half that was not used for longest is dropped.
-`nodes`, `states`, `hits`, `misses`, `evicted` count. Changes to the trie drop all states.
+The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
+`states`, `hits`, `misses` and `evicted` are counted. Changes to the trie drop all states.
 
-Law: `look(message)` finds the needs of which the message has a place, and the marked routes that
-lead to two of its elements or more. Not handled here: what a pattern asks of several places
+Law: `look(message)` finds the needs for which the message has a place, and the marked routes that
+lead to two or more of its elements. Not handled here: conditions of a pattern on several places
 together.
 """
 
@@ -27,7 +27,7 @@ from axlog.match.linear_paths import ANY, BELOW, Place, Route
 from axlog.match.string_tests import Found, Merging, Watched, Watchers
 
 MOST_STATES = 8192
-"""States kept at most; a state costs some kilobytes where many patterns hold `//`."""
+"""The most states kept; a state takes some kilobytes if many patterns have `//`."""
 
 children: Callable[[Element], list[Element]] = itemgetter(slice(None))
 """The children of an element as a list: a third faster than iterating over the element."""
@@ -35,7 +35,7 @@ children: Callable[[Element], list[Element]] = itemgetter(slice(None))
 
 @dataclass(slots=True)
 class Counters:
-    """How the states were used."""
+    """Counters of the use of states."""
 
     hits: int = 0
     misses: int = 0
@@ -44,20 +44,20 @@ class Counters:
 
     @property
     def hit_rate(self) -> float:
-        """The share of steps that found their state made."""
+        """The share of steps that found an existing state."""
         steps = self.hits + self.misses
         return self.hits / steps if steps else 1.0
 
 
 class TrieNode:
-    """Where a beginning of paths ends."""
+    """The end of a common prefix of paths."""
 
     __slots__ = ("below", "by_label", "is_loop", "marks", "needs", "star", "watched")
 
     def __init__(self, is_loop: bool = False) -> None:
         self.by_label: dict[str, TrieNode] = {}
         self.star: TrieNode | None = None
-        self.below: TrieNode | None = None  # the loop of `//`: here and at all that is below
+        self.below: TrieNode | None = None  # the loop of `//`: here and at any depth below
         self.is_loop = is_loop
         self.needs: set[int] = set()
         self.marks: set[int] = set()  # routes whose elements are counted
@@ -89,7 +89,7 @@ class TrieNode:
 
 
 class State(dict[object, "State"]):
-    """A set of trie nodes; as a mapping, the next state by label, made when it is first asked."""
+    """A set of trie nodes; as a mapping, the next state by label, made on first use."""
 
     __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watchers")
 
@@ -107,14 +107,14 @@ class State(dict[object, "State"]):
     def __missing__(self, label: object) -> State:
         return self.automaton.step(self, label)
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # a state is itself, whatever it knows
+    __hash__ = object.__hash__  # type: ignore[assignment]  # states compare by identity
 
     def __eq__(self, other: object) -> bool:
         return self is other
 
 
 class Automaton:
-    """The shared automaton; needs are numbers that its owner gives."""
+    """The shared automaton; needs are numbers given by its owner."""
 
     def __init__(self, most_states: int = MOST_STATES) -> None:
         self.most_states = max(most_states, 4)
@@ -125,7 +125,7 @@ class Automaton:
         self._start()
 
     def _start(self) -> None:
-        """Begin with the states that every message needs."""
+        """Make the initial states, which every message needs."""
         self._states = {}
         self.merging = Merging()
         self._is_stale = False
@@ -139,7 +139,7 @@ class Automaton:
     # The trie -------------------------------------------------------------------------------------
 
     def add(self, places: Iterable[Place], need: int) -> None:
-        """Look for a need at these places."""
+        """Register a need at these places."""
         for place in places:
             node = self._grow(place.route)
             if place.watch is None:
@@ -148,7 +148,7 @@ class Automaton:
                 node.watched.add(place.watch, need)
 
     def remove(self, places: Iterable[Place], need: int) -> None:
-        """Look for a need no more."""
+        """Unregister a need."""
         for place in places:
             node = self._way(place.route)[-1]
             if place.watch is None:
@@ -158,7 +158,7 @@ class Automaton:
             self._prune(place.route)
 
     def mark(self, route: Route, mark: int) -> None:
-        """Say of messages whether this route leads to more than one element."""
+        """Report messages in which this route leads to more than one element."""
         self._grow(route).marks.add(mark)
 
     def unmark(self, route: Route, mark: int) -> None:
@@ -179,7 +179,7 @@ class Automaton:
         return node
 
     def _prune(self, route: Route) -> None:
-        """Drop the nodes of a route that nothing needs any more."""
+        """Drop the nodes of a route that are no longer used."""
         self._is_stale = True
         way = self._way(route)
         for above, label in zip(reversed(way[:-1]), reversed(route), strict=True):
@@ -194,7 +194,7 @@ class Automaton:
         way = [node]
         for label in route:
             following = node.get(label)
-            assert following is not None, "what is removed was added"
+            assert following is not None, "only added routes are removed"
             node = following
             way.append(node)
         return way
@@ -211,7 +211,7 @@ class Automaton:
         return known
 
     def step(self, state: State, label: object) -> State:
-        """The state that a label leads to; comments, instructions and calls lead nowhere."""
+        """The state that a label leads to; the dead state for comments, instructions and calls."""
         self.counters.misses += 1
         if type(label) is not str or label == CALL_LABEL:
             following = self._dead
@@ -230,9 +230,9 @@ class Automaton:
         return following
 
     def _evict(self) -> None:
-        """Keep the half of the states that was used last, and the first and the dead one.
+        """Keep the most recently used half of the states, the initial and the dead one.
 
-        Also in the middle of a message: what it holds of the dropped states stays right.
+        This may happen in the middle of a message: evicted states that it still holds stay valid.
         """
         keep = sorted(self._states.values(), key=lambda state: -state.used)[: self.most_states // 2]
         kept = {*keep, self._first, self._dead}
@@ -246,9 +246,9 @@ class Automaton:
     # Messages -------------------------------------------------------------------------------------
 
     def look(self, message: Element) -> tuple[Found, set[int]]:
-        """The needs of which a message has a place, and the marks of routes that lead to several.
+        """The needs for which a message has a place, and the marks of routes that lead to several.
 
-        A mark is also given where two states hold it: they are states of different elements.
+        A mark is also reported if two states have it: they are states of different elements.
         """
         if self._is_stale:
             self._start()
@@ -291,7 +291,7 @@ class Automaton:
 
 
 def _closed(nodes: Iterable[TrieNode]) -> frozenset[TrieNode]:
-    """With the loops that begin at these nodes."""
+    """These nodes with the loops that start at them."""
     found = set(nodes)
     found |= {node.below for node in found if node.below is not None}
     return frozenset(found)

@@ -1,16 +1,16 @@
-"""Messages parsed together: one parse for many, half the time of one for each.
+"""Messages parsed together: one parse for many takes half the time of one for each.
 
-A parser's start and end cost as much as a small message. So many messages are put into one
-document, each in an element of its own whose name is drawn at random when the process starts: no
-message can close it, or open another one, since nobody outside knows the name. Where the parser
-refuses the whole, or a message is not exactly one tree, that message is parsed alone, as before,
-and what is wrong with it is said there.
+Starting and ending a parser costs as much as a small message. So several messages are put into one
+document, each in a wrapper element with a random name chosen when the process starts. No message
+can close its wrapper or open another one, because the name is unknown outside of the process. If
+the parser rejects the whole, or a message is not exactly one tree, that message is parsed alone,
+and the error is reported there.
 
-Law: a root that comes from here is the root that `fromstring` gives of that message alone, seen
-from its inside.
+Law: a root from here equals the root that `fromstring` gives for that message alone, as seen from
+inside.
 
-Not handled: what does not begin with an element (declarations, comments, encodings), and what is
-large: these gain nothing.
+Not handled: messages that do not begin with an element (declarations, comments, encodings), and
+large messages, which would gain nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 from axlog.document.parser import Element, make_parser
 
 MOST = 64
-"""Messages that are parsed together."""
+"""The most messages parsed together."""
 LARGEST = 4096
-"""Bytes of a message that is worth it."""
+"""The largest message, in bytes, that gains from it."""
 _OPEN = ord("<")
 _ODD = b"!?/\0"
 _SPACES = b" \t\r\n"
@@ -41,7 +41,7 @@ Thing = TypeVar("Thing")
 
 
 def chunks(things: Iterable[Thing], size: int = MOST) -> Iterator[list[Thing]]:
-    """The same, so many at a time."""
+    """Yield the things in lists of at most `size`."""
     chunk: list[Thing] = []
     for thing in things:
         chunk.append(thing)
@@ -53,7 +53,7 @@ def chunks(things: Iterable[Thing], size: int = MOST) -> Iterator[list[Thing]]:
 
 
 def roots_of(messages: Sequence[bytes]) -> list[Element | None]:
-    """The root of each message; None where it is to be parsed alone."""
+    """The root of each message; None if it must be parsed alone."""
     found: list[Element | None] = [None] * len(messages)
     fit = [
         at
@@ -61,7 +61,7 @@ def roots_of(messages: Sequence[bytes]) -> list[Element | None]:
         if 3 < len(message) <= LARGEST
         and message[0] == _OPEN
         and message[1] not in _ODD
-        and message.find(b"xml:id") < 0  # unique within a document
+        and message.find(b"xml:id") < 0  # ids must be unique within a document
     ]
     if len(fit) < 2:
         return found
@@ -69,13 +69,13 @@ def roots_of(messages: Sequence[bytes]) -> list[Element | None]:
     try:
         together = fromstring(_START + written + _END, _parser())
     except XMLSyntaxError:
-        return found  # one of them is wrong
+        return found  # one of the messages is malformed
     if len(together) != len(fit):
         return found
     for at, around in zip(fit, together, strict=True):
         if len(around) == 1:
             root = around[0]
-            if root.tail is None:  # else something stands behind it that is no element
+            if root.tail is None:  # otherwise text follows the element
                 found[at] = root
     return found
 

@@ -1,4 +1,4 @@
-"""What is made of one message to check the patterns that the automaton leaves open."""
+"""The forms of one message for checking the patterns that the automaton leaves open."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from axlog.match.program_rows import UNKNOWN
 from axlog.match.twig_matcher import DOCUMENT, Layout
 
 LAYOUT_FROM = 16
-"""Patterns left open by the automaton from which laying the message out pays."""
+"""Patterns left open by the automaton from which a layout of the message pays off."""
 
 
 class Checking:
-    """What is made of one message, once and only if needed, to check what the automaton left."""
+    """The forms of one message, made on first use, to check patterns left open."""
 
     __slots__ = ("content", "is_laid_out", "layout", "message", "time", "tree")
 

@@ -1,4 +1,4 @@
-"""Writing Python code: lines in blocks, fresh names, and the constants that the code refers to."""
+"""Writing Python code: lines in blocks, fresh names, and the constants of the code."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ class CodeWriter:
         self.constants: dict[str, object] = {}
 
     def line(self, text: str) -> None:
-        """Add a line to the present block."""
+        """Add a line to the current block."""
         self.lines.append("    " * self.depth + text)
 
     def fresh(self, stem: str) -> str:
-        """A name that is not used yet."""
+        """An unused name."""
         self.numbers += 1
         return f"{stem}{self.numbers}"
 
     def constant(self, stem: str, thing: object) -> str:
-        """The name under which the code finds a thing."""
+        """The name of a constant in the code."""
         name = self.fresh(stem.upper() + "_")
         self.constants[name] = thing
         return name
 
     def open(self, text: str) -> None:
-        """Begin a block with its first line."""
+        """Start a block with its first line."""
         self.line(text)
         self.depth += 1
 

@@ -1,7 +1,7 @@
-"""One pattern that a filter looks for: its needs, how it is checked after, the rows it gives.
+"""One pattern of a filter: its needs, its checks, and its rows.
 
-Equal patterns of many subscribers are one `Wanted`. What is costly is made when it is first used:
-most patterns of a large filter never come to it.
+Equal patterns of many subscribers are one `Wanted`. Costly parts are made on first use: most
+patterns of a large filter never need them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from axlog.query.compile import Edge, Program, Relation, compile_pattern
 from axlog.query.pattern import AnyNode, Axis, Name, Pattern, Wildcard
 
 Known = tuple[tuple[str, frozenset[str]], ...]
-"""Per variable, the strings that can still join: what the tuner knows of the other side."""
+"""Per variable, the strings that can still join: the tuner's knowledge of the other side."""
 
 
 class Wanted:
-    """A pattern, or a relation of the engine, with the keys of those who want it."""
+    """A pattern, or a relation of the engine, with the keys of its subscribers."""
 
     def __init__(self, source: Pattern | Relation, axis: Axis, known: Known = ()) -> None:
         self.keys: set[str] = set()
@@ -46,7 +46,7 @@ class Wanted:
         self._generated: Generated | None = None
         self._interpreted: Interpreted | None = None
         self.known = [(self._column(name), values) for name, values in known]
-        self.is_settled = self.needs.are_whole and not known  # where its meetings are
+        self.is_settled = self.needs.are_whole and not known  # if its meetings are at one element
         self.can_check = not known and can_check(self.question.root)
 
     def _column(self, variable: str) -> int:
@@ -54,35 +54,35 @@ class Wanted:
         if f"${variable}" not in columns:
             raise QueryError(
                 "AX204",
-                f"the rows have no ${variable} whose values could be known",
+                f"the rows have no column ${variable} for known values",
                 expected="one of " + (", ".join(columns) or "no columns at all"),
             )
         return columns.index(f"${variable}")
 
     @property
     def program(self) -> Program:
-        """The program with its outputs; `question` asks only whether it has a row."""
+        """The program with its outputs; `question` only tests whether it has a row."""
         if self._program is None:
             assert self.pattern is not None
             self._program = _compile(self.pattern)
         return self._program
 
     def holds(self, message: Element) -> bool | None:
-        """Whether the pattern holds on a parsed message; None where only rows can say."""
+        """Whether the pattern holds on a parsed message; None if only rows can tell."""
         if self._ask is None:
             self._ask = (make_question(self.question.root) if self.can_check else None) or _unknown
         return self._ask(message)
 
     @property
     def check(self) -> Check:
-        """The same for a message's layout (`can_check`): faster where many patterns ask."""
+        """The same for a message's layout (`can_check`): faster for many patterns."""
         if self._check is None:
             self._check = make_check(self.question.root)
         return self._check
 
     @property
     def needs_tree(self) -> bool:
-        """Whether rows come only from a tree made of the message."""
+        """Whether rows need a tree made from the message."""
         return not can_generate(self.program)
 
     def rows(self, message: Element, time: int, content: bytes) -> Bag:
@@ -92,7 +92,7 @@ class Wanted:
         return self.keep(self._generated.rows(message, time, content)[0])
 
     def rows_on(self, tree: Tree) -> Bag:
-        """The rows on a message that was made a tree."""
+        """The rows on a message in the form of a tree."""
         if self._interpreted is None:
             self._interpreted = Interpreted([self.program])
         return self.keep(self._interpreted.rows(tree)[0])
@@ -109,15 +109,15 @@ def _unknown(_: Element) -> None:
 
 
 def known_values(known: Mapping[str, Iterable[str]] | None) -> Known:
-    """The values that can still join, in a form that can be compared and kept."""
+    """The values that can still join, in a hashable form."""
     given = {name: frozenset(values) for name, values in (known or {}).items()}
     return tuple(sorted(given.items(), key=lambda pair: pair[0]))
 
 
 def _compile_question(pattern: Pattern) -> tuple[Program, Program | None]:
-    """The program that asks whether there is a row, and the one for rows if it is made already.
+    """The program that tests whether there is a row, and the one for rows if it was made already.
 
-    Outputs tell the compiler how far up connectives go: without them a pattern may be declined that
+    Outputs tell the compiler how far up connectives go: a pattern may be declined without them that
     is accepted with them.
     """
     asked = compile_pattern(replace(pattern, outputs=()))
@@ -135,7 +135,7 @@ def _compile(pattern: Pattern) -> Program:
 
 
 def _whole(relation: Relation, axis: Axis) -> Program:
-    """A relation of the engine as a program of its own, on the message as a document."""
+    """A relation of the engine as a separate program, on the message as a document."""
     columns = relation.columns
     root = Relation("q", None, edges=(Edge(axis, relation),), columns=columns, bound=columns)
     assert relation.node is not None
@@ -147,6 +147,6 @@ def _reads_texts(relation: Relation) -> bool:
     if node is None or node.axis is Axis.ATTRIBUTE:
         return False
     if node.axis is Axis.DESCENDANT_OR_SELF and isinstance(node.test, AnyNode):
-        # A text has nothing below: where something must be, it is no match (and counts for none).
+        # A text has no content: it is no match for a pattern node with branches.
         return bool(node.comparisons) or not relation.edges
     return bool(node.comparisons) or not isinstance(node.test, Name | Wildcard)

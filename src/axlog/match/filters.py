@@ -1,10 +1,10 @@
-"""Filters: which of many patterns a message matches, and with which bindings (P3 3.5).
+"""Filters: which of many patterns a message matches, and with which bindings.
 
-All patterns wanted from a stream, of one widget or of many, in one filter. The linear paths that
-the patterns need go into one shared automaton; what it cannot say is checked after, on the patterns
-it leaves open only: branches that meet, values, then joins, then the values that can still join
-(`known`). Below `automaton_from` patterns there is no automaton: one generated matcher tests them
-one after the other.
+One filter holds all patterns wanted from a stream, of one document or of many. The linear paths
+that the patterns need go into one shared automaton. The rest is checked afterwards, only on the
+patterns that the automaton leaves open: branches that meet, values, then joins, then the values
+that can still join (`known`). Below `automaton_from` patterns there is no automaton: one generated
+matcher tests them one after the other.
 
     >>> from axlog.document.parser import parse
     >>> wanted = Filter()
@@ -14,12 +14,13 @@ one after the other.
     >>> wanted.matches(message), wanted.match(message)
     ({'inria'}, {'inria': {('17',): 1}})
 
-Law: `match` gives each key the bag that `evaluate/answers.py` gives on the message as a document of
-its own, and leaves out the empty ones; `matches` is its keys. Rows are over `columns(key)`; a node
-in a row is a handle of the tree that `document.xml.load` makes of the message.
+Law: `match` gives each key the bag that `evaluate/answers.py` gives on the message as a document,
+without the empty ones; `matches` is its keys. Rows are over `columns(key)`; a node in a row is a
+handle of the tree that `document.loader.load` makes from the message.
 
-A filter is its texts and options: `to_json` and `from_json` send it to a stream's source, where it
-runs with no document. Not handled: axes that leave the subtree, several trees in one message.
+A filter consists of its texts and options: `to_json` and `from_json` send it to a stream's source,
+where it runs without a document. Not handled: axes that leave the subtree, several trees in one
+message. (Paper 3, section 3.5.)
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ from axlog.query.query import Query, parse_query
 T = TypeVar("T")
 
 AUTOMATON_FROM = 24
-"""Patterns from which the automaton pays: where `lab/benchmarks/filters.py` sees our two ways
-cross, on messages of 20 to 45 elements."""
+"""The number of patterns from which the automaton pays off: the crossing point that
+`lab/benchmarks/filters.py` measures on messages of 20 to 45 elements."""
 
 VERSION = 1
-"""Of the JSON that filters are sent as."""
+"""The version of the JSON form of filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How a pattern was given: what is sent when the filter is."""
+    """The source of a pattern, which is sent with the filter."""
 
     text: str
     language: str
@@ -63,7 +64,7 @@ class Written:
     known: Known = ()
 
     def to_json(self) -> dict[str, object]:
-        """Its fields for JSON; what is empty is left out."""
+        """Its fields for JSON, without the empty ones."""
         fields: dict[str, object] = {"text": self.text, "language": self.language}
         if self.namespaces:
             fields["namespaces"] = dict(self.namespaces)
@@ -95,8 +96,8 @@ class Statistics:
     misses: int
     evicted: int
     messages: int
-    left_open: int  # patterns that were checked after the automaton
-    refuted: int  # of these, the ones that did not hold
+    left_open: int  # patterns checked after the automaton
+    refuted: int  # those of them that did not hold
 
     @property
     def hit_rate(self) -> float:
@@ -105,12 +106,12 @@ class Statistics:
 
 
 class _Waiting(NamedTuple):
-    """A pattern that its rarest need wakes, and when it then holds without a check."""
+    """A pattern to consider when its rarest need is met, and the conditions to skip its check."""
 
     others: frozenset[int]  # the needs that must be met too
     meetings: frozenset[int]  # the marks of routes that must lead to one element
-    is_settled: bool  # needs and meetings say all
-    keys: set[str]  # those of the pattern: most messages need nothing else of it
+    is_settled: bool  # needs and meetings are sufficient
+    keys: set[str]  # the keys of the pattern: most messages need nothing else
     wanted: Wanted
 
 
@@ -131,17 +132,19 @@ class Filter:
         self._numbers = 0
         self._marks: dict[Route, int] = {}
         self._waiting: dict[int, list[_Waiting]] = {}
-        self._settling: dict[int, list[Wanted]] = {}  # patterns that one need alone settles
-        self._settled: dict[int, list[set[str]]] = {}  # the keys of these
-        self._always: dict[Wanted, None] = {}  # patterns that need no place
+        self._settling: dict[int, list[Wanted]] = {}  # patterns that one need alone decides
+        self._settled: dict[int, list[set[str]]] = {}  # their keys
+        self._always: dict[Wanted, None] = {}  # patterns without needs
         self._asked: Asked | None = None
         self._tested: Tested | None = None
-        self._on_tree: dict[bool, OnTree] = {}  # by whether rows are asked for
+        self._on_tree: dict[bool, OnTree] = {}  # by whether rows are wanted
         self._reading_texts = 0
         self._finding_markup: dict[Wanted, None] = {}
-        self._on_markup: dict[bool, OnTree] = {}  # these patterns, by whether rows are asked for
+        self._on_markup: dict[
+            bool, OnTree
+        ] = {}  # for patterns that find markup, by whether rows are wanted
         self.messages = self.left_open = self.refuted = 0
-        self.exceeding: set[str] = set()  # keys whose pattern took too much work on a message
+        self.exceeding: set[str] = set()  # keys whose pattern exceeded its budget on a message
 
     # Patterns -------------------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ class Filter:
         language: str | None = None,
         known: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
-        """Look for a pattern under a key; `known`: the strings a variable can still join with."""
+        """Add a pattern under a key; `known`: the strings a variable can still join with."""
         values = known_values(known)
         if isinstance(query, str):
             parsed = parse_query(query, namespaces, language)
@@ -167,7 +170,7 @@ class Filter:
         self._add(key, written, pattern, Axis.CHILD, values)
 
     def add_relation(self, key: str, relation: Relation, everywhere: bool = False) -> None:
-        """Look for the rows of an engine's relation, at the message's root or anywhere in it."""
+        """Add a relation of an engine, at the message's root or anywhere in it."""
         axis = Axis.DESCENDANT if everywhere else Axis.CHILD
         self._add(key, None, relation, axis, ())
 
@@ -193,7 +196,7 @@ class Filter:
         self._written[key] = written
 
     def remove(self, key: str) -> None:
-        """Look no more for the pattern of a key."""
+        """Remove the pattern of a key."""
         wanted = self._of(key)
         del self._by_key[key], self._written[key]
         wanted.keys.remove(key)
@@ -208,7 +211,7 @@ class Filter:
         return wanted
 
     def _enter(self, wanted: Wanted) -> None:
-        """Put a new pattern's needs into the automaton; the rarest one wakes it."""
+        """Register a new pattern's needs in the automaton; its rarest one triggers its check."""
         self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
         self._reading_texts += wanted.reads_texts
         if wanted.finds_markup:
@@ -252,7 +255,7 @@ class Filter:
             self._drop(self._marks, route, self._automaton.unmark)
 
     def _use(self, known: dict[T, int], what: T, enter: Callable[[T, int], None]) -> int:
-        """The number of a need or a route, which enters the automaton when it is new."""
+        """The number of a need or a route, added to the automaton if it is new."""
         number = known.get(what)
         if number is None:
             number = known[what] = self._numbers
@@ -279,7 +282,7 @@ class Filter:
         return iter(self._by_key)
 
     def columns(self, key: str) -> tuple[str, ...]:
-        """What the rows of a key's bags have."""
+        """The columns of a key's rows."""
         return self._of(key).program.root.columns
 
     def written(self) -> Iterator[tuple[str, Written | None]]:
@@ -291,13 +294,13 @@ class Filter:
     def matches(self, message: Element, time: int = 0, content: bytes | None = None) -> set[str]:
         """The keys whose pattern a message matches.
 
-        A pattern that exceeds its work budget on a message passes it, and is in `exceeding`.
-        `content`, if at hand, is the UTF-8 that the message was parsed from: it saves some looking.
+        A pattern that exceeds its work budget on a message accepts it, and is in `exceeding`.
+        `content`, if available, is the UTF-8 that the message was parsed from: it saves time.
         """
         self.messages += 1
         try:
             return self._matches(message, time, content)
-        except QueryError:  # a pattern exceeds a limit: each is judged by itself
+        except QueryError:  # a pattern exceeds a limit: test each one alone
             found, exceeding = self._by_tree(False).keys(message, time)
             self.exceeding |= exceeding
             return found | exceeding
@@ -312,27 +315,27 @@ class Filter:
         return self._matched(message, time, content)
 
     def markup_keys(self) -> set[str]:
-        """The keys of the patterns that comments and processing instructions may matter to."""
+        """The keys of the patterns that comments and processing instructions may affect."""
         return set().union(*[wanted.keys for wanted in self._finding_markup])
 
     def _in_markup(
         self, message: Element, time: int, with_rows: bool = False
     ) -> list[tuple[Wanted, Bag]]:
-        """The patterns that comments may matter to, with their rows on a message that has some."""
+        """The patterns that comments may affect, with their rows on a message with comments."""
         made = self._on_markup.get(with_rows)
         if made is None:
             made = self._on_markup[with_rows] = OnTree(list(self._finding_markup), with_rows)
         return made.rows(message, time)
 
     def _matched(self, message: Element, time: int, content: bytes | None) -> set[str]:
-        """The keys whose pattern matches what generated code sees of a message."""
+        """The keys whose pattern matches a message, by generated code."""
         if len(self._wanted) < self.automaton_from:
             if self._asked is None:
                 self._asked = Asked(list(self._wanted.values()))
             return self._asked.keys(message, time, content)
         needs, repeated = self._automaton.look(message)
         settled = self._settled
-        # Keys by sets, not by patterns: of ten thousand patterns most are not in the cache.
+        # Sets of keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
         found: set[str] = set().union(
             *chain.from_iterable([settled[need] for need in needs & settled.keys()])
         )
@@ -367,11 +370,11 @@ class Filter:
 
     @property
     def uses_automaton(self) -> bool:
-        """Whether there are enough patterns for it to pay."""
+        """Whether there are enough patterns for the automaton to pay off."""
         return len(self._wanted) >= self.automaton_from
 
     def _by_tree(self, with_rows: bool) -> OnTree:
-        """All patterns by the interpreter, for messages that only a tree shows as they are."""
+        """All patterns by the interpreter, for messages that need a tree."""
         made = self._on_tree.get(with_rows)
         if made is None:
             made = self._on_tree[with_rows] = OnTree(list(self._wanted.values()), with_rows)
@@ -380,7 +383,7 @@ class Filter:
     def _candidates(
         self, found: set[int], repeated: set[int]
     ) -> tuple[list[_Waiting], list[Wanted]]:
-        """The patterns of several needs, all met: those that hold, and those left open."""
+        """The patterns whose needs are all met: those that hold, and those left open."""
         holding: list[_Waiting] = []
         left_open = list(self._always)
         waiting = self._waiting
@@ -414,7 +417,7 @@ class Filter:
                 yield wanted, checked.rows(wanted)
 
     def statistics(self) -> Statistics:
-        """How large the filter is and what its automaton did so far."""
+        """The size of the filter and the counters of its automaton."""
         used = self._automaton.counters
         return Statistics(
             keys=len(self._by_key),
@@ -433,7 +436,7 @@ class Filter:
     # Sending --------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The filter as text, for another place: patterns as they were written, and options."""
+        """The filter as JSON text: its patterns as written, and its options."""
         groups: dict[Written, list[str]] = {}
         for key, written in self._written.items():
             if written is None:
@@ -449,7 +452,7 @@ class Filter:
 
     @classmethod
     def from_json(cls, text: str) -> Filter:
-        """The filter that `to_json` wrote."""
+        """Read a filter from the text of `to_json`."""
         try:
             given = json.loads(text)
             if given["axlog-filter"] != VERSION:
@@ -464,7 +467,7 @@ class Filter:
             raise StreamError(
                 "AX411",
                 f"this is not a filter: {type(error).__name__} {error}",
-                expected=f"what Filter.to_json writes, version {VERSION}",
+                expected=f"the output of Filter.to_json, version {VERSION}",
             ) from None
         for keys, written in patterns:
             spaces, known = dict(written.namespaces), dict(written.known)

@@ -1,15 +1,15 @@
-"""The linear paths that a pattern needs: what one automaton can look for, for any number of them.
+"""The linear paths that a pattern needs, which one automaton can find for any number of patterns.
 
 A message can match a pattern only if it has, for each branch, some node at the end of that branch's
-path from the root (YFilter's path decomposition; P3 3.5). Such a path is a `Need`: the places of
-which a message must have at least one. A place is a route through elements and what is watched at
-its end: nothing more, the element's string value, a text in it or an attribute of it.
+path from the root (YFilter's path decomposition). Such a path is a `Need`: places of which a
+message must have at least one. A place is a route through elements and the watch at its end:
+nothing more, the element's string value, a text in it or an attribute of it.
 
-Law: if a pattern holds on a message, all its needs are met. The converse too if `Needs.are_whole`
+Law: if a pattern holds on a message, all its needs are met. The converse holds if `Needs.are_whole`
 and no route of `Needs.meetings` leads to two elements of the message: branches that meet at a node
 then meet at that one element. A linear path has no meetings, and there is one root element. For the
-rest, `not`, joins and what has no place here, patterns are checked after (`twig_matcher.py`,
-`program_rows.py`).
+rest (`not`, joins, conditions without a place), patterns are checked afterwards
+(`twig_matcher.py`, `program_rows.py`). (Paper 3, section 3.5.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Elements that a route reaches, and what is watched at them."""
+    """The elements that a route reaches, and the watch at them."""
 
     route: Route
     watch: Watch | None = None
@@ -60,15 +60,15 @@ Need = frozenset[Place]
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a message must have for a pattern to hold."""
+    """The necessary conditions on a message for a pattern to hold."""
 
     each: tuple[Need, ...]
-    meetings: frozenset[Route]  # where needs must be met below one and the same element
-    are_whole: bool  # together with the meetings they say all that the pattern does
+    meetings: frozenset[Route]  # routes to elements below which several needs must be met together
+    are_whole: bool  # together with the meetings they are equivalent to the pattern
 
     @property
     def are_enough(self) -> bool:
-        """Whether a message that meets the needs matches, whatever else is in it."""
+        """Whether meeting the needs suffices to match."""
         return self.are_whole and not self.meetings
 
 
@@ -92,7 +92,7 @@ def _is_root(route: Route) -> bool:
 
 
 def joined_columns(root: Relation) -> frozenset[str]:
-    """Columns that more than one place binds: where they meet, values must agree."""
+    """Columns bound at more than one place, whose values must agree in a join."""
     seen: set[str] = set()
     twice: set[str] = set()
     for relation in root.walk():
@@ -102,26 +102,26 @@ def joined_columns(root: Relation) -> frozenset[str]:
 
 
 class _Finder:
-    """Collects needs; `is_whole` turns false where a need says less than the pattern does."""
+    """Collects needs; `is_whole` becomes false if a need is weaker than the pattern."""
 
     def __init__(self) -> None:
         self.is_whole = True
         self.meetings: set[Route] = set()
 
     def some(self, needs: list[Need]) -> list[Need]:
-        """What one branch of the root needs; without any it is not looked for at all."""
+        """The needs of one branch of the root; a branch without needs is always checked."""
         if not needs:
             self.is_whole = False
         return needs
 
     def _met_at(self, route: Route, needs: list[Need]) -> list[Need]:
-        """Note that several needs hang on one node."""
+        """Record a meeting if several needs share one node."""
         if len(needs) > 1:
             self.meetings.add(route)
         return needs
 
     def reach(self, edge: Edge, route: Route) -> list[Need]:
-        """What the nodes that an edge leads to need."""
+        """The needs of the nodes that an edge reaches."""
         relation, node = edge.relation, edge.relation.node
         assert node is not None
         if relation.absences or relation.tests:
@@ -140,7 +140,7 @@ class _Finder:
         return []
 
     def _below(self, relation: Relation, route: Route) -> list[Need]:
-        """What hangs on an element at the end of a route."""
+        """The needs of the branches below an element at the end of a route."""
         found = [need for edge in relation.edges for need in self.reach(edge, route)]
         for choice in relation.choices:
             found += self.either(choice, route)
@@ -155,7 +155,7 @@ class _Finder:
                 self.is_whole = False
             return [_need(Place(route, Watch("text", None, tests)))]
         if isinstance(test, AnyComment | AnyInstruction):
-            self.is_whole = False  # the automaton does not look at these
+            self.is_whole = False  # the automaton does not see these nodes
             return []
         inside = (*route, test.label if isinstance(test, Name) else ANY)
         found = self._below(relation, inside)
@@ -172,7 +172,7 @@ class _Finder:
         tests = list(_constants(node))
         for edge in relation.edges:
             below = edge.relation.node
-            if edge.relation.tests:  # what is asked of the variable's value
+            if edge.relation.tests:  # tests of the variable's value
                 self.is_whole = False
             if edge.axis is Axis.CHILD and below is not None and not list(edge.relation.below()):
                 if isinstance(below.test, Literal):
@@ -188,7 +188,7 @@ class _Finder:
         return _need(Place(route, Watch("attribute", name, tuple(tests))))
 
     def either(self, choice: Choice, route: Route) -> list[Need]:
-        """One need of each alternative, put together: some alternative must hold."""
+        """The union of one need of each alternative: some alternative must hold."""
         places: list[Place] = []
         for alternative in choice.alternatives:
             found = self._below(alternative, route)
@@ -201,7 +201,7 @@ class _Finder:
 
 
 def rarest(needs: Iterable[Need]) -> Need:
-    """The need that fewest messages meet, as far as its form can say: value tests, then length."""
+    """The need that probably fewest messages meet: by value tests, then by length."""
     return max(needs, key=lambda need: min(map(_rareness, need)))
 
 

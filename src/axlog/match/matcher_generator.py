@@ -2,12 +2,12 @@
 
 A matcher walks the parsed message only where a pattern can match (`iterchildren(tag)`,
 `iter(tag)`), makes no object for nodes that no relation needs, and leaves a branch as soon as one
-of its tests finds nothing. It gives the same bags as `evaluate/interpreter.py` does on the
-message's tree; that is its law and its check. The source is kept (`Matcher.source`), with the
-pattern node of each loop as a comment.
+of its tests fails. Law: it gives the same bags as `evaluate/interpreter.py` on the message's tree,
+and is checked by it. The source is kept (`Matcher.source`), with the pattern node of each loop as a
+comment.
 
-Not taken: relations with node columns (`can_match`), as nodes of a message that is not stored have
-no handles; messages with comments, for relations that may find them (`finds_markup`).
+Not handled: relations with node columns (`can_match`), because nodes of a message that is not
+stored have no handles; messages with comments, for relations that may find them (`finds_markup`).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from axlog.query.pattern import (
 from axlog.query.values import comparison
 
 Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
-"""The bags of a message: its root element, its time, and the UTF-8 that it was parsed from."""
+"""From a message's root element, its time, and its UTF-8 bytes to its bags."""
 Answers: TypeAlias = dict[Relation, Bag]
 Sink: TypeAlias = Callable[[Row, int, Answers], None]
-"""Where a row and its count go; what they come to at the document node is added to the answers."""
+"""The bag that a row and its count are added to; at the document node, bags become answers."""
 _ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _FEW = 8
-"""Children up to which looking at each is faster than making an iterator that looks for a name."""
+"""Children up to which testing each is faster than an iterator that searches for a name."""
 _KIDS = " in kids if kids is not None "
-"""Where a loop over the children of the message's root takes them from."""
+"""The source of children in a loop over the children of the message's root."""
 
 
 def can_match(relation: Relation) -> bool:
@@ -56,7 +56,7 @@ def can_match(relation: Relation) -> bool:
 
 
 def names_needed(relation: Relation) -> frozenset[str]:
-    """Local names without which no row of a relation can be in a message."""
+    """Local names that a message must contain to have a row of a relation."""
     node = relation.node
     found: set[str] = set()
     if node is not None and isinstance(node.test, Name):
@@ -65,7 +65,7 @@ def names_needed(relation: Relation) -> frozenset[str]:
 
 
 DEEPEST = 10
-"""Blocks inside each other from which functions of their own are written: Python nests twenty
+"""The depth of nested blocks from which separate functions are written: Python nests at most twenty
 loops."""
 
 
@@ -79,7 +79,7 @@ class Matcher:
     run: Match = field(repr=False)
 
     def bags(self, element: Element, time: int, message: bytes) -> tuple[Bags, Bags]:
-        """What the message's root hands up, as the interpreter gives it."""
+        """The bags of the message's root, in the form of the interpreter."""
         found = self.run(element, time, message)
         at = len(self.here)
         return (
@@ -109,12 +109,12 @@ class _Writer(CodeWriter):
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self.limits = limits
-        self.is_split = False  # whether some of the code is in functions of their own
+        self.is_split = False  # whether some of the code is in separate functions
         self.counts = False  # whether the code counts its work: it joins, or loops inside loops
         self.waiting: list[
             tuple[str, Axis, Relation, int]
-        ] = []  # what stands too deep to be written
-        self.descents = 0  # loops over descendants that the code to be written stands in
+        ] = []  # parts nested too deep to be written inline
+        self.descents = 0  # loops over descendants around the current code
         self.constants |= {
             "texts": texts, "all_texts": all_texts, "value": value, "is_element": is_element,
             "Tables": Tables, "distinct": distinct, "message_meter": message_meter,
@@ -133,7 +133,7 @@ class _Writer(CodeWriter):
             self._at_root(relation, bag)
         for relation, bag in zip(everywhere, names[len(here) :], strict=True):
             self._sum(Axis.DESCENDANT_OR_SELF, relation, "e", bag)
-        if sum(_KIDS in line for line in self.lines) > 1:  # they are looked at again and again
+        if sum(_KIDS in line for line in self.lines) > 1:  # several loops read them
             self.lines.insert(first, f"    kids = e[:] if len(e) < {_FEW} else None")
         else:
             few = f" in e[:] if len(e) < {_FEW} "
@@ -156,7 +156,7 @@ class _Writer(CodeWriter):
         return "{}" if relation.columns else "0"
 
     def _describe(self, relation: Relation) -> str:
-        """A comment that names the pattern node. Escaped: a text in it must not end the line."""
+        """A comment with the pattern node, escaped because a text in it must not end the line."""
         if relation.node is None:
             return ""
         return f"  # {relation.name} {repr(str(relation.node))[1:-1]}"
@@ -186,7 +186,7 @@ class _Writer(CodeWriter):
             return
         test = node.test
         if isinstance(test, AnyComment | AnyInstruction):
-            return  # messages that have some are matched on a tree
+            return  # messages with such nodes are matched on a tree
         if axis is Axis.CHILD and isinstance(test, Variable | AnyNode | AnyText | Literal):
             self._sum_content(relation, node, at, bag)
             return
@@ -196,14 +196,14 @@ class _Writer(CodeWriter):
             self._sum_texts(axis, relation, node, at, bag)
 
     def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
-        """The same in a function of its own, which is written when this one is done."""
+        """The same in a separate function, which is written when this one is done."""
         name = self.fresh("sum")
         self.is_split = True
         self.waiting.append((name, axis, relation, self.descents))
         self.line(f"{bag} = {name}({at}, t, m, work, {bag})")
 
     def _write_apart(self) -> None:
-        """Write the functions that wait, and those that these ask for: a loop, no recursion."""
+        """Write the pending functions and those that they add, in a loop without recursion."""
         while self.waiting:
             name, axis, relation, self.descents = self.waiting.pop()
             self.depth = 0
@@ -239,14 +239,14 @@ class _Writer(CodeWriter):
         self.descents -= axis in _DESCENT
 
     def _descend(self, axis: Axis) -> None:
-        """Count the turns of loops over descendants inside each other: they multiply."""
+        """Meter the iterations of nested loops over descendants, which multiply."""
         self.descents += axis in _DESCENT
         if axis in _DESCENT and self.descents > 1:
             self.line("work.spend(1)")
             self.counts = True
 
     def _sum_content(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
-        """Texts, or elements and texts, in an element; mostly it has nothing but one text."""
+        """Texts, or elements and texts, in an element; usually it has a single text."""
         self.open(f"if len({at}):{self._describe(relation)}")
         if isinstance(node.test, Variable | AnyNode):
             self._sum_elements(Axis.CHILD, relation, node, at, bag)
@@ -323,7 +323,7 @@ class _Writer(CodeWriter):
         return {_ELEMENT: f"{at}.tag", _TEXT: at, _ATTRIBUTE: label}[kind]
 
     def _is_simple(self, relation: Relation) -> bool:
-        """At most one part has columns, and none of them meets another: no join is needed."""
+        """Whether no join is needed: at most one part has columns, and none are shared."""
         if relation.choices or relation.absences or len(relation.edges) > DEEPEST:
             return False
         own = [column for column, _ in relation.own]
@@ -334,7 +334,7 @@ class _Writer(CodeWriter):
     def _rows_inline(
         self, relation: Relation, own: list[str], at: str, kind: str, bag: str, label: str
     ) -> int:
-        """Counts first, each a reason to leave; then the one part that has rows."""
+        """Write the counts first, each an early exit; then the one part with rows."""
         levels = 0
         factors: list[str] = []
         carrying: Edge | None = None
@@ -376,7 +376,7 @@ class _Writer(CodeWriter):
         count: str,
         carrying: Edge | None = None,
     ) -> None:
-        """Add one row, if the relation's tests hold."""
+        """Write code that adds one row, if the relation's tests hold."""
         layout = [column for column, _ in relation.own]
         layout += carrying.relation.columns if carrying is not None else ()
         values = dict(zip(layout, [*own, *parts], strict=True))
@@ -393,7 +393,7 @@ class _Writer(CodeWriter):
         self.close(len(checks[:1]))
 
     def _edge(self, edge: Edge, at: str, kind: str, bag: str, label: str) -> None:
-        """What an edge reaches from a node; texts have nothing below them, attributes a text."""
+        """Write the rows of an edge from a node; texts have no content, attributes have a text."""
         if kind == _ELEMENT:
             self._sum(edge.axis, edge.relation, at, bag)
             return
@@ -427,7 +427,7 @@ class _Writer(CodeWriter):
     def _rows_joined(
         self, relation: Relation, own: list[str], at: str, kind: str, bag: str, label: str
     ) -> None:
-        """The general case: a bag for each part, joined by the relation's plan."""
+        """Write the general case: a bag for each part, joined by the relation's plan."""
         rows = self._joined(relation, own, at, kind, label)
         row, count = self.fresh("r"), self.fresh("c")
         self.open(f"for {row}, {count} in {rows}.items():")
@@ -438,7 +438,7 @@ class _Writer(CodeWriter):
         self.close()
 
     def _joined(self, relation: Relation, own: list[str], at: str, kind: str, label: str) -> str:
-        """Code for a relation's bag at a node; the name of the bag."""
+        """Write code for a relation's bag at a node; the name of the bag."""
         bags = [self._edge_bag(edge, at, kind, label) for edge in relation.edges]
         alternatives = []
         for choice in relation.choices:

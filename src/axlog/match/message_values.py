@@ -1,10 +1,9 @@
-"""What generated matchers ask of a message's elements: texts and string values, as a document has
-them.
+"""The texts and string values of a message's elements, for generated matchers.
 
-The same rules as `document/recorder.py`: whitespace-only texts beside elements do not count,
-comments and instructions split texts, calls and what is in attributes are no part of a value.
-Messages with `xml:space` or calls of their own are not for matchers, nor are messages with comments
-or instructions for relations that may find them: these are matched on a tree.
+The rules are those of `document/recorder.py`: whitespace-only texts beside elements do not count,
+comments and instructions split texts, and calls and attributes are not part of a value. Not
+handled: messages with `xml:space` or calls, and messages with comments or instructions for
+relations that may find them. These are matched on a tree.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def value(element: Element) -> str:
 
 
 def is_element(element: Element) -> bool:
-    """Whether it is an element that tests can see: no comment, instruction or call."""
+    """Whether it is an element for tests: not a comment, instruction or call."""
     tag = element.tag
     return type(tag) is str and tag != CALL_LABEL
 
@@ -71,7 +70,7 @@ _MARKUP = etree.XPath(
 
 
 def has_markup(message: Element, content: bytes | None = None) -> bool:
-    """Whether a message has comments or processing instructions, beside its root too."""
+    """Whether a message has comments or processing instructions, inside or beside its root."""
     if content is not None and not may_have_markup(content):
         return False
     return bool(_MARKUP(message))
@@ -83,5 +82,5 @@ def may_have_markup(content: bytes) -> bool:
 
 
 def finds_markup(relation: Relation) -> bool:
-    """Whether comments or processing instructions can make a difference to a relation."""
+    """Whether comments or processing instructions can affect a relation."""
     return any(each.node is not None and sees_markup(each.node) for each in relation.walk())

@@ -1,9 +1,10 @@
-"""Patterns tested without the automaton: few of them, or messages that only a tree shows right.
+"""Patterns tested without the automaton: few patterns, or messages that need a tree.
 
-`Asked` has a generated function a pattern, which says whether it holds; `Tested` one generated
-matcher for the rows of all its patterns, and the interpreter for what that cannot take. `OnTree`
-has the interpreter for all, in one pass over the tree made of the message: for messages with calls
-or `xml:space`, whose texts are others than the parsed elements show.
+`Asked` has one generated function per pattern, which tests whether it holds. `Tested` has one
+generated matcher for the rows of all its patterns, and the interpreter for patterns that cannot be
+generated. `OnTree` uses the interpreter for all patterns, in one pass over a tree made from the
+message: for messages with calls or `xml:space`, whose texts differ from those of the parsed
+elements.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ _LIMITS = Limits(depth=DEEPEST)
 
 
 def is_odd(message: Element, content: bytes | None = None) -> bool:
-    """Whether a message has calls or says itself how white space counts."""
+    """Whether a message has calls or `xml:space`."""
     if content is not None and b"xml" not in content:  # neither xmlns nor xml:space
         return False
     return bool(_ODD(message))
 
 
 def tree_of(message: Element, time: int) -> Tree:
-    """A message as a document of its own."""
+    """A message as a separate document."""
     return load(message, limits=_LIMITS, time=time)
 
 
 def _program(wanted: Wanted, with_rows: bool) -> Program:
-    """What gives the rows, or the least that says whether there are any."""
+    """The program for the rows, or the smaller one that tests whether there are any."""
     return wanted.program if with_rows or wanted.known else wanted.question
 
 
 class Tested:
-    """Few patterns, one after the other, for their rows."""
+    """The rows of few patterns, tested one after the other."""
 
     def __init__(self, wanted: Sequence[Wanted], with_rows: bool = True) -> None:
         programs = [(each, _program(each, with_rows)) for each in wanted]
@@ -69,7 +70,7 @@ class Tested:
 
 
 class Asked:
-    """Few patterns, one after the other, for whether they hold."""
+    """Whether few patterns hold, tested one after the other."""
 
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         asks = [

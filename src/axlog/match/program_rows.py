@@ -1,9 +1,10 @@
-"""The rows of whole programs on a message: what feeds the engine's relations (P3's filter facts).
+"""The rows of whole programs on a message: the input of the engine's relations.
 
-Two ways with one law: a program's bag is the one that `evaluate/answers.py` gives on the message as
-a document of its own. Generated matchers take what needs only strings and times of the message; the
-interpreter, on a tree made of the message, takes the rest: nodes in rows (they are handles of that
-tree), paths too long for generated code, messages with `xml:space` or calls.
+There are two ways with one law: a program's bag equals the one that `evaluate/answers.py` gives on
+the message as a document. Generated matchers handle programs that need only strings and times of
+the message. The interpreter, on a tree made from the message, handles the rest: nodes in rows
+(handles of that tree), paths too long for generated code, messages with `xml:space` or calls.
+(Filter facts: paper 3.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from axlog.query.pattern import Axis, Name
 
 
 class _AnyBytes(bytes):
-    """Stands for the bytes of a message that only its tree is known of: anything may be in it."""
+    """Stands for the unknown bytes of a message: every search finds something."""
 
     def find(self, *_: object) -> int:
         return 0
@@ -53,7 +54,7 @@ class Generated:
 
 
 class _Root:
-    """How a program's answers follow from the bags of what hangs on the document node."""
+    """Computes a program's answers from the bags of the edges at the document node."""
 
     __slots__ = ("children", "descendants", "interpreter", "only", "program")
 
@@ -81,7 +82,7 @@ _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 def top_edges(root: Relation) -> Iterable[Edge]:
-    """The edges at the document node, in its connectives too."""
+    """The edges at the document node, including those in its connectives."""
     yield from root.edges
     for choice in root.choices:
         for alternative in choice.alternatives:
@@ -98,7 +99,7 @@ def _passes_on(root: Relation) -> bool:
 
 
 LONGEST = 12
-"""Steps of a path at most: each is a loop, some are two, and Python nests twenty."""
+"""The most steps of a path: each is one loop or two, and Python nests at most twenty."""
 
 
 def _depth(relation: Relation) -> int:
@@ -116,7 +117,7 @@ def can_generate(program: Program) -> bool:
 
 
 def _names_calls(program: Program) -> bool:
-    """Whether a pattern writes the label of calls: they are no elements, though they look so."""
+    """Whether a pattern has the label of calls, which are parsed as elements but are not."""
     tests = (relation.node.test for relation in program.relations if relation.node is not None)
     return any(isinstance(test, Name) and test.label == CALL_LABEL for test in tests)
 

@@ -1,16 +1,15 @@
-"""A stream's plan for its messages: which can be taken as they are, and the bags that they bring.
+"""The message plan of a stream: reads messages without storing them, and gives their bags.
 
 The plan holds no state and refers to no document: it can be pickled, sent to where messages arrive
-and used there. What it makes of a message is one bag of bindings for each relation that the
-stream's place feeds, in the order `here`, `everywhere`; joining them is the widget's
-(`live/stream_engine.py`).
+and used there. It turns a message into one bag of bindings for each relation that the stream feeds,
+in the order `here`, `everywhere`. The document joins them (`live/stream_engine.py`).
 
     bags = plan.bags(message, time)        stateless, anywhere
     changes = streaming.apply_all([(stream, bags, time)])      where the joins' state is
 
-Not taken (None): several trees, calls inside, a DOCTYPE, an encoding of its own, `xml:space`,
-anything near a limit, anything wrong; comments and processing instructions, if a relation may find
-them. Such a message goes through the document.
+Not handled (None): several trees, calls inside, a DOCTYPE, a declared encoding, `xml:space`,
+messages near a limit, malformed messages; comments and processing instructions, if a relation may
+find them. Such a message goes through the document.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from axlog.query.compile import Relation
 
 _OPEN = ord("<")
 _ODD = b"!?\0"
-"""What follows `<` where a message does not start with its root element, or is in UTF-16."""
+"""The character after `<` in a message that does not start with its root, or is in UTF-16."""
 _SHORTEST = len("<a/>")
 _LEVEL = len("<a></a>")
 _NOTHING: Bag = {}
@@ -41,16 +40,18 @@ _NOTHING: Bag = {}
 
 @dataclass(frozen=True)
 class MessagePlan:
-    """How one stream's messages are read without storing them."""
+    """The plan of one stream to read messages without storing them."""
 
-    here: tuple[Relation, ...]  # looked for at the message's root
-    everywhere: tuple[Relation, ...]  # and anywhere in it
+    here: tuple[Relation, ...]  # matched at the message's root
+    everywhere: tuple[Relation, ...]  # matched anywhere in it
     limits: Limits
-    depth: int  # of the place where messages arrive
-    wanted: tuple[tuple[bytes, ...], ...] | None = None  # names of which some group must be there
+    depth: int  # the depth of the call
+    wanted: tuple[tuple[bytes, ...], ...] | None = (
+        None  # groups of names; some group must occur whole
+    )
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is compiled: it is made again where the plan arrives."""
+        """The state without compiled code, which the receiver compiles again."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
@@ -59,7 +60,7 @@ class MessagePlan:
 
     @cached_property
     def shared(self) -> Filter | None:
-        """One automaton for all relations, where they are so many that it pays."""
+        """One automaton for all relations, if there are enough for it to pay off."""
         if len(self.here) + len(self.everywhere) < AUTOMATON_FROM:
             return None
         return filter_of(self.here, self.everywhere)
@@ -90,12 +91,12 @@ class MessagePlan:
 
     @cached_property
     def deepest(self) -> int:
-        """Levels that a message may have."""
+        """The greatest depth of a message."""
         return self.limits.depth - self.depth
 
     @cached_property
     def safe(self) -> int:
-        """Bytes up to which no limit can be met."""
+        """The size in bytes up to which no limit can be exceeded."""
         limits = self.limits
         shortest = min(limits.size, limits.text, limits.name, 4 * limits.attributes)
         shortest = min(shortest, 16 * limits.expansion)
@@ -113,7 +114,7 @@ class MessagePlan:
         )
 
     def _is_within_limits(self, message: bytes) -> bool:
-        """Whether a message is certain to meet no limit."""
+        """Whether a message certainly exceeds no limit."""
         most = min(self.limits.size, self.limits.text, self.limits.name)
         return (
             len(message) <= most
@@ -123,7 +124,7 @@ class MessagePlan:
         )
 
     def bags_on(self, tree: Tree, tops: Iterable[int]) -> tuple[Bag, ...]:
-        """The bindings that subtrees of a tree bring, by the interpreter."""
+        """The bags of subtrees of a tree, by the interpreter."""
         wanted = (*self.here, *self.everywhere)
         interpreter = Interpreter(each for relation in wanted for each in relation.walk())
         below = interpreter.gathered(tree, tops)
@@ -133,9 +134,9 @@ class MessagePlan:
     def bags(
         self, message: bytes, time: int, root: Element | None = None
     ) -> tuple[Bag, ...] | None:
-        """The bindings that a message brings; None if it must go through the document.
+        """The bags of a message; None if it must go through the document.
 
-        `root` is the message's, if it was parsed with others (`batch_parser.py`).
+        `root` is the message's root, if it was parsed with others (`batch_parser.py`).
         """
         if self.declines(message):
             return None
@@ -145,7 +146,7 @@ class MessagePlan:
             try:
                 root = fromstring(message, self.parser)
             except XMLSyntaxError:
-                return None  # the long way says what is wrong
+                return None  # the document reports the error
         return self.match(root, time, message)
 
 
@@ -159,14 +160,14 @@ def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filte
 
 
 def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
-    """Whether the raw bytes leave it open that some view wants a message.
+    """Whether some view may want a message, by its raw bytes.
 
-    A name can be written in one way only, in UTF-8 and all that a message without a declaration
-    can be in.
+    A name can be written in only one way, in UTF-8 and in every encoding that a message without a
+    declaration can have.
     """
     for names in wanted:
         for name in names:
-            if message.find(name) < 0:  # faster than `in`, which tries it as a number first
+            if message.find(name) < 0:  # faster than `in`, which first tries to convert to a number
                 break
         else:
             return True
@@ -174,8 +175,8 @@ def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
 
 
 def is_odd(message: bytes) -> bool:
-    """Whether a message with attributes may hold a call, or says that its white space counts.
+    """Whether a message with attributes may hold a call or `xml:space`.
 
-    A call needs a namespace declaration; the namespace can be written in many ways, names in one.
+    A call needs a namespace declaration; a namespace can be written in many ways, a name in one.
     """
     return b"xml:space" in message or (b"xmlns" in message and b"call" in message)

@@ -1,8 +1,8 @@
 """Tests of strings for many patterns at once: by hashing, by sorting, then one by one.
 
-What is looked for at one place of the automaton: numbers of needs, by the string that an element
-must have there. Equality with a string is one probe whatever the number of patterns; comparisons
-with numbers are sorted and cut; every other test is made once for all patterns that write it.
+At one place of the automaton: the numbers of needs, by the string that an element must have there.
+Equality with a string is one lookup, whatever the number of patterns. Comparisons with numbers are
+sorted and found by bisection. Every other test is made once for all patterns that share it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Threshold = tuple[bool, str]
 
 
 class Strings:
-    """Needs by what a string must be."""
+    """Needs, indexed by their tests of a string."""
 
     __slots__ = ("always", "equal", "others", "thresholds")
 
@@ -38,18 +38,18 @@ class Strings:
         return bool(self.always or self.equal or self.thresholds or self.others)
 
     def size(self) -> int:
-        """How much there is to copy."""
+        """The number of entries to copy."""
         sets = [self.always, *self.equal.values(), *(needs for _, needs in self.others.values())]
         return sum(map(len, sets)) + sum(map(len, self.thresholds.values()))
 
     def longest(self) -> int | None:
-        """The length beyond which no string meets a need; None if one of any length may."""
+        """The greatest length of a string that meets a need; None if there is no bound."""
         if self.always or self.thresholds or self.others:
             return None
         return max(map(len, self.equal), default=0)
 
     def take(self, other: Strings) -> None:
-        """Add all that another looks for."""
+        """Add all needs of another."""
         self.always |= other.always
         for text, needs in other.equal.items():
             self.equal[text] = self.equal.get(text, set()) | needs
@@ -73,7 +73,7 @@ class Strings:
             self.others.setdefault(tests, (_all(tests), set()))[1].add(need)
 
     def remove(self, tests: tuple[Comparison, ...], need: int) -> None:
-        """Forget a need that was added with these tests."""
+        """Remove a need that was added with these tests."""
         if not tests:
             self.always.discard(need)
             return
@@ -166,7 +166,7 @@ def short_value(element: Element, longest: int, before: str = "") -> str | None:
 
 
 class Watched:
-    """Needs by what is watched at an element: its value, its texts, its attributes."""
+    """Needs, indexed by the watched string of an element: value, text or attribute."""
 
     __slots__ = ("any_attribute", "attributes", "texts", "value")
 
@@ -199,7 +199,7 @@ class Watched:
 
 
 class Watchers:
-    """What the places of one state of the automaton watch, by kind, those of a kind as one."""
+    """The watches of one state of the automaton, merged by kind."""
 
     __slots__ = ("any_attribute", "attributes", "by_name", "texts", "values")
 
@@ -213,7 +213,7 @@ class Watchers:
             for name, strings in each.attributes.items():
                 attributes.setdefault(name, []).append(strings)
         self.attributes = {name: merging.of(each) for name, each in attributes.items()}
-        # Asking for two names is faster than listing all that an element has.
+        # Looking up two names is faster than listing all attributes.
         self.by_name = tuple(self.attributes.items()) if len(attributes) < 3 else ()
 
     def look(self, element: Element, found: Found) -> None:
@@ -244,10 +244,10 @@ class Watchers:
 
 
 class Merging:
-    """Tests of several places put together, so that a string is looked up once.
+    """Merges tests of several places, so that a string is looked up once.
 
-    The same places meet in many states: what was merged is kept by them. Large ones are left as
-    they are, as a copy for every company they are met in would cost more memory than it saves time.
+    The same places meet in many states: merged tests are cached by their places. Large ones are not
+    merged, because a copy for every combination would cost more memory than it saves time.
     """
 
     LARGE = 512
@@ -256,7 +256,7 @@ class Merging:
         self._known: dict[frozenset[Strings], tuple[Strings, ...]] = {}
 
     def of(self, places: Iterable[Strings]) -> tuple[Strings, ...]:
-        """As few tests as say the same as all of these."""
+        """The fewest tests that are equivalent to all of these."""
         given = frozenset(each for each in places if each)
         known = self._known.get(given)
         if known is None:

@@ -1,13 +1,13 @@
-"""Whether a pattern holds on a parsed message, as generated code that leaves at the first match.
+"""Whether a pattern holds on a parsed message, as generated code that stops at the first match.
 
-For few patterns, tested one by one. A chain of steps becomes nested loops that return; what else
-hangs on a node becomes a function of its own, called there.
+For few patterns, tested one by one. A chain of steps becomes nested loops that return; other
+branches of a node become separate functions, called there.
 
 Law: `ask(message)` is whether the program has a row. Declined (`None`): joins and constraints,
 which need rows; `self` and tests that a text passes as well as an element; paths longer than loops
-can nest; more than two loops over descendants inside each other, which a deep message multiplies.
-`program_rows.py` takes those. Looking for names in the message's bytes first was tried: a search
-costs as much as three steps, and child paths mostly end sooner.
+can nest; more than two nested loops over descendants, which a deep message multiplies.
+`program_rows.py` handles those. Searching for names in the message's bytes first was tried and
+dropped: a search costs as much as three steps, and child paths usually end sooner.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from axlog.query.values import comparison
 Ask = Callable[[Element], bool]
 MOST_DESCENTS = 2
 DEEPEST = 17
-"""Blocks inside each other at most: Python nests twenty loops."""
-_FEW = 8  # children up to which looking at each is faster than an iterator that looks for a name
+"""The most nested blocks: Python nests at most twenty loops."""
+_FEW = 8  # children up to which testing each is faster than an iterator by name
 
 
 class _Declined(Exception):
-    """The code for this is not written here."""
+    """Code for this pattern cannot be generated here."""
 
 
 def make_question(root: Relation) -> Ask | None:
-    """Code that says whether a program holds; None if it is declined."""
+    """A function that tests whether a program holds; None if it is declined."""
     if not can_check(root):
         return None
     writer = _Writer()
@@ -45,12 +45,12 @@ def make_question(root: Relation) -> Ask | None:
         return None
     scope = dict(writer.constants)
     exec(compile("\n".join(writer.functions), "<question>", "exec"), scope)
-    ask: Ask = scope[name]  # type: ignore[assignment]  # what the code defines
+    ask: Ask = scope[name]  # type: ignore[assignment]  # defined by the code
     return ask
 
 
 class _Writer:
-    """Writes functions of an element; `constants` are what they refer to."""
+    """Writes functions of an element; `constants` are the objects they refer to."""
 
     def __init__(self) -> None:
         self.functions: list[str] = []
@@ -58,7 +58,7 @@ class _Writer:
             "value": value, "has_value": has_value, "texts": texts, "is_element": is_element,
         }  # fmt: skip
         self._numbers = 0
-        self._descents = 0  # loops over descendants that the code to be written stands in
+        self._descents = 0  # loops over descendants around the current code
         self._lines: list[str] = []
 
     def _fresh(self, stem: str) -> str:
@@ -66,7 +66,7 @@ class _Writer:
         return f"{stem}{self._numbers}"
 
     def function(self, relation: Relation, is_document: bool = False) -> str:
-        """A function that says whether all that hangs on a node holds."""
+        """Write a function that tests whether all branches of a node hold."""
         name = self._fresh("f")
         outer, self._lines = self._lines, [f"def {name}(e):"]
         self._at(relation, "e", 1, is_document)
@@ -79,7 +79,7 @@ class _Writer:
         self._lines.append("    " * depth + text)
 
     def _at(self, relation: Relation, at: str, depth: int, is_document: bool = False) -> None:
-        """Tests at a node, the cheap ones first; the last edge goes on inside."""
+        """Write the tests at a node, the cheap ones first; the last edge continues inside."""
         conditions = self._values(relation.node, at)
         walks: list[Edge] = []
         for edge in relation.edges:
@@ -104,11 +104,11 @@ class _Writer:
             self._line(depth, "return True")
 
     def _alone(self, edge: Edge, at: str, is_document: bool) -> str:
-        """A call of a function for one edge."""
+        """The call of a separate function for one edge."""
         return f"{self.function(Relation('', None, edges=(edge,)), is_document)}({at})"
 
     def _walk(self, edge: Edge, at: str, depth: int, is_document: bool) -> None:
-        """The elements that an edge reaches, and what they must have."""
+        """Write the loop over the elements that an edge reaches, and their tests."""
         node = edge.relation.node
         if node is None or not isinstance(node.test, Name | Wildcard) or depth > DEEPEST:
             raise _Declined
@@ -138,7 +138,7 @@ class _Writer:
         else:
             raise _Declined
         if label is None and _goes_on(edge.relation):
-            test = f"len({child})"  # no comment, instruction or call has anything in it
+            test = f"len({child})"  # comments, instructions and calls have no content
         if label is None or edge.axis is Axis.CHILD:
             self._line(depth, f"if {test}:")
             depth += 1
@@ -146,7 +146,7 @@ class _Writer:
         self._descents -= edge.axis in (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
     def _below_any(self, edge: Edge, at: str, child: str, depth: int, is_document: bool) -> None:
-        """`//*/a`: any `a` below that has an element between; few are `a`, all are `*`."""
+        """`//*/a`: any `a` below with an element between; few elements are `a`, all are `*`."""
         assert edge.relation.node is not None
         assert isinstance(edge.relation.node.test, Name)
         label = edge.relation.node.test.label
@@ -164,7 +164,7 @@ class _Writer:
     # Strings --------------------------------------------------------------------------------------
 
     def _values(self, node: PatternNode | None, at: str) -> list[str]:
-        """The comparisons of an element's string value; an equal one is not put together first."""
+        """The comparisons of an element's string value; equality does not build the value."""
         found = self._conditions(node, f"value({at})")
         begin = f"value({at}) == "
         return [
@@ -208,19 +208,19 @@ class _Writer:
 
 
 def _equal(at: str, wanted: str) -> str:
-    """An element's value against a string; mostly it has nothing but one text."""
+    """An element's value against a string; usually it has a single text."""
     if wanted == "''":
         return f"has_value({at}, '')"
     return f"(has_value({at}, {wanted}) if len({at}) else {at}.text == {wanted})"
 
 
 def has_value(element: Element, wanted: str) -> bool:
-    """Whether an element's string value is this one; the first text that differs says no."""
+    """Whether an element's string value is this one; stops at the first text that differs."""
     return _read(element, wanted, 0) == len(wanted)
 
 
 def _read(element: Element, wanted: str, at: int) -> int:
-    """How far the texts of an element carry on a string from a position; -1 if they differ."""
+    """The position in a string after the texts of an element; -1 if they differ."""
     text = element.text
     if text and (not len(element) or text.strip(SPACES)):
         if not wanted.startswith(text, at):
@@ -240,7 +240,7 @@ def _read(element: Element, wanted: str, at: int) -> int:
 
 
 def _named_child(edge: Edge) -> Edge | None:
-    """The one edge of a wildcard that asks for nothing but a child of some name."""
+    """The only edge of a wildcard that just requires a child of some name."""
     relation = edge.relation
     if relation.node is None or not isinstance(relation.node.test, Wildcard):
         return None

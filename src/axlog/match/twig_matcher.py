@@ -1,9 +1,9 @@
-"""Whether a tree pattern holds on a message, branches meeting in one node: a function per pattern.
+"""Whether a tree pattern holds on a message, with branches that meet in one node.
 
-The check that follows the automaton. A message is laid out once as columns (`Layout`): labels and
-the extents of subtrees in document order, children and descendants by label; then each pattern that
-the automaton leaves open is a few probes, and the first match ends it. It says only whether, so
-nothing is counted; `program_rows.py` counts.
+This is the check after the automaton, one function per pattern. A message is laid out once as
+columns (`Layout`): labels and the extents of subtrees in document order, children and descendants
+by label. Each pattern that the automaton leaves open is then a few lookups, up to the first match.
+Nothing is counted; `program_rows.py` counts.
 
 Law: `holds(Layout(message), DOCUMENT)` is whether the program has a row. Declined (`can_check`):
 joins of variables and constraints over several nodes, which need rows.
@@ -94,7 +94,7 @@ class Layout:
 
 
 def _ends(parents: list[int]) -> list[int]:
-    """For each node, the number behind its last descendant."""
+    """For each node, the number after that of its last descendant."""
     ends = list(range(1, len(parents) + 1))
     for node in range(len(parents) - 1, 0, -1):
         above = parents[node]
@@ -108,14 +108,14 @@ Text = Callable[[str], bool]
 
 
 def can_check(root: Relation) -> bool:
-    """Whether a program says only what one branch after another can check."""
+    """Whether a program can be checked branch by branch."""
     if joined_columns(root):
         return False
     return not any(each.tests or any(a.tests for a in each.absences) for each in root.walk())
 
 
 def make_check(root: Relation) -> Check:
-    """Whether a program holds, as a function of layouts and the document node."""
+    """A function of a layout and the document node that tests whether a program holds."""
     return _all(_at(root)) or _always
 
 
@@ -124,7 +124,7 @@ def _always(_: Layout, __: int) -> bool:
 
 
 def _at(relation: Relation) -> list[Check]:
-    """What a relation asks of an element that passes its test."""
+    """The checks of a relation on an element that passes its test."""
     found = [_has_value(check) for check in _compared(relation)]
     found += [_edge(edge) for edge in relation.edges]
     found += [_either(choice) for choice in relation.choices]
@@ -175,7 +175,7 @@ def _edge(edge: Edge) -> Check:
         return _attribute(relation)
     test = relation.node.test
     if isinstance(test, AnyComment | AnyInstruction):
-        return _never(_always)  # a layout has none
+        return _never(_always)  # a layout has no such nodes
     found: list[Check] = []
     if not isinstance(test, Literal | AnyText):
         label = test.label if isinstance(test, Name) else None
@@ -202,7 +202,7 @@ def _elements(axis: Axis, label: str | None, inside: Check | None) -> Check:
 def _child(label: str, inside: Check | None) -> Check:
     if inside is None:
         return lambda layout, node: label in layout.children[node]
-    check = inside  # narrowed, for the function below
+    check = inside  # narrowed for the type checker
 
     def some(layout: Layout, node: int) -> bool:
         for child in layout.children[node].get(label, _NONE):  # noqa: SIM110  # any() costs double
@@ -274,7 +274,7 @@ def _attributes(layout: Layout, node: int) -> dict[str, str]:
 
 
 def _text(relation: Relation) -> Text:
-    """Whether a text passes a relation's test and all that hangs on it."""
+    """A check that a text passes a relation's test and its branches."""
     assert relation.node is not None
     test = relation.node.test
     holds = _string(relation, is_attribute=False)
@@ -287,7 +287,7 @@ def _text(relation: Relation) -> Text:
 
 
 def _string(relation: Relation, is_attribute: bool) -> Text:
-    """What a relation asks of a text or an attribute; below a text is nothing, else a text."""
+    """The check of a relation on a text, which has no content, or on an attribute."""
     checks = list(_compared(relation))
     checks += [_from_string(edge, is_attribute) for edge in relation.edges]
     for choice in relation.choices:

@@ -133,7 +133,7 @@ class Runner:
         else:  # what the documents had at once has passed
             self.system.restore(system)
         self._since = 0  # messages since the last snapshot
-        initial = self._all_rows()
+        initial = self.all_rows()
         if self._saved is None:
             self.progress.count(initial)
         else:
@@ -204,7 +204,8 @@ class Runner:
         report(_events, INFO, "snapshot", seq=self.batch,
                seconds=round(time.monotonic() - began, 3))  # fmt: skip
 
-    def _all_rows(self) -> list[Change]:
+    def all_rows(self) -> list[Change]:
+        """The present rows of all instances, each as an insert."""
         return [change for one in self.instances.values() for change in one.rows()]
 
     def _restore(self, initial: Sequence[Change]) -> None:
@@ -220,7 +221,7 @@ class Runner:
             if number == last and (delivered is None or delivered < last):
                 if number == filling["batch"]:
                     wanted = set(filling["views"])
-                    changes = [row for row in self._all_rows() if row.view in wanted]
+                    changes = [row for row in self.all_rows() if row.view in wanted]
                 self._deliver(number, [*changes, *as_changes(refused)])
             self.batch = number
 
@@ -229,7 +230,7 @@ class Runner:
         wanted = set(views)
         self.checkpoint.fill(self.batch + 1, sorted(wanted), now)
         self.batch += 1
-        self._deliver(self.batch, [row for row in self._all_rows() if row.view in wanted])
+        self._deliver(self.batch, [row for row in self.all_rows() if row.view in wanted])
 
     # Running --------------------------------------------------------------------------------------
 

@@ -356,7 +356,7 @@ def bags_of(
     forest = read_forest(content, plan.limits)
     tree = Tree()
     tops = graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
-    if tree._call_at or any(
+    if tree.calls_by_node or any(
         e.get(_SPACE) is not None for t in forest for e in t.iter(etree.Element)
     ):
         raise StreamError(

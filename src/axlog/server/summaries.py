@@ -255,7 +255,7 @@ def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:
     if node == DOCUMENT_NODE or node < 0 or left[0] <= 0:
         return None
     left[0] -= 1
-    kind = tree._kind[node]
+    kind = tree.kind_column[node]
     if kind == TEXT:
         return {"text": tree.text(node)[:200]}
     if kind == CALL:

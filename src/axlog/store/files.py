@@ -1,8 +1,8 @@
-"""The few operations on files that logs and snapshots use.
+"""The file operations that logs and snapshots use.
 
-They are here so that tests can put a disk that fails in their place: one that forgets what was not
-synced, is full, tears writes (`lab/stress/faulty_disk.py`). `sync` of a file makes its bytes
-survive a power failure; `sync_directory` makes its name survive.
+They are separate so that tests can replace them with a failing disk: one that loses unsynced data,
+is full, or tears writes (`lab/stress/faulty_disk.py`). `sync` of a file makes its bytes survive a
+power failure; `sync_directory` makes its name survive.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Protocol
 
 
 class Appending(Protocol):
-    """A file that grows at its end."""
+    """A file that is appended to."""
 
     def append(self, data: bytes) -> None:
-        """Write all of it, or raise OSError; part of it may have been written then."""
+        """Write all data, or raise OSError, possibly after writing a part."""
 
     def sync(self) -> None:
-        """Wait until all that was written is safe."""
+        """Wait until all written data is on disk."""
 
     def cut(self, size: int) -> None:
-        """Remove what stands behind this size."""
+        """Truncate the file to this size."""
 
     def close(self) -> None:
-        """Let the file go; nothing is synced."""
+        """Close the file without a sync."""
 
 
 class Files(Protocol):
@@ -36,7 +36,7 @@ class Files(Protocol):
     def read(self, name: str) -> bytes: ...
 
     def append_to(self, name: str) -> Appending:
-        """Open a file to append to; it is made if it is not there."""
+        """Open a file for appending; create it if it does not exist."""
 
     def rename(self, old: str, new: str) -> None: ...
 
@@ -77,7 +77,7 @@ class DiskFiles:
 
 class _DiskFile:
     def __init__(self, path: Path) -> None:
-        # Unbuffered, so that a killed process loses nothing it has written.
+        # Unbuffered, so that a killed process loses no written data.
         self._file = path.open("ab", buffering=0)
 
     def append(self, data: bytes) -> None:

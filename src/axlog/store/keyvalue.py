@@ -1,11 +1,11 @@
 """An embedded key-value store: bytes to bytes, in order, on disk.
 
-LMDB (extra `store`) behind the few operations that the engine needs. SQLite was measured beside it
-on the engine's own traffic (docs/tuning.md): reading by key took 2.6 times as long, reading and
-writing back 2.5 times.
+LMDB (extra `store`) behind the few operations that the engine needs. SQLite was measured on the
+engine's own traffic (docs/tuning.md): reading by key took 2.6 times as long, reading and writing
+back 2.5 times.
 
-The store is scratch space: what is in it can be made again, so nothing waits for the disk, and a
-store is empty when it is opened. Durability is the log's business, not this module's.
+The store is scratch space. Its content can be computed again, so no write waits for the disk, and a
+store is empty when it is opened. It is not durable: `log.py` is.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class KeyValueStore:
         self._note(key, value)
 
     def delete(self, key: bytes) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         try:
             self._writing.delete(key)
-        except self._full:  # removing copies pages, too
+        except self._full:  # LMDB copies pages to remove a key
             self._grow()
             self._writing.delete(key)
         self._note(key, None)
@@ -95,7 +95,7 @@ class KeyValueStore:
         self._waiting.clear()
 
     def _grow(self, is_open: bool = True) -> None:
-        """Make room: the transaction starts anew and its writes are done again."""
+        """Enlarge the file: restart the transaction and repeat its writes."""
         if is_open:
             self._writing.abort()
         self._size *= 2
@@ -108,7 +108,7 @@ class KeyValueStore:
                 self._writing.put(key, value)
 
     def close(self) -> None:
-        """Let the file go; a store without a path of its own leaves nothing behind."""
+        """Close the file; delete it if the store was opened without a path."""
         if self._environment is None:
             return
         self._writing.abort()

@@ -1,27 +1,28 @@
 """The append-only log: numbered records in frames that are written and synced whole.
 
-A log is a row of segments `log-NUMBER.axlog`; the number is that of the segment's first record.
+A log is a sequence of segments `log-NUMBER.axlog`; the number is that of the segment's first
+record.
 
     segment   "axlog log\n", version (2 bytes), salt (8), first record (8), checksum (4)
     frame     "AXFR", records (4), bytes (4), first record (8), last record synced before (8),
               checksum (4), checksum of the body (4)
     body      for each record its size (4) and its bytes
 
-Integers are big-endian, checksums CRC-32 over the salt and what they cover. The salt is drawn for
-each segment, so that nobody can put bytes into a record that look like a frame of the log.
+Integers are big-endian. Checksums are CRC-32 over the salt and the covered bytes. Each segment has
+a random salt, so that an attacker cannot forge a frame of the log inside a record.
 
-The manifest (`manifest.py`) says up to where the log is known to be good; of a log that was
-closed that is its end. A bad frame before that place is damage: it is refused with its offset, and
-no byte is changed. A crash can tear what was not synced, and only that: behind the known place a
-bad frame and all that follows are cut off when the log is opened, unless a good frame behind it
-says that it had been synced. What is cut is reported (`Torn`). A log whose last segment is missing
-is refused.
+The manifest (`manifest.py`) gives the position up to which the log is known to be good; for a
+closed log that is its end. A bad frame before that position is damage. It is refused with its
+offset, and no byte is changed. A crash can tear unsynced data, and only that. So behind the known
+position a bad frame and all data after it are cut off when the log is opened, unless a good frame
+behind it proves that it had been synced. The cut is reported (`Torn`). A log whose last segment is
+missing is refused.
 
 Only the process that opened a log can write to it; a forked child cannot.
 
-Policies: `always`: a record is on disk before `append` returns. `batch`: it has been given to the
-system, and reaches the disk within `INTERVAL`; a killed process loses nothing, a power failure the
-last moments. `off`: the system writes when it likes.
+Policies: `always`: a record is on disk before `append` returns. `batch`: a record is passed to the
+operating system, and reaches the disk within `INTERVAL`; a killed process loses nothing, a power
+failure loses the last moments. `off`: the operating system decides when to write.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ INTERVAL = 0.05
 
 
 class Log:
-    """A log that is written to. One process at a time (the store's lock sees to it)."""
+    """A log open for writing, by one process at a time (the store's lock ensures it)."""
 
     torn: Torn | None = None
     """The torn end that was cut off when the log was opened."""
@@ -76,12 +77,12 @@ class Log:
         self._broken: Exception | None = None
         self._file: Appending | None = None
         self._salt = b""
-        self._first = self._size = 0  # of the segment that is appended to
+        self._first = self._size = 0  # of the current segment
         self._noted = 0  # the segment that the manifest names
         self._last = (0, 0)  # the frame that was appended last: its first record and its place
-        self.next = 1  # the number that the next record gets
-        self.synced = 0  # the last record that is certain to survive a power failure
-        self.written = 0  # bytes, since it was opened
+        self.next = 1  # the number of the next record
+        self.synced = 0  # the last record that survives a power failure
+        self.written = 0  # bytes since the log was opened
         self.syncs = Durations()
         self._open_last()
         self._closing = Event()
@@ -91,7 +92,7 @@ class Log:
             self._syncer.start()
 
     def _open_last(self) -> None:
-        """Go on behind the last good frame; a torn end is cut off."""
+        """Continue after the last good frame; cut off a torn end."""
         found = LogReader(self._files)
         for number in reversed(range(len(found.segments))):
             reader = found.segment(number)
@@ -101,13 +102,13 @@ class Log:
                 self._go_on(reader)
                 return
             self._files.remove(reader.name)
-            self._files.sync_directory()  # or it may be back beside a later segment
+            self._files.sync_directory()  # otherwise it may reappear beside a later segment
             self.next = found.segments[number]
         self._start_segment(self.next)
         self._note(is_closed=False)
 
     def _go_on(self, reader: SegmentReader) -> None:
-        """Go on in the segment of a reader; in a new one if this is of an older version."""
+        """Continue in the segment of a reader; in a new one if that has an older version."""
         self.torn = reader.torn
         self._file = self._files.append_to(reader.name)
         if self.torn is not None:
@@ -122,7 +123,7 @@ class Log:
         self._note(is_closed=False)
 
     def _note(self, is_closed: bool) -> None:
-        """Write the manifest: everything up to here is on disk."""
+        """Write the manifest: all records up to here are on disk."""
         write_manifest(self._files, Manifest(is_closed, self._first, self._size, self.next))
         self._noted = self._first
 
@@ -138,8 +139,8 @@ class Log:
     def append(self, records: Sequence[bytes], *, sync: bool = True) -> int:
         """Write records as one frame; the number of the first. Nothing is written on an error.
 
-        Without `sync` the policy `always` lets them wait for the next frame's: for records that
-        are not acknowledged to anybody.
+        Without `sync` the policy `always` delays their sync until the next frame: for records that
+        need no acknowledgement.
         """
         with self._lock:
             file = self._usable()
@@ -161,7 +162,7 @@ class Log:
             return first
 
     def take_back(self, first: int) -> None:
-        """Remove the frame that was appended last: what it says was refused."""
+        """Remove the last appended frame, because its update was rejected."""
         with self._lock:
             last, size = self._last
             if last == first:
@@ -180,13 +181,13 @@ class Log:
         if self._broken is not None or self._file is None:
             raise StoreError(
                 "AX873",
-                f"the log cannot be written any more: {self._broken or 'it is closed'}",
-                advice="open the store again: what was acknowledged is there",
+                f"the log is not writable: {self._broken or 'it is closed'}",
+                advice="open the store again: acknowledged records are safe",
             )
         return self._file
 
     def _take_back(self, error: OSError) -> None:
-        """Remove a frame that was half written; a log that cannot even do that is broken."""
+        """Remove a half-written frame; if that fails, the log is broken."""
         assert self._file is not None
         try:
             self._file.cut(self._size)
@@ -198,19 +199,19 @@ class Log:
         try:
             self._usable().sync()
         except OSError as error:
-            # What the system did with the pages is not known: nothing more can be promised.
+            # The state of the pages is unknown: later syncs cannot be trusted.
             self._broken = error
             raise _unwritten(error) from error
         self.synced = last
         self.syncs.note(perf_counter() - began)
 
     def sync(self) -> None:
-        """Wait until everything that was appended is safe."""
+        """Wait until all appended records are on disk."""
         with self._lock:
             self._sync()
 
     def settle(self) -> None:
-        """Sync, and note in the manifest that everything up to here is on disk."""
+        """Sync, and write to the manifest that all records up to here are on disk."""
         with self._lock:
             self._sync()
             try:
@@ -225,10 +226,10 @@ class Log:
                     try:
                         self._sync()
                     except StoreError:
-                        return  # the next append says so
+                        return  # the next append raises the error
 
     def rotate(self) -> int:
-        """Go on in a new segment; the number of its first record."""
+        """Start a new segment; the number of its first record."""
         with self._lock:
             old = self._usable()
             if self._size == HEAD_SIZE:
@@ -245,7 +246,7 @@ class Log:
     def drop_before(self, first: int) -> None:
         """Remove the segments whose records all come before this one.
 
-        The manifest names the segment that is appended to first: without it the log is not whole.
+        The manifest names the current segment first: without that the log would seem incomplete.
         """
         with self._lock:
             self._usable()
@@ -259,9 +260,9 @@ class Log:
                 self._files.remove(segment_name(number))
 
     def close(self) -> None:
-        """Sync, note in the manifest that the log ends here, and let go.
+        """Sync, mark the log as closed in the manifest, and close the files.
 
-        In a forked child only let go: the log is the parent's.
+        In a forked child only close the files: the log belongs to the parent.
         """
         if not self.is_ours:
             if self._file is not None:
@@ -284,12 +285,12 @@ class Log:
     def _note_end(self) -> None:
         try:
             self._note(is_closed=True)
-        except OSError as error:  # all records are safe; the next start reads as after a crash
+        except OSError as error:  # all records are safe; the next open works as after a crash
             report(_events, WARNING, "log not marked as closed", seq=self.next - 1, error=error)
 
 
 def forked() -> StoreError:
-    """The error for a child that writes to what its parent has open."""
+    """The error for a forked child that writes to its parent's store."""
     return StoreError(
         "AX879",
         "the store was opened by another process: a forked child cannot write to it",
@@ -301,5 +302,5 @@ def _unwritten(error: OSError) -> StoreError:
     return StoreError(
         "AX873",
         f"the log cannot be written: {error.strerror or error}",
-        advice="make room on the disk; nothing was accepted",
+        advice="free disk space; the update was not accepted",
     )

@@ -1,6 +1,6 @@
-"""Reading a log: its segments, their frames, and what of them is damaged or torn.
+"""Reading a log: its segments, their frames, and their damaged or torn parts.
 
-The format and what a crash may do to it are described in `log.py`.
+`log.py` describes the format and the effects of a crash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from axlog.store.manifest import read_manifest
 
 VERSION = 2
 READABLE = (1, VERSION)
-"""Version 1 had no manifest; its segments are read, and a new one follows them."""
+"""Version 1 had no manifest; its segments are readable, and a new one follows them."""
 
 TITLE = b"axlog log\n"
 HEAD = struct.Struct(f">{len(TITLE)}sH8sQ")
@@ -34,7 +34,7 @@ def segment_name(first: int) -> str:
 
 
 def segments(files: Files) -> list[int]:
-    """The first records of the segments that are there, in order."""
+    """The first records of the existing segments, in order."""
     found = []
     for name in files.names():
         if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
@@ -46,7 +46,7 @@ def segments(files: Files) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Records that were written together; `start` is where the frame stands in its segment."""
+    """Records that were written together; `start` is the frame's offset in its segment."""
 
     first: int
     synced: int
@@ -57,7 +57,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """The end of a segment that a crash left unfinished: `size` bytes from `start` on."""
+    """The unfinished end of a segment after a crash: `size` bytes from `start` on."""
 
     segment: str
     start: int
@@ -70,9 +70,9 @@ class Torn:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a segment must have: good frames up to a record, and up to a size if it is known.
+    """The required content of a segment: good frames up to a record, and up to a size if known.
 
-    `is_end`: and nothing behind them.
+    `is_end`: nothing may follow them.
     """
 
     next: int = 0
@@ -81,12 +81,12 @@ class Known:
 
 
 class SegmentReader:
-    """The frames of one segment; `end` is where the good ones end, once all were read."""
+    """The frames of one segment; `end` is the end of the good ones, once all were read."""
 
     def __init__(self, name: str, data: bytes, known: Known) -> None:
         self.name = name
         self.end = 0
-        self.is_empty = False  # the crash came before its head was whole
+        self.is_empty = False  # the crash came before its head was complete
         self.version = VERSION
         self.salt = b""
         self._data = data
@@ -96,7 +96,7 @@ class SegmentReader:
 
     @property
     def torn(self) -> Torn | None:
-        """What stands behind the good frames, once all were read."""
+        """The data after the good frames, once all were read."""
         left = len(self._data) - self.end
         return Torn(self.name, self.end, left) if left else None
 
@@ -121,7 +121,7 @@ class SegmentReader:
         self.is_empty = True
 
     def frames(self) -> Iterator[Frame]:
-        """The frames in order; a torn end is left out, any other damage is refused."""
+        """The frames in order; a torn end is skipped, other damage raises AX871."""
         while not self.is_empty and self.end < len(self._data):
             frame = self._frame(self.end)
             if frame is None:
@@ -129,7 +129,7 @@ class SegmentReader:
             if frame.first != self.next:
                 raise StoreError(
                     "AX871",
-                    f"{self.name} goes on with record {frame.first} at byte {frame.start}",
+                    f"{self.name} continues with record {frame.first} at byte {frame.start}",
                     expected=f"record {self.next}",
                     advice=_ADVICE,
                 )
@@ -171,7 +171,7 @@ class SegmentReader:
             )
 
     def _was_synced(self) -> bool:
-        """Whether a good frame behind the bad one says that the bad one was on disk."""
+        """Whether a good frame after the bad one proves that the bad one was on disk."""
         at = self._data.find(MARK, self.end + 1)
         while at >= 0:
             frame = self._frame(at)
@@ -181,7 +181,7 @@ class SegmentReader:
         return False
 
 
-_ADVICE = "restore the directory from a copy; what is before this place can be read by axlog replay"
+_ADVICE = "restore the directory from a copy; axlog replay can read the records before this place"
 
 
 def checksum(salt: bytes, data: bytes) -> int:
@@ -199,7 +199,7 @@ def _split(body: bytes) -> tuple[bytes, ...]:
 
 
 class LogReader:
-    """A log that is read and not changed; also beside the process that writes it."""
+    """A log open for reading, also while another process writes it."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -218,7 +218,7 @@ class LogReader:
         return self.manifest is not None and self.manifest.is_closed
 
     def _has_moved(self) -> bool:
-        """Whether another process has opened, rotated or closed the log meanwhile."""
+        """Whether another process has opened, rotated or closed the log in the meantime."""
         return read_manifest(self._files) != self.manifest
 
     def _refuse_missing(self) -> None:
@@ -231,13 +231,13 @@ class LogReader:
         if manifest.is_closed and last != manifest.segment:
             raise StoreError(
                 "AX871",
-                f"{segment_name(last)} stands behind the end of the log",
+                f"{segment_name(last)} lies after the end of the log",
                 expected=f"{segment_name(manifest.segment)} to be the last segment",
                 advice=_ADVICE,
             )
 
     def segment(self, number: int) -> SegmentReader:
-        """A reader of the segment with this place in `segments`."""
+        """A reader of the segment with this index in `segments`."""
         name = segment_name(self.segments[number])
         data = self._files.read(name)
         known = self._known(number)
@@ -246,7 +246,7 @@ class LogReader:
         return SegmentReader(name, data, known)
 
     def _known(self, number: int) -> Known:
-        if number < len(self.segments) - 1:  # synced whole before the next one was begun
+        if number < len(self.segments) - 1:  # synced whole before the next one was started
             return Known(self.segments[number + 1], is_end=True)
         manifest = self.manifest
         if manifest is not None and manifest.segment == self.segments[number]:
@@ -254,7 +254,7 @@ class LogReader:
         return Known()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
-        """The frames behind a record."""
+        """The frames after a record."""
         for number, _ in enumerate(self.segments):
             is_last = number == len(self.segments) - 1
             if not is_last and self.segments[number + 1] <= after + 1:
@@ -268,13 +268,13 @@ class LogReader:
 
 
 def read_log(files: Files, after: int = 0) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """The frames behind a record, each with the number of its first record; nothing is changed."""
+    """The frames after a record, each with the number of its first record; read-only."""
     for frame in LogReader(files).frames(after):
         yield frame.first, frame.records
 
 
 def missing(name: str) -> StoreError:
-    """The error for a file of the log that is not there."""
+    """The error for a missing file of the log."""
     return StoreError(
         "AX878",
         f"{name} is missing",

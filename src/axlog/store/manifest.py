@@ -1,15 +1,15 @@
-"""The manifest of a log: up to where the log is known to be good, and whether it was closed.
+"""The manifest of a log: the position up to which it is known to be good, and a closed flag.
 
     "axlog manifest\\n", version (2 bytes), closed (1), segment (8), size (8), next record (8),
     checksum (4)
 
 `segment` is the first record of the last segment, `size` the bytes of that segment that are known
-to be good, `next` the number of the record that follows them. The manifest is written when the log
-is opened, when old segments are dropped, and when the log is closed; always under another name,
-synced and renamed, so that a crash leaves the old one or the new one.
+to be good, `next` the number of the record after them. The manifest is written when the log is
+opened, when old segments are dropped, and when the log is closed. It is always written under
+another name, synced and renamed, so that a crash leaves the old one or the new one.
 
-A log that was closed must have exactly these bytes. A log that was not closed must have at least
-these bytes; whatever a crash tore stands behind them.
+A closed log must have exactly these bytes. A log that was not closed must have at least these
+bytes; data torn by a crash comes after them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SUM = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is known to be good of a log."""
+    """The part of a log that is known to be good."""
 
     is_closed: bool
     segment: int
@@ -62,7 +62,7 @@ def read_manifest(files: Files) -> Manifest | None:
 
 
 def write_manifest(files: Files, manifest: Manifest) -> None:
-    """Put a manifest in the place of the one before; raises OSError, and leaves the old one."""
+    """Replace the manifest; on an OSError the old one stays."""
     body = _BODY.pack(
         _TITLE, VERSION, manifest.is_closed, manifest.segment, manifest.size, manifest.next
     )
@@ -82,5 +82,5 @@ def _damaged(what: str) -> StoreError:
         "AX871",
         f"{NAME} {what}",
         advice=f"restore the directory from a copy; or, if the log files are whole, remove {NAME}:"
-        " the log is then read as after a crash",
+        " the log is then opened as after a crash",
     )

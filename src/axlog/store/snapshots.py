@@ -4,8 +4,8 @@
     for each part: its name's size (2), its size (8), checksum (4), name, bytes
 
 `record` is the number of the last log record that the snapshot includes. A snapshot is written
-under another name, synced, renamed, and the directory synced: a crash leaves the old one or the new
-one. A damaged snapshot is refused; the store then opens from the one before, if it is kept.
+under another name, synced, renamed, and the directory is synced: a crash leaves the old one or the
+new one. A damaged snapshot is refused; the store then opens from the previous one, if it exists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def snapshot_name(record: int) -> str:
 
 
 def snapshots(files: Files) -> list[int]:
-    """The records of the snapshots that are there, oldest first."""
+    """The records of the existing snapshots, oldest first."""
     numbers = [
         name[len(_PREFIX) : -len(_SUFFIX)]
         for name in files.names()
@@ -42,7 +42,7 @@ def snapshots(files: Files) -> list[int]:
 
 
 def write_snapshot(files: Files, record: int, parts: Mapping[str, bytes]) -> None:
-    """Write a snapshot; on an error nothing is left of it."""
+    """Write a snapshot; on an error its file is removed."""
     name = snapshot_name(record)
     try:
         files.remove(name + _UNDER_WAY)
@@ -63,12 +63,12 @@ def write_snapshot(files: Files, record: int, parts: Mapping[str, bytes]) -> Non
         raise StoreError(
             "AX873",
             f"the snapshot cannot be written: {error.strerror or error}",
-            advice="make room on the disk; the log goes on without it",
+            advice="free disk space; the log continues without the snapshot",
         ) from error
 
 
 def read_snapshot(files: Files, record: int) -> dict[str, bytes]:
-    """The parts of a snapshot; refused if anything of it is damaged."""
+    """The parts of a snapshot; raises AX871 if it is damaged."""
     name = snapshot_name(record)
     data = files.read(name)
     try:
@@ -99,7 +99,7 @@ def read_snapshot(files: Files, record: int) -> dict[str, bytes]:
 
 
 def remove_snapshots(files: Files, before: int) -> None:
-    """Remove older snapshots, and what unfinished ones left."""
+    """Remove older snapshots and the files of unfinished ones."""
     for record in snapshots(files):
         if record < before:
             files.remove(snapshot_name(record))
@@ -116,5 +116,5 @@ def _damaged(name: str, at: int) -> StoreError:
     return StoreError(
         "AX871",
         f"{name} is damaged at byte {at}",
-        advice="remove it: the store opens from an older snapshot and the log, if they are there",
+        advice="remove it: the store opens from an older snapshot and the log, if they exist",
     )

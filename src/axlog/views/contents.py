@@ -48,7 +48,7 @@ class Contents:
         self._first: memoryview[int] | None = None  # by handle, the same node of the first copy
         self._grown: dict[int, str] = {}  # places of copies, with their texts before
         self._fragment = ""
-        self.most = MOST + SHARE * len(tree._bytes)
+        self.most = MOST + SHARE * len(tree.text_bytes)
         self.room = self.most
         self.written = 0  # nodes whose text was put together since the start
 
@@ -59,7 +59,7 @@ class Contents:
         found = self._kept.get(node)
         if found is not None:
             return found
-        if self.tree._kind[node] != ELEMENT or not is_plain(self.tree):
+        if self.tree.kind_column[node] != ELEMENT or not is_plain(self.tree):
             return serialise(self.tree, node)
         if node in self._grown:
             return self._keep(node, self._spliced(node))
@@ -69,13 +69,13 @@ class Contents:
 
     def _spliced(self, node: int) -> str:
         """The text of a place of copies: as before, with the fragment at its end."""
-        before, end = self._grown.pop(node), self.tree._tags[self.tree._label[node]][2]
+        before, end = self._grown.pop(node), self.tree.tags_by_name[self.tree.label_column[node]][2]
         return f"{before[: -len(end)]}{self._fragment}{end}"
 
     def _alike(self, node: int) -> int:
         """The same node of the first copy, if the last update brought it as one of many."""
         if self._first is None:
-            first = np.arange(len(self.tree._kind), dtype=np.int32)
+            first = np.arange(len(self.tree.kind_column), dtype=np.int32)
             for block in self._copies:
                 first[block] = block[0]
             self._first = first.data
@@ -83,7 +83,7 @@ class Contents:
 
     def _in_pieces(self, node: int, levels: int) -> str:
         tree, kept, touched = self.tree, self._kept, self._touched
-        kinds, following = tree._kind, tree._next
+        kinds, following = tree.kind_column, tree.next_column
         tag, below = start_tag(tree, node)
         self.written += 1
         if below == NONE:
@@ -104,7 +104,7 @@ class Contents:
                     text = self._keep(below, piece(tree, below))
             parts.append(text)
             below = following[below]
-        parts.append(tree._tags[tree._label[node]][2])
+        parts.append(tree.tags_by_name[tree.label_column[node]][2])
         return "".join(parts)
 
     def _keep(self, node: int, text: str) -> str:
@@ -113,7 +113,7 @@ class Contents:
             self.room = room
             self._kept[node] = text
             if node >= len(self._is_known):
-                self._is_known.extend(bytes(max(node, len(self.tree._kind)) + 1))
+                self._is_known.extend(bytes(max(node, len(self.tree.kind_column)) + 1))
             self._is_known[node] = 1
         return text
 
@@ -159,7 +159,7 @@ class Contents:
 
     def _grow(self, block: Handles) -> None:
         """Note what is kept of places that got a copy, and nothing deeper down."""
-        tree, parent, tags = self.tree, self.tree._parent, self.tree._tags
+        tree, parent, tags = self.tree, self.tree.parent_column, self.tree.tags_by_name
         first = block[0].tolist()
         roots = [node for node in first if parent[node] == parent[first[0]]]
         self._fragment = "".join(piece(tree, root) for root in roots)
@@ -173,7 +173,7 @@ class Contents:
         for place in places:
             text = "" if place in above else self._kept.get(place, "")
             # A place that had no child is written as one tag: there is nothing to put it into.
-            if text.endswith(tags[tree._label[place]][2]):
+            if text.endswith(tags[tree.label_column[place]][2]):
                 self._grown[place] = text
 
     def _known(self, nodes: Handles) -> list[int]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from axlog.document.ids import _ends
+from axlog.document.ids import component_ends
 from axlog.query.compile import Absence, Choice, Edge, Relation, Test
 from axlog.query.pattern import (
     AnyComment,
@@ -330,10 +330,10 @@ def _comparer_function(operator: str) -> Any:
 
 def ancestor_keys(key: bytes) -> list[bytes]:
     """The keys of a node's proper ancestors, the document node's empty one first."""
-    return [b"", *(key[:end] for end in _ends(key)[:-1])]
+    return [b"", *(key[:end] for end in component_ends(key)[:-1])]
 
 
 def is_in_attribute(key: bytes) -> bool:
     """Whether a node is an attribute or the text below one."""
-    starts = [0, *_ends(key)[:-1]]
+    starts = [0, *component_ends(key)[:-1]]
     return any(key[start] == 1 for start in starts if start < len(key))

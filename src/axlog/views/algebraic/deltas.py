@@ -143,7 +143,7 @@ class NodeTable:
             if self._is_split:
                 return NOTHING
             kind = _KINDS.get(label, ATTRIBUTE if label[0] == "@" else ELEMENT)
-            number = columns.tree._name_ids.get(label, -2)
+            number = columns.tree.name_ids.get(label, -2)
             known = self._by_label[label] = self._split(columns, kind, number)
         return known
 
@@ -254,7 +254,7 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
     """The same for a few insertions, one by one."""
     rows = [list(tree.subtree(root)) for root in delta.added]
     added = NodeTable(None, rows=rows, roots=delta.added)
-    places = [tree._parent[root] for root in delta.added]
+    places = [tree.parent_column[root] for root in delta.added]
     brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
     above, depths = labels_above_few(tree, places)
     labels = moved_of(NO_LABELS, brought, above, NO_LABELS, depths)
@@ -308,10 +308,10 @@ def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
 
 def _are_alike(tree: Tree, matrix: Handles) -> bool:
     """Whether the links inside every row are those inside the first."""
-    if matrix.max() >= len(tree._kind) or matrix.min() < 0:
+    if matrix.max() >= len(tree.kind_column) or matrix.min() < 0:
         return False
     order = np.argsort(matrix[0])
-    for column, start in ((tree._first, 0), (tree._next, 1)):
+    for column, start in ((tree.first_column, 0), (tree.next_column, 1)):
         links = np.frombuffer(column, dtype=np.int32)[matrix[:, start:]]
         is_none = links[0] == NONE
         places = order[np.searchsorted(matrix[0][order], links[0][~is_none])]

@@ -180,8 +180,8 @@ class Direct:
         if not self._passes(number, node):
             return 0
         if self._is_anywhere(number):
-            return int(self.tree._kind[self.tree._parent[node]] != ATTRIBUTE)
-        return self._upper_of(self.shape.nodes[number].above, self.tree._parent[node])
+            return int(self.tree.kind_column[self.tree.parent_column[node]] != ATTRIBUTE)
+        return self._upper_of(self.shape.nodes[number].above, self.tree.parent_column[node])
 
     def _of_copies(
         self, block: Handles, roots: Iterable[int], is_spread: bool
@@ -189,7 +189,7 @@ class Direct:
         """Copies of one fragment, a row of handles each."""
         first = block[0].tolist()
         places = {node: at for at, node in enumerate(first)}
-        tops = [node for node in first if self.tree._parent[node] not in places]
+        tops = [node for node in first if self.tree.parent_column[node] not in places]
         found = []
         for number in roots:
             is_anywhere = self._is_anywhere(number)
@@ -239,12 +239,12 @@ class Direct:
         test = self._tests[number] if number in self._tests else self._test_of(number)
         if test is None:
             step = self.shape.nodes[number].step
-            if (tree._kind[node] == ATTRIBUTE) is not (step.axis is Axis.ATTRIBUTE):
+            if (tree.kind_column[node] == ATTRIBUTE) is not (step.axis is Axis.ATTRIBUTE):
                 return False
             passes = node_tests.passes(tree, node, step.axis, step.test)
             return passes and node_tests.compares(tree, node, step)
         kind, label, is_compared = test
-        if tree._label[node] != label or tree._kind[node] != kind:
+        if tree.label_column[node] != label or tree.kind_column[node] != kind:
             return False
         return not is_compared or node_tests.compares(tree, node, self.shape.nodes[number].step)
 
@@ -254,7 +254,7 @@ class Direct:
         test = None
         if isinstance(shaped.step.test, Name):
             kind = ATTRIBUTE if shaped.step.axis is Axis.ATTRIBUTE else ELEMENT
-            label = self.tree._name_ids.get(shaped.wanted, NONE)
+            label = self.tree.name_ids.get(shaped.wanted, NONE)
             test = (kind, label, bool(shaped.constants))
         self._tests[number] = test
         return test
@@ -387,7 +387,8 @@ class Direct:
         """The same along the chains, in which attributes stand first."""
         columns, step = self.columns, self.shape.nodes[number].step
         first, following = (
-            np.frombuffer(column, dtype=np.int32) for column in (self.tree._first, self.tree._next)
+            np.frombuffer(column, dtype=np.int32)
+            for column in (self.tree.first_column, self.tree.next_column)
         )
         places = np.arange(len(contexts), dtype=np.int32)
         at = first[contexts]

@@ -62,7 +62,7 @@ def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Ro
     if terms is None:
         return together([rows.table().times(-1), everything(columns, selections)], shape.key)
     evaluation = Evaluation(columns, selections, era)
-    now = np.frombuffer(selections.tree._time, dtype=np.int64)
+    now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
     found = [within_times(evaluation.term(t), shape, now, {}) for t in terms]
     return together(found, shape.key)
 
@@ -74,7 +74,7 @@ def everything(columns: Columns, selections: Selections) -> Table:
         return nothing(shape.key)
     table = Evaluation(columns, selections, still(columns)).everything()
     if shape.times:
-        now = np.frombuffer(selections.tree._time, dtype=np.int64)
+        now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
         table = within_times(table, shape, now, {})
     return together([table.keeping(shape.key)], shape.key)
 
@@ -107,7 +107,7 @@ _COMPARED = {
 def emptied(tree: Tree, shape: Shape) -> str | None:
     """A label that the view cannot do without and that no node has any more."""
     for node in shape.nodes[1:]:
-        if isinstance(node.step.test, Name) and not tree._partitions.get(node.wanted):
+        if isinstance(node.step.test, Name) and not tree.nodes_by_label.get(node.wanted):
             return node.wanted
     return None
 

@@ -112,7 +112,7 @@ def labels_above_few(tree: Tree, places: Iterable[int]) -> tuple[Labels, Depths]
 
 def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
     """Level by level, each node of a level once: places soon have their way in common."""
-    kinds, numbers, parent = tree._kind, tree._label, tree._parent
+    kinds, numbers, parent = tree.kind_column, tree.label_column, tree.parent_column
     found, named_by, depths = set[str](), set[int](), set[int]()
     at, level = set(places), 0
     while at:
@@ -132,7 +132,7 @@ def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
 
 def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
     """The labels of nodes that have one, as often as they come."""
-    kinds, labels, names = tree._kind, tree._label, tree.names
+    kinds, labels, names = tree.kind_column, tree.label_column, tree.names
     for node in nodes:
         kind = kinds[node]
         if kind == ELEMENT or kind == ATTRIBUTE:
@@ -146,7 +146,7 @@ def changed_labels(tree: Tree, delta: Delta) -> Labels:
     where one is another."""
     found = set()
     for change in delta.changed:
-        kind = tree._kind[change.node]
+        kind = tree.kind_column[change.node]
         if kind == ELEMENT or kind == ATTRIBUTE:
             found |= {change.old, change.new}
         else:

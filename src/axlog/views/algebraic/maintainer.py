@@ -79,7 +79,7 @@ class Algebraic(Maintainer):
         self.options = options if options is not None else Options()
         self.shape = shape_of(pattern)
         self.selections = Selections(tree, self.shape, Codes())
-        self.relation = rows_of(self.shape, len(tree._kind))
+        self.relation = rows_of(self.shape, len(tree.kind_column))
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
@@ -255,7 +255,7 @@ class Algebraic(Maintainer):
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose nodes' times meet the constraints, as they are now."""
-        now = np.frombuffer(self.tree._time, dtype=np.int64)
+        now = np.frombuffer(self.tree.time_column, dtype=np.int64)
         return within_times(table, self.shape, now, {})
 
     # Rows -----------------------------------------------------------------------------------------
@@ -335,8 +335,8 @@ class Algebraic(Maintainer):
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
         nodes = table.columns[node_column(self.shape.named[output.of])].tolist()
         if output.kind is Kind.VAL:  # texts that were not loaded stand in a table of their own
-            known, read = self.tree._texts.get, self.tree.string_value
-            kinds = self.tree._kind
+            known, read = self.tree.texts_by_node.get, self.tree.string_value
+            kinds = self.tree.kind_column
             return [(kinds[node] == TEXT and known(node)) or read(node) for node in nodes]
         return list(map(self._reader(output.kind), nodes))
 

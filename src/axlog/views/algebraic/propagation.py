@@ -356,6 +356,6 @@ class Propagation:
         """The rows that the constraints on times let pass; `sign` says whose times."""
         if not self.shape.times or not len(table):
             return table.keeping(self.shape.key)
-        now = np.frombuffer(self.tree._time, dtype=np.int64)
+        now = np.frombuffer(self.tree.time_column, dtype=np.int64)
         changed = self.tables.delta.changed if sign < 0 else ()
         return within_times(table, self.shape, now, {c.node: c.old_time for c in changed})

@@ -90,7 +90,7 @@ class Selections:
     def _shown(self, node: ShapeNode, output: Output, nodes: Handles) -> Integers:
         tree = self.tree
         if output.kind is Kind.TIME:
-            times = np.frombuffer(tree._time, dtype=np.int64)
+            times = np.frombuffer(tree.time_column, dtype=np.int64)
             shown: Integers = times[nodes]
             return shown
         is_label = output.kind is Kind.LABEL or node.step.test == Variable(output.of)

@@ -276,7 +276,7 @@ class CountingEngine:
         self._delta = delta
         blocks, fresh = self._touched(delta)
         self._begin_work()
-        parent = self.tree._parent
+        parent = self.tree.parent_column
         evaluate = self._interpreter.evaluate
         self._before = {block: (parent[block], evaluate(self.tree, block)) for block in blocks}
         self._fresh = fresh
@@ -295,7 +295,7 @@ class CountingEngine:
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
-            self._rise(rising, self.tree._parent[block], Rising(), self._evaluate(block))
+            self._rise(rising, self.tree.parent_column[block], Rising(), self._evaluate(block))
         self._before, self._fresh = {}, []
         self._answer = self.propagate(rising)
         if self._interpreter.meters is not None:
@@ -340,7 +340,7 @@ class CountingEngine:
         self.meters.reset()
 
     def _propagated(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
-        parent = self.tree._parent
+        parent = self.tree.parent_column
         descending = self._interpreter.descending
         while rising:
             node = max(rising, key=self._depth) if len(rising) > 1 else next(iter(rising))
@@ -379,7 +379,7 @@ class CountingEngine:
         for root in delta.added:
             if self._is_unseen(root):
                 continue
-            block = self._block(self.tree._parent[root])
+            block = self._block(self.tree.parent_column[root])
             if block is None:
                 fresh.append(root)
             else:
@@ -393,7 +393,7 @@ class CountingEngine:
         """Whether no relation can tell that a small subtree is there."""
         tree, interpreter = self.tree, self._interpreter
         for size, node in enumerate(tree.subtree(root), 1):
-            kind = tree._kind[node]
+            kind = tree.kind_column[node]
             if kind == CALL or size > self._most or interpreter.candidates(tree, node):
                 return False
             if kind == TEXT and interpreter.reads_values:
@@ -402,7 +402,7 @@ class CountingEngine:
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
         """The subtree to evaluate for a change at or below a node; None if a site takes it."""
-        sites, parent = self._sites, self.tree._parent
+        sites, parent = self._sites, self.tree.parent_column
         block = node if is_changed and node in sites else None
         while node != DOCUMENT_NODE:
             above = parent[node]
@@ -422,7 +422,7 @@ class CountingEngine:
     def _choose_sites(self, top: int) -> set[int]:
         """The nodes of a subtree with much below them, or with an open call below."""
         tree = self.tree
-        kinds, parent = tree._kind, tree._parent
+        kinds, parent = tree.kind_column, tree.parent_column
         sizes: dict[int, int] = {}
         with_call: set[int] = set()
         chosen: set[int] = set()

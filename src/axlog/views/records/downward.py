@@ -45,7 +45,7 @@ class Downward:
         self._load(DOCUMENT_NODE)
 
     def _reserve(self) -> None:
-        more = len(self.tree._kind) - len(self._here)
+        more = len(self.tree.kind_column) - len(self._here)
         self._here += [0] * more
         self._below += [0] * more
 
@@ -134,7 +134,7 @@ class Downward:
         tree = self.tree
         self._reserve()
         dirty = set(changed)
-        gone = [(root, parent) for root, parent in removed if tree._kind[root] != ATTRIBUTE]
+        gone = [(root, parent) for root, parent in removed if tree.kind_column[root] != ATTRIBUTE]
         for root, parent in gone:
             self._move(parent, self._here[root], self._below[root], -1)
             dirty.add(parent)
@@ -143,7 +143,7 @@ class Downward:
                 self._counts.pop(dead, None)
                 dirty.discard(dead)
         for root in added:
-            if tree._kind[root] != ATTRIBUTE:
+            if tree.kind_column[root] != ATTRIBUTE:
                 self._load(root)
                 self._move(tree.parent(root), self._here[root], self._below[root])
                 dirty.add(tree.parent(root))

@@ -43,7 +43,7 @@ class Forest:
         self.sequences = Sequences(algebra.join, is_seen)
         self._climbs_always = is_seen
         self.nodes = 0  # nodes whose own summary was worked out
-        self.sequences.reserve(len(tree._kind))
+        self.sequences.reserve(len(tree.kind_column))
         self._load(DOCUMENT_NODE)
 
     @property
@@ -58,7 +58,7 @@ class Forest:
 
     def _load(self, root: int) -> None:
         """Summaries of a whole subtree, bottom-up."""
-        kinds, children = self.tree._kind, self.tree.children
+        kinds, children = self.tree.kind_column, self.tree.children
         build = self.sequences.build
         waiting = [root]
         order = []
@@ -76,7 +76,7 @@ class Forest:
         """Work out a node's own summary; whether it changed."""
         self.nodes += 1
         sequences = self.sequences
-        is_element = self.tree._kind[node] == ELEMENT
+        is_element = self.tree.kind_column[node] == ELEMENT
         value = self.algebra.node(self.letter(node), is_element, sequences.below(node))
         changed = value != sequences.own[node]
         sequences.own[node] = value
@@ -89,9 +89,9 @@ class Forest:
     ) -> None:
         """Follow a delta that was applied: removed roots come with the parents that they had."""
         tree, sequences = self.tree, self.sequences
-        sequences.reserve(len(tree._kind))
+        sequences.reserve(len(tree.kind_column))
         dirty = set(changed)
-        gone = [(root, parent) for root, parent in removed if tree._kind[root] != ATTRIBUTE]
+        gone = [(root, parent) for root, parent in removed if tree.kind_column[root] != ATTRIBUTE]
         for root, parent in gone:
             sequences.remove(parent, root)
             if sequences.own[root] != NEUTRAL:
@@ -100,7 +100,7 @@ class Forest:
             for dead in tree.subtree(root):
                 sequences.top.pop(dead, None)
                 dirty.discard(dead)
-        new = {node for node in added if tree._kind[node] != ATTRIBUTE}
+        new = {node for node in added if tree.kind_column[node] != ATTRIBUTE}
         for node in new:
             self._load(node)
         while new:
@@ -121,7 +121,7 @@ class Forest:
             new.discard(node)
             is_noticed = is_noticed or self.sequences.own[node] != NEUTRAL
             before = tree.previous(node)
-            if before != NONE and tree._kind[before] == ATTRIBUTE:
+            if before != NONE and tree.kind_column[before] == ATTRIBUTE:
                 before = NONE
             self.sequences.insert(parent, before, node)
             node = tree.next(node)

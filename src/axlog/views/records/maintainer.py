@@ -252,7 +252,7 @@ def keep_records(tree: Tree, pattern: Pattern, engine: CountingEngine) -> Mainta
 
 def _is_counted(tree: Tree, node: int) -> bool:
     """Whether a changed node is one that tests look at: attributes are facts of their element."""
-    return tree._kind[node] != ATTRIBUTE and tree._kind[tree.parent(node)] != ATTRIBUTE
+    return tree.kind_column[node] != ATTRIBUTE and tree.kind_column[tree.parent(node)] != ATTRIBUTE
 
 
 def _above(tree: Tree, delta: Delta, hung: list[tuple[int, int]]) -> Iterator[int]:

@@ -218,14 +218,14 @@ class Ordered(Maintainer):
     def _near(self, root: int) -> Iterator[int]:
         """The nodes whose next or previous sibling a node that comes or goes can be."""
         tree = self.tree
-        if tree._kind[root] == ATTRIBUTE:
+        if tree.kind_column[root] == ATTRIBUTE:
             return
         yield root
         for step in (tree.previous, tree.next):
             at = step(root)
-            while at != NONE and tree._kind[at] != ATTRIBUTE:
+            while at != NONE and tree.kind_column[at] != ATTRIBUTE:
                 yield at
-                if tree._kind[at] == ELEMENT:
+                if tree.kind_column[at] == ELEMENT:
                     break
                 at = step(at)
 
@@ -296,8 +296,8 @@ class Ordered(Maintainer):
                 return tree.component(other) < tree.component(one)
         step = tree.next if axis is Axis.NEXT_SIBLING else tree.previous
         at = step(one)
-        while at != NONE and tree._kind[at] != ELEMENT:
-            if tree._kind[at] == ATTRIBUTE:
+        while at != NONE and tree.kind_column[at] != ELEMENT:
+            if tree.kind_column[at] == ATTRIBUTE:
                 return False
             at = step(at)
         return at == other

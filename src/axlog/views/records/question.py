@@ -363,9 +363,9 @@ class Letters:
 
     def of(self, tree: Tree, node: int) -> int:
         """The letter of a node, facts left out."""
-        kind = tree._kind[node]
+        kind = tree.kind_column[node]
         if kind == ELEMENT:
-            return self.names.get(tree.names[tree._label[node]], self.element)
+            return self.names.get(tree.names[tree.label_column[node]], self.element)
         if kind == TEXT:
             return self.texts.get(tree.text(node), self.text) if self.texts else self.text
         if kind == COMMENT:

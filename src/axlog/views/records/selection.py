@@ -60,7 +60,7 @@ class Selection:
                 waiting.append((left, first))
             if right != NONE:
                 waiting.append((right, last))
-            is_element = forest.tree._kind[at] == ELEMENT
+            is_element = forest.tree.kind_column[at] == ELEMENT
             below = top.get(at, NONE)
             inside = total[below] if below != NONE else 0
             is_selected, around = algebra.enter(forest.letter(at), is_element, inside, middle)

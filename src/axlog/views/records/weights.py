@@ -26,10 +26,10 @@ class Weighing:
         self.parent = [NONE] * count
         self.next = [NONE] * count
         self.previous = [NONE] * count
-        self.is_element = [tree._kind[node] == ELEMENT for node in self.nodes]
+        self.is_element = [tree.kind_column[node] == ELEMENT for node in self.nodes]
         for number, node in enumerate(self.nodes[1:], 1):
-            self.parent[number] = numbers[tree._parent[node]]
-            following = tree._next[node]
+            self.parent[number] = numbers[tree.parent_column[node]]
+            following = tree.next_column[node]
             if following != NONE:
                 self.next[number] = numbers[following]
                 self.previous[numbers[following]] = number
