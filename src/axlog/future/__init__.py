@@ -1,1 +1,88 @@
-"""Verdicts that change nothing: truth, satisfiability, relevance, containment, types, garbage."""
+"""Analyses of a query over a document whose streams are still open. They change nothing.
+
+While streams are open, more data may arrive. These modules decide questions about every possible
+future:
+
+- Truth: does the query have a row now, can some future give it one, or can none?
+- Possible rows: which rows can still appear, what do they need from which stream, until when?
+- Relevance: can the data of a stream still change the rows?
+- Containment: is every row of one query a row of another, on every document?
+- Garbage: which stored rows, streams and subtrees can no longer contribute to a row?
+
+Every answer is exact. Where an analysis cannot decide, it raises `UndecidedError`: AX501 the
+question is undecidable, AX502 the search exceeded its limit, AX503 the query or document has a
+feature that the analysis does not cover. `garbage` alone may also return a sound but incomplete
+answer, and says so (`Pair.is_exact`).
+
+Words used throughout. A future node or tree is one that has not arrived yet. An unknown is a string
+or time of a future node. A scenario is one way in which a row can come about: the values known so
+far, and a `Need`: the sub-patterns that streams must still deliver, with the conditions on the
+unknowns. One scenario dominates another if it needs no more.
+
+Reading order:
+
+Requirements: which conditions a pattern places on future nodes.
+
+    comments            rejects tests for comments and processing instructions
+    search_budget       counts the steps of an analysis and stops it at a limit
+    linear              integer solutions of linear inequalities (the omega test)
+    time_constraints    satisfiability and latest values of time constraints
+    unknowns            satisfiability of conditions on unknown strings
+    value_classes       sample values that stand for all others under comparisons
+    keys                declared keys and the values that they exclude from the future
+    generalized_rows    rows with unknowns and needs, and their joins
+
+Arrivals: what messages can deliver.
+
+    arrivals            rows of sub-patterns in future trees
+    capacity            sub-patterns that must share the few trees a stream may deliver
+
+Scenarios: the possible rows.
+
+    scenarios           all scenarios of a pattern over a document
+    scenario_index      indexed scenarios, for incremental joins
+    scenario_tracker    scenarios maintained as data arrives
+
+Truth:
+
+    truth               truth, possible rows and the status of one row: `Outlook`
+    verdict_cache       truth of a view between updates, reused while its evidence holds
+    coverage            the table of supported features shown in docs/analysis.md
+
+Negation: queries with `not`.
+
+    profiles            satisfiability of a pattern with `not` and without joins
+    negation            possible rows of such a pattern
+
+Types: futures restricted to a schema.
+
+    requirements        conditions on one future node, and their distribution over children
+    type_steps          which numbers of children valid messages can reach
+    type_trees          whether a type has a tree that matches given conditions
+    type_messages       writes the messages of a solution
+    typed_document      whether valid messages make a pattern hold in a document
+    typed_values        values of elements, rewritten to values of texts
+    typed_truth         truth under types
+    typed_scenarios     which scenarios the types allow
+
+Relevance: streams that still matter.
+
+    instance_values     candidate strings for the unknowns of a scenario
+    instance_times      candidate times for the trees of a scenario
+    instances           the most general futures of a scenario
+    scratch_document    a copy of the document on which futures are tried
+    relevance           lazy, axlog and exact relevance of each stream
+
+Containment of queries.
+
+    disjuncts           a pattern as a union of trees without `or`
+    canonical_models    the canonical documents of such a tree
+    homomorphism        matches a pattern with a canonical document
+    witness             counterexample documents, verified before they are returned
+    containment         `contains(q1, q2)`
+
+Collection: state that can be dropped.
+
+    garbage             when a row of a two-way join can no longer find a partner
+    finished            streams and subtrees that no future row can use
+"""

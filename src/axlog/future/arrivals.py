@@ -1,15 +1,17 @@
-"""What messages can bring: the generalised rows of relations in trees still to come (P2 3, step 2).
+"""The generalised rows that sub-patterns can have in future trees.
 
-Everything in a tree to come is unknown except what the pattern itself says: a label that is tested
-for, a value that is compared with `=`. A relation is taken apart into conjunctions (one for each
-way through its ors), a conjunction at one node into what it asks of an element, a text or an
-attribute there. All that must stand at one node is taken together: `self::` steps, attributes of
-one name, the relations that must share one tree (`capacity.py`).
+Nothing in a future tree is known except what the pattern itself states: a label that it tests for,
+a value that it compares with `=`. A relation is split into conjunctions, one for each way through
+its `or`s. A conjunction at one node is split into its conditions on an element, a text or an
+attribute there. Conditions on the same node are combined: `self::` steps, attributes of one name,
+and relations that must share one tree (`capacity.py`).
 
-Times are at or after each other down the tree where a message may hold calls that bring more later;
-all the same (`together`) where messages hold none. Conditions that contradict each other bring
-nothing. Exact, or refused by name: `not`, tests for comments and processing instructions, and a
-compared value that has further conditions inside.
+A node is never older than its parent where a message may hold calls, which deliver more later.
+Where messages hold no calls (`together`), all nodes of a tree have the same time. Contradictory
+conditions have no rows.
+
+The result is exact. Rejected with AX503: `not`, tests for comments and processing instructions, and
+a compared value that has further conditions inside. (Paper 2, section 3, step 2.)
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ from axlog.query.pattern import (
 )
 
 ELEMENT, TEXT, ATTRIBUTE = "element", "text", "attribute"
-Brought = tuple[Rows, list[str]]
-"""Rows, and the columns that they have."""
+Table = tuple[Rows, list[str]]
+"""Rows and their columns."""
 
 
 def bringable(
@@ -47,13 +49,13 @@ def bringable(
     is_root: bool,
     together: bool = False,
     same: Sequence[frozenset[Relation]] = (),
-) -> Brought:
-    """The rows of relations at one node to come, with all columns that they bind at any depth.
+) -> Table:
+    """The rows of relations at one future node, with all columns that they bind at any depth.
 
-    `is_root`: the node is the root of its tree, an element. `same`: relations that stand below one
-    node and must be at one node there.
+    `is_root`: the node is the root of its tree, an element. `together`: messages hold no calls.
+    `same`: sets of relations below one node that must match the same node.
     """
-    rows, layout = _Bringing(same).at(relations, is_root, None)
+    rows, layout = _ArrivalBuilder(same).at(relations, is_root, None)
     if not together:
         return rows, layout
     found: Rows = {}
@@ -65,7 +67,7 @@ def bringable(
 
 
 def same_times(names: Iterable[str]) -> list[Inequality]:
-    """All these unknown times are one."""
+    """Inequalities which state that all these unknown times are equal."""
     first, *others = sorted(names) or [""]
     pairs = [(at_or_after(first, other), at_or_after(other, first)) for other in others]
     return [inequality for pair in pairs for inequality in pair]
@@ -82,15 +84,15 @@ def deep_columns(relations: Iterable[Relation]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A conjunction at one node: the relations that hold there, and what hangs below it."""
+    """A conjunction at one node: the relations that hold there, and the edges below it."""
 
     members: tuple[Relation, ...] = ()
     edges: tuple[Edge, ...] = ()
 
     def with_member(self, relation: Relation) -> Iterator[_Way]:
-        """The ways to hold one more relation at the node."""
+        """The ways in which one more relation holds at the node."""
         if relation.absences:
-            raise UndecidedError("AX503", "`not` in what a stream may bring")
+            raise UndecidedError("AX503", "`not` in data that a stream may deliver is not covered")
         ways: Iterable[_Way] = [replace(self, members=(*self.members, relation))]
         for edge in relation.edges:
             ways = _bounded(longer for way in ways for longer in way.with_edge(edge))
@@ -121,25 +123,27 @@ class _Way:
         return fixed + [c for c in compared if not isinstance(c.operand, Variable)]
 
     def columns(self, *sources: str) -> list[str]:
-        """The columns that show one of these of the node, each once."""
+        """The columns that show one of these sources of the node, without duplicates."""
         own = [pair for member in self.members for pair in member.own]
         return list(dict.fromkeys(column for column, source in own if source in sources))
 
 
-class _Bringing:
+class _ArrivalBuilder:
+    """Builds the rows of relations in one future tree, from the top down."""
+
     def __init__(self, same: Sequence[frozenset[Relation]]) -> None:
         self._same = same
 
-    def at(self, relations: Sequence[Relation], is_root: bool, above: str | None) -> Brought:
-        """The rows of relations at one node; `above` is the nearest named node over it."""
+    def at(self, relations: Sequence[Relation], is_root: bool, above: str | None) -> Table:
+        """The rows of relations at one node. `above` is the nearest named ancestor."""
         layout = deep_columns(relations)
         found: Rows = {}
         for way in _ways(relations):
             for kind in _kinds(way, is_root):
-                _add_shown(found, layout, self._as(kind, way, above))
+                _add_reordered(found, layout, self._of_kind(kind, way, above))
         return found, layout
 
-    def _as(self, kind: str, way: _Way, above: str | None) -> Brought:
+    def _of_kind(self, kind: str, way: _Way, above: str | None) -> Table:
         if kind == TEXT:
             start = _text(way)
         elif kind == ATTRIBUTE:
@@ -153,7 +157,7 @@ class _Bringing:
         parts = [self.at(group, False, nearest) for group in _groups(way.edges, self._same)]
         return self._join(way, start, above, parts)
 
-    def _join(self, way: _Way, start: _Own, above: str | None, parts: list[Brought]) -> Brought:
+    def _join(self, way: _Way, start: _Own, above: str | None, parts: list[Table]) -> Table:
         known, need = start
         names = _names(way)
         times = [*same_times(names), *(at_or_after(n, above) for n in names if above is not None)]
@@ -167,12 +171,14 @@ class _Bringing:
         tests = [test for member in way.members for test in member.tests]
         return project(rows, layout, tests, tuple(layout), add_need, pins=False), layout
 
-    def _attribute(self, way: _Way, above: str | None) -> Brought:
-        """An attribute: its value is the one text below it."""
+    def _attribute(self, way: _Way, above: str | None) -> Table:
+        """The rows of an attribute. Its value is the single text below it."""
         label = next((f"@{n.test.label}" for n in way.nodes if isinstance(n.test, Name)), None)
         labelled = way.columns("label")
         if label is None and labelled:
-            raise UndecidedError("AX503", f"{labelled[0]} is the name of an attribute to come")
+            raise UndecidedError(
+                "AX503", f"{labelled[0]} is the name of an attribute that has not arrived"
+            )
         names = _names(way)
         layout = deep_columns(way.members)
         found: Rows = {}
@@ -181,20 +187,20 @@ class _Bringing:
             if start is not None:
                 part = self._join(text, start, names[0] if names else above, [])
                 own: _Own = (dict.fromkeys(labelled, label), NOTHING)
-                _add_shown(found, layout, self._join(way, own, above, [part]))
+                _add_reordered(found, layout, self._join(way, own, above, [part]))
         return found, layout
 
 
 _Own = tuple[dict[str, str | None], Need]
-"""What a node itself shows, and what that needs."""
+"""Values that are read from a node itself, and the conditions on them."""
 
 
 def _names(way: _Way) -> list[str]:
     return [node.name for node in way.nodes if node.name is not None]
 
 
-def _add_shown(found: Rows, layout: list[str], brought: Brought) -> None:
-    """Add rows in another order of columns; one that they lack is open."""
+def _add_reordered(found: Rows, layout: list[str], brought: Table) -> None:
+    """Add rows with their columns reordered; a missing column is unknown."""
     rows, columns = brought
     order = [columns.index(c) if c in columns else None for c in layout]
     for values, needs in rows.items():
@@ -210,7 +216,7 @@ def _ways(relations: Sequence[Relation]) -> list[_Way]:
 
 
 def _bounded(ways: Iterable[_Way]) -> list[_Way]:
-    """Ways in a list, unless they are too many: each `or` doubles them."""
+    """The ways as a list, counted against the search budget: each `or` doubles them."""
     found: list[_Way] = []
     for way in ways:
         spend(1)
@@ -219,7 +225,7 @@ def _bounded(ways: Iterable[_Way]) -> list[_Way]:
 
 
 def _kinds(way: _Way, is_root: bool) -> list[str]:
-    """What a node to come that passes all tests may be."""
+    """The kinds of node that can pass all tests of a conjunction."""
     nodes = way.nodes
     refuse_markup_tests(nodes)
     if any(node.axis is Axis.ATTRIBUTE for node in nodes):
@@ -246,18 +252,19 @@ def _may_be(kind: str, test: Test) -> bool:
 
 
 def _element(way: _Way) -> _Own | None:
-    """An element's own columns: its label is a name, its value is apart from it."""
+    """The columns of an element itself. Its label is a name, and differs from its value."""
     constants = way.constants
     valued = way.columns("value")
     if (constants or valued) and any(edge.axis is not Axis.ATTRIBUTE for edge in way.edges):
         raise UndecidedError(
-            "AX503", f"{way.nodes[0]} compares a value to come that has conditions inside it"
+            "AX503",
+            f"{way.nodes[0]} compares a value that has not arrived and has conditions inside it",
         )
     if not is_consistent(constants):
         return None
     label = next((n.test.label for n in way.nodes if isinstance(n.test, Name)), None)
     labelled = way.columns("label")
-    value = _fixed(constants)
+    value = _fixed_string(constants)
     known: dict[str, str | None] = dict.fromkeys(labelled, label)
     for column in valued:
         if known.get(column) is not None and value is not None and known[column] != value:
@@ -272,7 +279,7 @@ def _element(way: _Way) -> _Own | None:
 
 
 def _text(way: _Way, attribute: _Way | None = None) -> _Own | None:
-    """A text's own columns: its label is its value; that of an attribute too."""
+    """The columns of a text itself. An attribute has the value of its text."""
     constants = way.constants + (attribute.constants if attribute else [])
     columns = way.columns("label", "value") + (attribute.columns("value") if attribute else [])
     columns = list(dict.fromkeys(columns))
@@ -280,27 +287,27 @@ def _text(way: _Way, attribute: _Way | None = None) -> _Own | None:
         constants.append(Comparison("!=", ""))
     if not is_consistent(constants):
         return None
-    value = _fixed(constants)
+    value = _fixed_string(constants)
     compared = frozenset((column, c) for column in columns for c in constants)
     needs = ValueNeeds(compared, same=_pairs(columns))
     need = NOTHING if value is not None else replace(NOTHING, values=needs)
     return dict.fromkeys(columns, value), need
 
 
-def _fixed(constants: list[Comparison]) -> str | None:
-    """The one string that comparisons leave."""
+def _fixed_string(constants: list[Comparison]) -> str | None:
+    """The string that an `=` comparison fixes; None if there is none."""
     return next(
         (c.operand for c in constants if c.operator == "=" and isinstance(c.operand, str)), None
     )
 
 
 def _pairs(columns: list[str]) -> frozenset[tuple[str, str]]:
-    """Columns that stand for one string."""
+    """Pairs which state that columns hold one string."""
     return frozenset((columns[0], other) for other in columns[1:])
 
 
 def _groups(edges: Iterable[Edge], same: Sequence[frozenset[Relation]]) -> list[list[Relation]]:
-    """What hangs below an element: attributes of one name are one node, and what must be."""
+    """The edges below an element, grouped by the node that they must match."""
     groups: list[list[Relation]] = []
     by_name: dict[object, list[Relation]] = {}
     for edge in edges:

@@ -1,17 +1,18 @@
-"""Canonical documents of a twig, whole or with some choices left open.
+"""Canonical documents of a twig, complete or with some choices left open.
 
-Miklau and Suciu's canonical models: every descendant edge becomes a chain of fresh elements, every
-node that any label suits gets a fresh one. Here a choice may also be left open: a descendant edge
-is then one node that nothing matches (a gap: only a descendant step crosses it), and a leaf that
-may be an element or a text is either, which only `$x` and `node()` match. What a positive pattern
-finds in a model with open choices it finds however they are made; with all choices open that is a
-homomorphism. So one search serves both (`containment.py`).
+These are Miklau and Suciu's canonical models: every descendant edge becomes a chain of fresh
+elements, and every node without a required label gets a fresh one. Here a choice may also stay
+open. An open descendant edge is a single gap node, which no test matches and only a descendant step
+crosses. An open leaf is an element or a text, and only `$x` and `node()` match it. A match of a
+positive pattern in a model with open choices holds for every way to make them. With all choices
+open, such a match is a homomorphism. So one search serves both (`containment.py`).
 
-A `Sketch` is the document as a tree of objects, to build on; a `Model` the same numbered, with bit
-sets for matching. Fresh strings are names, so that they can be labels, texts and values, and differ
-from each other and from all strings of the patterns: they are equal only where they must be.
+A `Sketch` is the document as a tree of objects, for construction. A `Model` is the same document
+with numbered nodes and bit sets, for matching. Fresh strings are valid names, so that they can be
+labels, texts and values. They differ from each other and from all strings of the patterns, so two
+strings are equal only where they must be.
 
-Two texts side by side would be one; a comment, which no test matches, parts them.
+Two adjacent texts would merge, so a comment, which no test matches, separates them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from axlog.query.pattern import Axis
 
 
 class Sort(Enum):
-    """What a node of a model is."""
+    """The sorts of nodes in a model."""
 
     DOCUMENT = "document"
     ELEMENT = "element"
@@ -49,7 +50,7 @@ _SORTS = {
 
 @dataclass(eq=False, slots=True)
 class Sketch:
-    """One node of a canonical document; `value` is the string value where it is known."""
+    """A node of a canonical document; `value` is its string value where that is known."""
 
     sort: Sort
     label: str = ""
@@ -64,7 +65,7 @@ class Sketch:
 
     @property
     def text(self) -> str:
-        """The string value that its texts give it."""
+        """The string value that results from its texts."""
         if self.sort is Sort.TEXT:
             return self.label
         return "".join(below.text for below in self.below if below.sort is not Sort.ATTRIBUTE)
@@ -73,8 +74,8 @@ class Sketch:
 # Choices ------------------------------------------------------------------------------------------
 
 Choices = Mapping[Twig, int]
-"""For a twig on a descendant edge the length of the chain above it, for a leaf of either kind 0 for
-an element and 1 for a text."""
+"""For a twig on a descendant edge, the length of the chain above it; for a leaf of either kind, 0
+for an element and 1 for a text."""
 
 
 class Canon:
@@ -84,7 +85,7 @@ class Canon:
         self.disjunct = disjunct
         self._prefix = prefix
         self._strings: dict[str, str] = {}
-        self._links = 0  # of chains, in the present sketch
+        self._links = 0  # elements of chains in the current sketch
         self.chains: list[Twig] = []
         self.leaves: list[Twig] = []
         waiting = [disjunct.root]
@@ -96,7 +97,7 @@ class Canon:
             waiting += reversed(twig.below())
 
     def string(self, term: str) -> str:
-        """The string of a class of terms: its constant, or one that is nowhere else."""
+        """The string of a class of terms: its constant, or a fresh one."""
         found = self.disjunct.terms.find(term)
         constant = constant_of(found)
         if constant is not None:
@@ -107,7 +108,7 @@ class Canon:
         return self._strings[found]
 
     def row(self) -> list[str | Twig]:
-        """What the row of the canonical match shows: strings, and nodes by their twigs."""
+        """The row of the canonical match: strings, and nodes by their twigs."""
         return [
             self.string(shown) if isinstance(shown, str) else shown
             for shown in self.disjunct.outputs
@@ -169,7 +170,7 @@ class Model:
         self._sorted: dict[Sort, int] = dict.fromkeys(Sort, 0)
         self._labelled: dict[tuple[Sort, str], int] = {}
         self._valued: dict[str, int] = {}
-        self._children: list[int] = []  # these three when first asked for
+        self._children: list[int] = []  # these three are built on first use
         self._attributes: list[int] = []
         self._descendants: list[int] = []
 
@@ -187,7 +188,7 @@ class Model:
 
     @classmethod
     def of_tree(cls, tree: Tree) -> Model:
-        """A document as it is; calls, comments and instructions left out."""
+        """A model of a document, without calls, comments and instructions."""
         model = cls()
         numbers: dict[int, int] = {}
         for node in tree.subtree(DOCUMENT_NODE):
@@ -213,7 +214,7 @@ class Model:
         return number
 
     def _above(self, sort: Sort, parent: int) -> int:
-        """The nodes of which a node is a descendant: descent never enters attributes."""
+        """The ancestors of a node; the descendant axis never enters attributes."""
         if parent < 0 or sort is Sort.ATTRIBUTE:
             return 0
         if self.sorts[parent] is Sort.ATTRIBUTE:
@@ -265,7 +266,7 @@ class Model:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers in a set."""
+    """The numbers in a bit set."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -276,7 +277,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def as_element(sketch: Sketch) -> Element:
-    """The element that a sketch without open choices draws."""
+    """The XML element of a sketch without open choices."""
     made = etree.Element(sketch.label)
     last: Element | None = None
     was_text = False

@@ -1,15 +1,16 @@
-"""How much a call may bring: at most m trees (P1 4, theorem 3; P2 5).
+"""Whether a scenario fits into the number of trees that its streams may still deliver.
 
-A scenario asks a stream for sub-patterns. Where the stream may bring fewer trees than that, some
-must share one: those that stand at the root of a tree become conditions on one node (its label, its
-attributes, its time), and with messages that hold no calls everything in a tree has one time. All
-ways to put sub-patterns into trees are tried: deciding this is NP-hard (P1 theorem 3), so their
-number is limited.
+A scenario requires sub-patterns from a stream. If the stream may deliver fewer trees than that
+(`most`), some sub-patterns must share a tree. Those at the root of a tree then become conditions on
+one node (its label, attributes and time), and if messages hold no calls, everything in a tree has
+one time. All ways to distribute sub-patterns over trees are tried. The problem is NP-hard, so their
+number is limited (AX502).
 
-Declared keys ask for sharing too: two nodes of a key with one value are one node, so what asks for
-them must be met in one tree, at one node of it.
+Declared keys also force sharing: two nodes of a key with the same value are the same node, so the
+sub-patterns that require them must be met in one tree, at one node of it.
 
-Not decided: sub-patterns that share a tree with a compared value, which more content would change.
+Not decided (AX503): a sub-pattern that compares an element's value and must share a tree, because
+more content would change the value. (Paper 1, section 4, theorem 3; paper 2, section 5.)
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from axlog.query.compile import Relation
 from axlog.query.pattern import AnyText, Axis, Literal, nodes_of
 
 LIMIT = 5000
-"""Ways to put sub-patterns into trees that are tried for one scenario."""
+"""Largest number of ways to distribute sub-patterns over trees that one scenario may try."""
 
 Group = list[Relation]
 
@@ -36,10 +37,11 @@ Group = list[Relation]
 def fits(
     tree: Tree, columns: tuple[str, ...], values: Values, need: Need, together: bool = False
 ) -> bool:
-    """Whether a scenario's needs can be met, each stream bringing no more trees than it may.
+    """Whether the needs of a scenario can be met with the trees that each stream may still deliver.
 
-    `columns` are all that the scenario binds (`Scenarios` keeps them where calls are limited).
-    `together`: no message holds calls; else those of streams that do not declare them.
+    `columns` are all columns that the scenario binds (`Scenarios` keeps them where streams are
+    limited). `together`: no message holds calls. Otherwise that is true only of streams that do not
+    declare `calls`.
     """
     asked: dict[str, list[Relation]] = {}
     for relation, stream in sorted(need.brought, key=lambda pair: (pair[1], pair[0].name)):
@@ -56,16 +58,16 @@ def fits(
             shared.append((is_whole, [way for way in ways if _keeps_together(way, same)]))
         elif any(each.intersection(relations) for each in same):
             is_whole = together or not tree.may_bring_calls(stream)
-            shared.append((is_whole, [_put_together(relations, same)]))
+            shared.append((is_whole, [_merge_groups(relations, same)]))
     if not shared:
         return can_be_met(tree.clock, columns, values, need)
-    return _Sharing(tree, columns, same).some_way({values: [need]}, shared)
+    return _SharedTrees(tree, columns, same).is_satisfiable({values: [need]}, shared)
 
 
 Shares = tuple[bool, list[list[Group]]]
-"""The ways to put what one stream brings into trees, and whether each tree has one time."""
+"""Whether each tree of a stream has one time, and the ways to group its sub-patterns into trees."""
 Same = list[frozenset[Relation]]
-"""Relations that must be at one node: two nodes of a key with one value are one."""
+"""Sets of relations that must match one node, because a key has one node for each value."""
 
 
 def _same_nodes(
@@ -83,12 +85,12 @@ def _same_nodes(
 
 
 def _keeps_together(way: list[Group], same: Same) -> bool:
-    """Whether what must be at one node is in one tree."""
+    """Whether relations that must match one node are in one tree."""
     return all(sum(not each.isdisjoint(group) for group in way) <= 1 for each in same)
 
 
-def _put_together(relations: list[Relation], same: Same) -> list[Group]:
-    """Each relation in a tree of its own, but those that must share one."""
+def _merge_groups(relations: list[Relation], same: Same) -> list[Group]:
+    """One tree for each relation, except for relations that must share one."""
     groups: list[Group] = []
     for relation in relations:
         met = [g for g in groups if any(relation in s and not s.isdisjoint(g) for s in same)]
@@ -98,13 +100,13 @@ def _put_together(relations: list[Relation], same: Same) -> list[Group]:
 
 
 def trees_left(tree: Tree, stream: str) -> int | None:
-    """How many trees a stream may still bring; None: any number."""
+    """The number of trees that a stream may still deliver; None: unlimited."""
     most = tree.call(tree.calls()[stream]).most
     return None if most is None else most - tree.brought.get(stream, 0)
 
 
 def partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]]:
-    """Every way to put relations into at most so many groups."""
+    """Every way to split relations into at most `most` groups."""
     if not relations:
         yield []
         return
@@ -117,14 +119,15 @@ def partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]
 
 
 @dataclass(frozen=True, slots=True)
-class _Sharing:
+class _SharedTrees:
     """One scenario whose sub-patterns share trees."""
 
     tree: Tree
     columns: tuple[str, ...]
     same: Same
 
-    def some_way(self, rows: Rows, shared: list[Shares]) -> bool:
+    def is_satisfiable(self, rows: Rows, shared: list[Shares]) -> bool:
+        """Whether some choice of groups for each stream can be met."""
         if not shared:
             return any(
                 can_be_met(self.tree.clock, self.columns, values, need)
@@ -132,21 +135,23 @@ class _Sharing:
                 for need in needs
             )
         if sum(len(ways) for _, ways in shared) > LIMIT:
-            raise UndecidedError("AX502", f"there are more than {LIMIT} ways to share trees")
+            raise UndecidedError(
+                "AX502", f"there are more than {LIMIT} ways to distribute sub-patterns over trees"
+            )
         is_whole, ways = shared[0]
         for groups in ways:
             narrowed = rows
             for group in groups:
-                if len(group) > 1 or self._is_merged(group[0]):
-                    narrowed = self._sharing(narrowed, group, is_whole)
-            if narrowed and self.some_way(narrowed, shared[1:]):
+                if len(group) > 1 or self._must_merge(group[0]):
+                    narrowed = self._in_one_tree(narrowed, group, is_whole)
+            if narrowed and self.is_satisfiable(narrowed, shared[1:]):
                 return True
         return False
 
-    def _is_merged(self, top: Relation) -> bool:
+    def _must_merge(self, top: Relation) -> bool:
         return any(top in each for each in self.same)
 
-    def _sharing(self, rows: Rows, group: Group, is_whole: bool) -> Rows:
+    def _in_one_tree(self, rows: Rows, group: Group, is_whole: bool) -> Rows:
         """The rows whose needs a group of relations meets in one tree."""
         _check_values(group)
         roots = [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
@@ -162,7 +167,7 @@ class _Sharing:
 
 
 def _times(group: Group, roots: Group, together: bool) -> list[Inequality]:
-    """What sharing a tree says of times: one for all, or none before the root's."""
+    """The time constraints of a shared tree: one time for all nodes, or none before the root's."""
     every = [n.name for r in group if r.node is not None for n in nodes_of(r.node) if n.name]
     if together:
         return same_times(every)
@@ -171,12 +176,13 @@ def _times(group: Group, roots: Group, together: bool) -> list[Inequality]:
 
 
 def _check_values(group: Group) -> None:
+    """Reject comparisons of element values in a shared tree."""
     nodes = [n for relation in group if relation.node is not None for n in nodes_of(relation.node)]
     for node in nodes:
         is_text = node.axis is Axis.ATTRIBUTE or isinstance(node.test, Literal | AnyText)
         if node.comparisons and not is_text:
             raise UndecidedError(
                 "AX503",
-                f"{node} compares a value in a tree that must hold other things too",
-                advice="declare no `most`, or a larger one, on the call",
+                f"{node} compares a value in a tree that must meet other conditions too",
+                advice="remove `most` from the call, or declare a larger one",
             )

@@ -1,9 +1,10 @@
-"""Comments and processing instructions in the analyses: refused by name where they would matter.
+"""Rejection of queries that test for comments and processing instructions.
 
-What streams may bring is reasoned about as elements and texts. A message may also bring comments
-and processing instructions, and messages of these alone do not count as trees. So tests for them
-are refused (AX503). `node()` is covered where an element to come does whatever a comment to come
-could do: not beside `not`, not under types, and not where a stream may bring only so many trees.
+The analyses model future data as elements and texts. A message may also hold comments and
+processing instructions, and messages of these alone do not count as trees. Tests for them are
+therefore rejected (AX503). `node()` is covered where a future element can stand in for every future
+comment. That is not so beside `not`, under types, and where a stream may deliver a limited number
+of trees.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from axlog.query.pattern import AnyComment, AnyInstruction, Pattern, PatternNode
 
 
 def refuse_markup_tests(nodes: Iterable[PatternNode]) -> None:
-    """Refuse tests for comments and processing instructions."""
+    """Reject tests for comments and processing instructions."""
     for node in nodes:
         if isinstance(node.test, AnyComment | AnyInstruction):
             raise _refused(node, "")
 
 
 def refuse_any_node(pattern: Pattern, where: str) -> None:
-    """Refuse `node()` too, where elements and texts are not all that may pass it."""
+    """Reject `node()` too, where a comment could pass it and an element could not replace it."""
     for node in pattern.nodes():
         if sees_markup(node):
             raise _refused(node, f" {where}")
@@ -33,5 +34,5 @@ def _refused(node: PatternNode, where: str) -> UndecidedError:
     return UndecidedError(
         "AX503",
         f"the analyses do not cover `{bare}`{where}: a comment or processing instruction passes it",
-        advice="ask for elements by name or by `*`, for texts by `text()`; rows are kept exactly",
+        advice="test for elements by name or `*`, and for texts by `text()`; rows are still exact",
     )

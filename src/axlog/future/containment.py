@@ -1,26 +1,26 @@
-"""Containment of patterns: is every answer of one an answer of the other, on every document?
+"""Containment of queries: is every row of one a row of the other, on every document?
 
-`contains(q1, q2)` decides it for positive tree patterns (child, descendant, `*`, names, texts,
+`contains(q1, q2)` decides this for positive tree patterns (child, descendant, `*`, names, texts,
 attributes, branches, variables as outputs and joins, `or`). Rows are compared by position and key:
 strings as strings, nodes as nodes.
 
 The method is Miklau and Suciu's canonical models (J. ACM 51, 2004), searched from the most general
-one: q1's `or`s are distributed into twigs; of each twig a model with every choice open is matched
-by q2, which is the homomorphism test. Where q2 matches, all documents of that model are covered;
-where it does not, one choice is made in every possible way. A model without open choices that q2
-does not match is a witness. Chains need at most w + 1 fresh elements, w being the longest chain of
-child steps in q2 that a fresh element passes. With joins in q2 the chain must be longer than q2 has
-such child steps, so that one link of it is not covered: there more elements can be put in without
-moving anything that is joined. Without such steps one fresh element is enough, and the search is
-the homomorphism test.
+one. The `or`s of q1 are distributed, which gives a union of twigs. For each twig, a model with
+every choice open is matched with q2; this is the homomorphism test. If q2 matches, all documents of
+that model are covered. If not, one choice is made in every possible way. A model without open
+choices that q2 does not match is a witness. Chains need at most w + 1 fresh elements, where w is
+the longest chain of child steps in q2 that fresh elements can match. With joins in q2, the chain
+must be longer than the number of such child steps in q2, so that one link of it is not covered;
+more elements can be inserted there without moving anything that is joined. Without such steps one
+fresh element is enough, and the search is the homomorphism test.
 
-Joins of q1 need no valuations: equal labels get one fresh string each, and what q2 finds then it
-finds for all strings. P2 theorem 9's valuations of the join variables are those of q2's, over the
-strings of the model (`homomorphism.py`).
+Joins of q1 need no valuations: equal labels get one fresh string, and a match of q2 then holds for
+all strings. The valuations of join variables (paper 2, theorem 9) are those of q2, over the strings
+of the model (`homomorphism.py`).
 
-Undecided, never guessed: when the limit is reached, and where elements are tested for their string
-value (`oid = "17"`), no homomorphism exists and none of some likely documents is a witness. Refused
-by name: `not`, `collect`, times, comparisons other than equality with strings, other axes.
+The verdict UNDECIDED is returned at the limit (AX502), and where element values are tested (`oid =
+"17"`), no homomorphism exists, and none of a few likely documents is a witness (AX503). Rejected
+with AX211: `not`, `collect`, times, comparisons other than equality with strings, other axes.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from axlog.query.pattern import (
 from axlog.query.query import parse_query
 
 LIMIT = 20_000
-"""Models to match before giving up: a few seconds for patterns of a dozen nodes."""
+"""Largest number of models to match: a few seconds for patterns of a dozen nodes."""
 
 
 class Verdict(Enum):
-    """What can be said of two queries."""
+    """The possible verdicts on two queries."""
 
     CONTAINED = "contained"
     NOT_CONTAINED = "not contained"
@@ -66,7 +66,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """A verdict with its reason; as a bool it is the answer, or raises where there is none."""
+    """A verdict with its reason. `bool()` of it is the answer, and raises if it is undecided."""
 
     verdict: Verdict
     reason: str
@@ -78,16 +78,16 @@ class Containment:
         if self.verdict is Verdict.UNDECIDED:
             raise UndecidedError(
                 self.code,
-                f"whether the one query contains the other is undecided: {self.reason}",
-                advice="look at `.verdict`, or give a larger limit"
+                f"containment of the queries is undecided: {self.reason}",
+                advice="use `.verdict`, or pass a larger limit"
                 if self.code == "AX502"
-                else "look at `.verdict`",
+                else "use `.verdict`",
             )
         return self.verdict is Verdict.CONTAINED
 
 
 def contains(q1: str | Pattern, q2: str | Pattern, *, limit: int = LIMIT) -> Containment:
-    """Whether every answer of `q1` is an answer of `q2`, on every document.
+    """Whether every row of `q1` is a row of `q2`, on every document.
 
     >>> contains("match /a/b", "match //b").verdict
     <Verdict.CONTAINED: 'contained'>
@@ -125,7 +125,7 @@ def _kind(kind: Kind) -> str:
 
 
 class _LimitReached(Exception):
-    """So many models were matched that the search gives up."""
+    """The search has matched as many models as it may."""
 
 
 class _Search:
@@ -151,7 +151,9 @@ class _Search:
     def verdict(self) -> Containment:
         ways = disjunct_count(self.first)
         if ways > self.limit:
-            return self._undecided(f"the first query has {ways:,} ways through its `or`s")
+            return self._undecided(
+                f"the first query has {ways:,} combinations of `or` alternatives"
+            )
         any_answer = False
         by_homomorphism = True
         try:
@@ -163,12 +165,14 @@ class _Search:
                 witness = self._uncovered(canon, row, {}, {})
                 by_homomorphism &= self.models == models + 1
                 if witness is not None:
-                    reason = "the first query has a row on the witness that the second has not"
+                    reason = (
+                        "the first query has a row on the witness that the second does not have"
+                    )
                     return Containment(Verdict.NOT_CONTAINED, reason, witness, self.models)
         except _LimitReached:
             return self._undecided(f"more than {self.limit:,} models would have to be matched")
         if self.unclear:
-            reason = "elements are tested for their values, and no simple document tells"
+            reason = "element values are tested, and no simple document is a witness"
             return Containment(Verdict.UNDECIDED, reason, None, self.models, "AX503")
         if not any_answer:
             reason = "the first query has no row on any document"
@@ -188,7 +192,7 @@ class _Search:
         chains: dict[Twig, int],
         leaves: dict[Twig, int],
     ) -> Witness | None:
-        """A witness among the documents with these choices, or None if all are covered."""
+        """A witness among the documents with these choices; None if q2 covers them all."""
         sketch = canon.sketch(chains, leaves)
         if self._covers(sketch, row):
             return None
@@ -224,7 +228,7 @@ class _Search:
         return None
 
 
-# What the second query can tell apart -------------------------------------------------------------
+# Chain lengths ------------------------------------------------------------------------------------
 
 
 def chain_lengths(pattern: Pattern, has_joins: bool) -> list[int]:
@@ -239,12 +243,12 @@ def chain_lengths(pattern: Pattern, has_joins: bool) -> list[int]:
 
 
 def _levels(branch: Branch) -> int:
-    """The longest chain of child steps that fresh elements pass, in this branch or below."""
+    """The longest chain of child steps that fresh elements match, in this branch or below."""
     return max(_chain(branch), max((_levels(below) for below in _below(branch)), default=0))
 
 
 def _chain(branch: Branch) -> int:
-    """The levels of the longest such chain that starts here."""
+    """The length of the longest such chain that starts here."""
     if isinstance(branch, Or):
         return max(_chain(below) for below in _below(branch))
     assert isinstance(branch, PatternNode)
@@ -257,7 +261,7 @@ def _chain(branch: Branch) -> int:
 
 
 def _nodes(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
-    """The pattern nodes directly below, through ors."""
+    """The pattern nodes directly below, looking through `or`s."""
     for branch in branches:
         if isinstance(branch, PatternNode):
             yield branch
@@ -278,7 +282,7 @@ def _is_free(node: PatternNode) -> bool:
 
 
 def _free_steps(branches: tuple[Branch, ...], above_is_free: bool) -> int:
-    """How many child steps have a fresh element at one of their ends, or both."""
+    """The number of child steps with a fresh element at one or both ends."""
     steps = 0
     for node in _nodes(branches):
         is_free = _is_free(node)
@@ -289,7 +293,7 @@ def _free_steps(branches: tuple[Branch, ...], above_is_free: bool) -> int:
 
 
 def _tests_values(pattern: Pattern) -> bool:
-    """Whether the string value of an element matters: a text's and an attribute's is its label."""
+    """Whether the string value of an element matters; that of a text or attribute is its label."""
     uses = Matcher(pattern, lambda: None).uses
     shown = {output.of for output in pattern.outputs}
     for node in pattern.nodes():
@@ -305,7 +309,7 @@ def _tests_values(pattern: Pattern) -> bool:
 
 
 def _prefix(*patterns: Pattern) -> str:
-    """A name that no string of the patterns starts with."""
+    """A name that is no prefix of any string in the patterns."""
     strings: set[str] = set()
     for pattern in patterns:
         for node in pattern.nodes():

@@ -1,12 +1,12 @@
-"""What the analyses decide, limit or refuse, as one table; `docs/analysis.md` shows it.
+"""The table of features that the analyses decide, limit or reject, as shown in docs/analysis.md.
 
-Each row is a feature of queries with a query that has it, each column a declared fact with a
-document that declares it. A test asks every one of them and compares what comes with what the table
-says, so the page cannot promise more than the code does.
+Each row is a query feature with an example query, each column a declared fact with a document that
+declares it. A test asks the analyses for every cell and compares the result with the table, so the
+page cannot promise more than the code does.
 
-A verdict is `decided`; `limit`: decided up to a search limit, beyond it AX502; or a code: refused.
-Of relevance, `shown` says that a future which shows it is looked for and that there is none is not
-decided. Containment is its own module's subject.
+A verdict is `decided`; `limit`: decided up to a search limit, beyond it AX502; or an error code:
+rejected. For relevance, `shown` means that a search for a future that shows relevance is made, and
+that its absence decides nothing. Containment is not part of the table (`containment.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A document that declares something of what may still come."""
+    """A document that declares facts about its future."""
 
     document: str
     facts: tuple[str, ...] = ()
@@ -51,15 +51,15 @@ FACTS: dict[str, Setting] = {
     "types": Setting(_DOCUMENT.format(""), types=_TYPES),
     "types, deletes": Setting(_DOCUMENT.format(' deletes="yes"'), types=_TYPES),
 }
-"""Declared facts, each with a document. The clock and ends of streams always count."""
+"""Declared facts, each with a document. The clock and ends of streams always apply."""
 
 Verdicts = tuple[str, str, str, str, str, str, str]
-"""One for each declared fact."""
+"""One verdict for each declared fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature of queries, one such query, and what each question gives by declared fact."""
+    """A query feature, an example query, and the verdict of each question by declared fact."""
 
     name: str
     query: str
@@ -85,30 +85,30 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "values of elements against constants", "match /r/c[a > 5]", _UNTYPED, _EXACT_UNTYPED,
-        "under types: of elements that hold one text",
+        "under types: only elements that hold one text",
     ),
     Feature("`=` and `!=` of variables", "match /r/c[a/$x][b/$y] where $x != $y", _DECIDED, _EXACT),
     Feature(
-        "an order of two variables", "match /r/c[a/$x][b/$y] where $x < $y", _NEVER, _NEVER,
-        "decided where one of the two is known",
+        "an order between two variables", "match /r/c[a/$x][b/$y] where $x < $y", _NEVER, _NEVER,
+        "decided if one of the two is known",
     ),
     Feature(
         "a value that an open call may change", 'match /r[c = "1"]', _NEVER, _NEVER,
         "not monotone",
     ),
     Feature(
-        "a value to come with conditions inside", 'match /r/c/a[. = "1"]/b', _NEVER, _NEVER,
+        "a future value with conditions inside", 'match /r/c/a[. = "1"]/b', _NEVER, _NEVER,
     ),
     Feature(
         "times, coefficients 1 and -1", "match /r/c[a#t][b#u] where t - u <= 3", _DECIDED,
         (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, "lazy, axlog", REFUSED),
-        "under types: where every order of arrival keeps them",
+        "under types: if every order of arrival is valid",
     ),
     Feature(
         "times, other coefficients, three times", "match /r/c[a#t][b#u][d#v] where 2*t - u <= v",
         (LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, REFUSED),
         ("shown", "shown", "shown", "lazy", "shown", "lazy, axlog", REFUSED),
-        "the omega test; relevance: as shown by a sample of times",
+        "relevance: tried on a sample of times",
     ),
     Feature(
         "`not` without joins", "match /r/c[a][not(b)]",
@@ -116,7 +116,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "`not` with joins", "match /r/c[a/$x][not(b/$x)]", (UNDECIDABLE,) * 7, _NEVER,
-        "undecidable: P2 theorem 7",
+        "undecidable",
     ),
     Feature(
         "`not` with times or values of elements", 'match /r/c[a = "1"][not(b)]', _NEVER, _NEVER

@@ -1,16 +1,16 @@
-"""A positive pattern as a union of twigs: trees of requirements without `or`, merged and unified.
+"""A positive pattern as a union of twigs: trees of conditions without `or`.
 
-What two requirements on one document node come to is worked out here, so that each twig has a
-canonical document: `self` steps are one node with what they stand on, branches at the document node
-share the root, steps to one attribute of one element share it, steps below an attribute share its
-text, and labels and values that must be equal are one class of terms. What no document can have (a
-label that is two strings, content in a text, a name that is no name) leaves no twig.
+Conditions on one document node are merged here, so that each twig has a canonical document. A
+`self` step is one node with its context. Branches at the document node share the root. Steps to one
+attribute of one element share it, and steps below an attribute share its text. Labels and values
+that must be equal form one class of terms. A contradiction (a label that is two strings, content in
+a text, an invalid name) leaves no twig.
 
-`or` and `descendant-or-self` are distributed: the number of twigs is exponential in them, so
-`twigs` makes them one by one and the caller stops when it has had enough.
+`or` and `descendant-or-self` are distributed. The number of twigs is exponential in them, so
+`disjuncts` generates them lazily, and the caller stops at its limit.
 
-Handled: child, descendant, attribute, self, descendant-or-self, equality with strings and
-variables. Everything else is refused by name (`check_positive`).
+Supported: child, descendant, attribute, self, descendant-or-self, equality with strings and
+variables. `check_positive` rejects everything else (AX211).
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _SELF_TEXT = PatternNode(Axis.SELF, AnyText())
 _SELF_ELEMENT = PatternNode(Axis.SELF, Wildcard())
 
 
-# What is covered ----------------------------------------------------------------------------------
+# Coverage -----------------------------------------------------------------------------------------
 
 
 def check_positive(pattern: Pattern, which: str, is_first: bool = False) -> None:
-    """Refuse by name what positive tree patterns do not have.
+    """Reject features that positive tree patterns do not have.
 
-    The first query is also refused `node()`: canonical documents have elements and texts alone.
+    In the first query `node()` is rejected too: canonical documents have only elements and texts.
     """
     waiting: list[Branch] = list(pattern.branches)
     while waiting:
@@ -96,7 +96,7 @@ def _refused(which: str, what: str) -> UnsupportedError:
     return UnsupportedError(
         "AX211",
         f"{which} {what}, which containment does not cover",
-        expected="steps down, names, `*`, texts, variables, `or`, equality with strings",
+        expected="downward steps, names, `*`, texts, variables, `or`, equality with strings",
     )
 
 
@@ -104,11 +104,11 @@ def _refused(which: str, what: str) -> UnsupportedError:
 
 
 class Unsatisfiable(Exception):
-    """No document has a node that meets these requirements."""
+    """No document has a node that satisfies these conditions."""
 
 
 class Terms:
-    """Which labels and values are equal: a term is `=text`, `$variable` or `?number`.
+    """Equality classes of labels and values. A term is `=text`, `$variable` or `?number`.
 
     `?@number` is the name of an attribute that may have any name.
     """
@@ -122,7 +122,7 @@ class Terms:
         return f"?{mark}{self._count}"
 
     def find(self, term: str) -> str:
-        """The term that stands for the class: its constant where it has one."""
+        """The term that represents a class: its constant if it has one."""
         while (above := self._above.get(term)) is not None:
             term = above
         return term
@@ -139,7 +139,7 @@ class Terms:
 
 
 def constant_of(term: str) -> str | None:
-    """The string that a class must be, or None where any will do."""
+    """The string that a class must be; None if any string is possible."""
     return term[1:] if term[0] == "=" else None
 
 
@@ -148,7 +148,7 @@ def constant_of(term: str) -> str | None:
 
 @dataclass(eq=False, slots=True)
 class Twig:
-    """One node of the document that is asked for."""
+    """A node of the document that the pattern requires."""
 
     label: str
     kinds: frozenset[NodeKind] = _LABELLED
@@ -170,7 +170,7 @@ class Twig:
 
 @dataclass(slots=True)
 class Disjunct:
-    """One twig of a pattern: its root element, its terms, and what its row shows."""
+    """One twig of a pattern: its root element, its terms, and its outputs."""
 
     root: Twig
     terms: Terms
@@ -200,10 +200,10 @@ def _product_of(numbers: Iterable[int]) -> int:
 
 
 def disjuncts(pattern: Pattern, values: Mapping[str, str] | None = None) -> Iterator[Disjunct]:
-    """The twigs whose union is a positive pattern; none where no document has an answer.
+    """The twigs whose union is a positive pattern; none if no document has a row.
 
-    `values` are given to variables, also to those that one alternative of an `or` has to itself,
-    which a constraint of the pattern could not name.
+    `values` are assigned to variables, including those local to one alternative of an `or`, which a
+    constraint of the pattern could not name.
     """
     normal = normalise(pattern)
     if values:
@@ -212,7 +212,7 @@ def disjuncts(pattern: Pattern, values: Mapping[str, str] | None = None) -> Iter
     for branches in _conjunctions(normal.branches):
         for placed in _placements(branches):
             try:
-                yield _Building(normal).disjunct(placed)
+                yield _TwigBuilder(normal).disjunct(placed)
             except Unsatisfiable:
                 continue
 
@@ -221,7 +221,7 @@ def disjuncts(pattern: Pattern, values: Mapping[str, str] | None = None) -> Iter
 
 
 def _conjunctions(branches: tuple[Branch, ...]) -> Iterator[tuple[PatternNode, ...]]:
-    """Every way through the ors of a conjunction, with descendant-or-self decided."""
+    """Every choice of `or` alternatives in a conjunction, with descendant-or-self resolved."""
     for chosen in product(*(list(_ways(branch)) for branch in branches)):
         yield tuple(node for part in chosen for node in part)
 
@@ -239,7 +239,7 @@ def _ways(branch: Branch) -> Iterator[tuple[PatternNode, ...]]:
             if bool(kinds) != _is_either(branch):
                 continue
             for axis in axes:
-                # `descendant-or-self::node()` does not pass what `self::node()` does
+                # `descendant-or-self::node()` passes fewer nodes than `self::node()`
                 more = (*kinds, *_labelled(branch)) if is_or_self and axis is Axis.SELF else kinds
                 yield (
                     PatternNode(
@@ -249,7 +249,7 @@ def _ways(branch: Branch) -> Iterator[tuple[PatternNode, ...]]:
 
 
 def _is_either(node: PatternNode) -> bool:
-    """Whether a value is compared that means one thing for a text and another for an element."""
+    """Whether a comparison has different meanings for a text and an element."""
     return (
         bool(node.comparisons)
         and isinstance(node.test, Variable | AnyNode)
@@ -264,10 +264,10 @@ def _labelled(node: PatternNode) -> tuple[PatternNode, ...]:
 def _placements(
     branches: tuple[PatternNode, ...],
 ) -> Iterator[tuple[tuple[PatternNode, bool], ...]]:
-    """The branches of the document node, each at the root (True) or below it."""
+    """The branches of the document node, each at the root element (True) or below it."""
     at_top: list[PatternNode] = []
     for branch in branches:
-        flattened = _at_document(branch)
+        flattened = _document_branches(branch)
         if flattened is None:
             return
         at_top += flattened
@@ -276,18 +276,20 @@ def _placements(
         yield tuple(zip(at_top, placed, strict=True))
 
 
-def _at_document(branch: PatternNode) -> list[PatternNode] | None:
-    """What a branch asks of the document's children; None where the document node cannot pass."""
+def _document_branches(branch: PatternNode) -> list[PatternNode] | None:
+    """The conditions of a branch on the document's children; None if the document node fails it."""
     if branch.axis in (Axis.CHILD, Axis.DESCENDANT):
         return [branch]
     if branch.axis is not Axis.SELF or branch.test != AnyNode():
         return None
     if branch.comparisons or branch.name is not None:
-        raise UnsupportedError("AX211", "the value of the document itself cannot be compared here")
+        raise UnsupportedError(
+            "AX211", "the value of the document node cannot be compared in a containment test"
+        )
     found: list[PatternNode] = []
     for below in branch.branches:
         assert isinstance(below, PatternNode)
-        inner = _at_document(below)
+        inner = _document_branches(below)
         if inner is None:
             return None
         found += inner
@@ -297,7 +299,7 @@ def _at_document(branch: PatternNode) -> list[PatternNode] | None:
 # Building -----------------------------------------------------------------------------------------
 
 
-class _Building:
+class _TwigBuilder:
     """One twig under construction."""
 
     def __init__(self, pattern: Pattern) -> None:
@@ -329,7 +331,7 @@ class _Building:
         return twig
 
     def require(self, twig: Twig, node: PatternNode) -> None:
-        """Ask of a twig what a pattern node asks of what it is matched with."""
+        """Add the conditions of a pattern node to a twig."""
         self.test(twig, node)
         if node.name is not None:
             self.names[node.name] = twig
@@ -345,7 +347,7 @@ class _Building:
 
     def test(self, twig: Twig, node: PatternNode) -> None:
         if node.axis is Axis.ATTRIBUTE:
-            return  # its name chose the twig
+            return  # `attribute` selected the twig by name
         match node.test:
             case Name(label=label):
                 self.restrict(twig, ELEMENT)
@@ -400,9 +402,10 @@ class _Building:
             twig.attributes[name] = made
         return made
 
-    # What everything together comes to
+    # Completion
 
     def settle(self, root: Twig) -> None:
+        """Apply the conditions that depend on the whole twig, and check all strings."""
         twigs = [root]
         for twig in twigs:
             twigs += twig.below()
@@ -419,7 +422,7 @@ class _Building:
             self.check_strings(twig)
 
     def check_strings(self, twig: Twig) -> None:
-        """Names must be names and texts texts, or no document has them."""
+        """Reject strings that are not valid as names or texts."""
         label = constant_of(self.terms.find(twig.label))
         value = None if twig.value is None else constant_of(self.terms.find(twig.value))
         if value is not None and not is_text(value):
@@ -433,7 +436,7 @@ class _Building:
             return
         if label is not None:
             possible = {ELEMENT} if is_name(label, False) else set()
-            # an attribute's text may be empty, an element's never is
+            # the text of an attribute may be empty, that of an element is not
             possible |= {TEXT} if is_text(label) else set()
             self.restrict(twig, *possible)
         for child in (*twig.children, *twig.descendants):
@@ -446,7 +449,7 @@ def _term(operand: object) -> str:
 
 
 def is_name(label: str, is_attribute: bool = False) -> bool:
-    """Whether an element, or an attribute, can be called so."""
+    """Whether a label is a valid element or attribute name."""
     try:
         check_name(label, DEFAULT_LIMITS, is_attribute)
     except AxlogError:

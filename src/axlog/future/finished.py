@@ -1,16 +1,17 @@
-"""Streams and parts of a document that no future can make matter (P1 5, garbage; example 6).
+"""Streams and subtrees of a document that no future row can use.
 
-A stream can be closed when no scenario of any view that no other dominates asks it for something:
-each row that could come of it comes, no later, without it.
+A stream can be closed if no undominated scenario of any view requires data from it: each row that
+its data could complete appears without it, and no later.
 
-A subtree can be dropped when no open call is in it and no scenario that still needs something uses
-a node of it. A row is then either there already, and stays, or does not come of this subtree.
-A scenario counts for a node unless another of the same node, outputs and join variables needs less:
-one that needs nothing is a row that is there.
+A subtree can be dropped if it contains no open call, and no scenario that still needs data uses a
+node of it. A row that uses the subtree then either exists already, and stays, or never appears. A
+scenario counts for a node unless another with the same node, outputs and join variables needs less.
+A scenario without needs is an existing row.
 
-These are verdicts, changing nothing; `live/document_collector.py` carries them out. Refused, with
+These are verdicts, which change nothing; `live/document_collector.py` applies them. Rejected, with
 the reason: streams that may delete, `not`, `or`, collected paths, rows that show a node's id, value
-or content (they look at the document), types, enforced keys (their values are looked up in it).
+or content (they read the document), types, enforced keys (their values are looked up in the
+document). (Paper 1, section 5, example 6.)
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 
 
 def refusal(tree: Tree, patterns: Iterable[Pattern]) -> str | None:
-    """Why nothing of a document can be judged; None if it can."""
+    """Why nothing can be dropped from a document; None if something may be."""
     if tree.root == NONE:
         return "the document is empty"
     for stream, node in sorted(tree.calls().items()):
         if tree.call(node).deletes != "no":
             return f"the stream {stream!r} may delete"
     if tree.types is not None:
-        return "the document has types, which count what is there"
+        return "the document has types, which count its nodes"
     if any(key.is_enforced for key in tree.facts):
         return "a key is enforced: its values are looked up in the document"
     for pattern in patterns:
@@ -54,13 +55,13 @@ def _is_plain(branch: Branch) -> bool:
 
 
 def streams_asked(tree: Tree, pattern: Pattern) -> set[str]:
-    """The streams that scenarios ask for something, of those that no other dominates."""
+    """The streams from which some undominated scenario requires data."""
     scenarios = Scenarios(tree, with_join_variables(pattern))
-    return {stream for _, need in _met(scenarios) for _, stream in need.brought}
+    return {stream for _, need in _possible(scenarios) for _, stream in need.brought}
 
 
-def _met(scenarios: Scenarios) -> Iterator[tuple[Values, Need]]:
-    """The scenarios that can come about."""
+def _possible(scenarios: Scenarios) -> Iterator[tuple[Values, Need]]:
+    """The scenarios that are possible."""
     columns = scenarios.columns
     for values, needs in scenarios.rows.items():
         for need in needs:
@@ -73,30 +74,30 @@ def _met(scenarios: Scenarios) -> Iterator[tuple[Values, Need]]:
 
 
 def finished_subtrees(tree: Tree, patterns: Iterable[Pattern]) -> list[int]:
-    """The largest subtrees beside the ways to open calls that no scenario to come uses."""
+    """The largest subtrees, off the paths to open calls, that no future row uses."""
     used = {node for pattern in patterns for node in nodes_used(tree, pattern)}
     needed = set(used)
     for node in used:
         needed.update(tree.ancestors(node))
-    ways = {tree.root}
+    paths = {tree.root}
     for call in tree.calls().values():
-        ways.update(tree.ancestors(call))
+        paths.update(tree.ancestors(call))
     return [
         node
-        for parent in sorted(ways - {DOCUMENT_NODE})
+        for parent in sorted(paths - {DOCUMENT_NODE})
         if not _has_texts(tree, parent)
         for node in tree.children(parent)
-        if tree.kind_column[node] == ELEMENT and node not in ways and node not in needed
+        if tree.kind_column[node] == ELEMENT and node not in paths and node not in needed
     ]
 
 
 def _has_texts(tree: Tree, parent: int) -> bool:
-    """Whether texts could come to stand side by side there."""
+    """Whether dropping a child could make two texts adjacent."""
     return any(tree.kind_column[child] == TEXT for child in tree.children(parent))
 
 
 def nodes_used(tree: Tree, pattern: Pattern) -> set[int]:
-    """The nodes that are there and that a scenario with something to come uses."""
+    """The existing nodes that a scenario with needs uses."""
     if not tree.calls():
         return set()
     named = _named(pattern)
@@ -108,7 +109,7 @@ def nodes_used(tree: Tree, pattern: Pattern) -> set[int]:
         asked = replace(shown, outputs=(*shown.outputs, Output(Kind.ID, each.name)))
         scenarios = Scenarios(tree, asked)
         at = scenarios.columns.index(column)
-        for values, need in _met(scenarios):
+        for values, need in _possible(scenarios):
             node = values[at]
             if need.brought and node is not None:
                 found.add(int(node))
@@ -129,5 +130,5 @@ def _named(pattern: Pattern) -> Pattern:
 
 
 def size(tree: Tree, top: int) -> int:
-    """The nodes of a subtree."""
+    """The number of nodes in a subtree, calls excluded."""
     return sum(1 for node in tree.subtree(top) if tree.kind_column[node] != CALL)

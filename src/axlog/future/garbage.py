@@ -1,18 +1,20 @@
-"""What waits for a partner, and when it waits in vain (P1 5; P2 5; DESIGN section 3, Truth).
+"""When a row of a two-way join can no longer find a partner, and can be dropped.
 
-A join of two parts that streams feed keeps rows of each part: a row matters as long as a row of the
-other part may still come that agrees with it. It is garbage when none can:
+A join of two inputs fed by streams stores rows of each input. A row is needed as long as a row of
+the other input that joins with it may still arrive. It is garbage if none can:
 
-- no open stream can bring a row of the other part;
-- a key says that the one node of its value has come already;
+- no open stream can deliver a row of the other input;
+- a key implies that the only node with its value has arrived already;
 - the clock is past the row's deadline: the time constraints bound the partner's time from above by
   the row's own times.
 
-These are verdicts on one join; `views/counting/waiting_rows.py` carries them out row by row.
-Dropping is sound for every constraint: what is not understood narrows nothing. `is_exact` says that
-the verdict is also complete, so that a row that is not garbage can indeed still be completed.
+These are verdicts on one join; `views/counting/waiting_rows.py` applies them to each row. Dropping
+is sound for every constraint: a constraint that is not understood narrows nothing. `is_exact` says
+that the verdict is also complete, so that a row that is not garbage can indeed still find a
+partner.
 
-Not covered: joins of three parts or more, `or` and `not`, streams that may delete.
+Not covered: joins of three or more inputs, `or` and `not`, streams that may delete. See
+docs/meaning.md, Truth. (Paper 1, section 5; paper 2, section 5.)
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import Comparison, TimeConstraint
 
 NEVER = EARLIEST - 1
-"""The deadline of a row that no partner can complete, whenever it comes: before every time."""
+"""The deadline of a row that can never find a partner: before every time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A bound on the partner's time: a sum over the row's own times, and a constant.
 
-    Divided by the partner's coefficient: an upper bound is rounded down, a lower one (with a
-    negative divisor) up.
+    The sum is divided by the partner's coefficient. An upper bound is rounded down; a lower bound
+    (with a negative divisor) is rounded up.
     """
 
     terms: tuple[tuple[int, int], ...]  # coefficient, position in the row
@@ -54,14 +56,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Between which times one node of a partner must come, by the row's own times."""
+    """When one node of a partner must arrive, as bounds over the row's own times."""
 
     of: Column  # the time of that node
     lows: tuple[Bound, ...]
     highs: tuple[Bound, ...]
 
     def deadline(self, row: Row) -> int | None:
-        """The latest clock at which a partner may still come; None: no limit."""
+        """The latest clock at which a partner may still arrive; None: no limit."""
         high = min((bound.at(row) for bound in self.highs), default=None)
         low = max((bound.at(row) for bound in self.lows), default=None)
         if high is not None and low is not None and low > high:
@@ -71,21 +73,21 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Feeder:
-    """A stream that may bring rows of a part: the relation that its messages are matched with."""
+    """A stream that may deliver rows of an input, and the relation matched in its messages."""
 
     stream: str
     relation: Relation
-    is_root: bool  # looked for at the root of a message, not anywhere in it
-    place: tuple[str, ...] = ()  # the labels from below the root element to where messages arrive
+    is_root: bool  # matched at the root of a message, not anywhere in it
+    place: tuple[str, ...] = ()  # the labels from below the root element to the call
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One part of a join of two: what its rows are, who brings them, how long they wait."""
+    """One input of a two-way join: its columns, its streams, and how long its rows wait."""
 
     columns: tuple[Column, ...]
     feeders: tuple[Feeder, ...]
-    key: tuple[int, Key] | None  # a position that joins, and the key whose value stands there
+    key: tuple[int, Key] | None  # a join column and the key whose value it holds
     windows: tuple[Window, ...]  # of the partners of its rows
     time_positions: tuple[int, ...]
 
@@ -96,17 +98,17 @@ class Side:
 
     @property
     def is_born_dead(self) -> bool:
-        """Whether no row that comes with the clock's time can be completed later."""
+        """Whether no row that arrives now can find a partner that arrives later."""
         for window in self.windows:
             for high in window.highs:
-                factors = [factor for factor, _ in high.terms]  # of times that are not later
+                factors = [factor for factor, _ in high.terms]  # of times at or before the clock
                 is_mean = sum(factors) == high.divisor and min(factors) > 0
                 if is_mean and high.constant < 0:
                     return True
         return False
 
     def deadline(self) -> Callable[[Row], int | None]:
-        """A row's deadline, as a function."""
+        """A function that returns the deadline of a row."""
         if len(self.windows) == 1:
             (window,) = self.windows
             if not window.lows and len(window.highs) == 1:
@@ -131,17 +133,19 @@ def _simple(bound: Bound) -> Callable[[Row], int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A join of two parts, with both sides."""
+    """A join of two inputs."""
 
     relation: Relation
     sides: tuple[Side, Side]
     is_exact: bool
-    both_until: int | None  # the latest clock at which rows of both parts may still come; None: any
+    both_until: (
+        int | None
+    )  # the latest clock at which rows of both inputs may still arrive; None: no limit
 
     def says_times(self, columns: Iterable[Column]) -> bool:
-        """Whether windows alone bound the times among some columns.
+        """Whether the windows alone bound the times among some columns.
 
-        Not where such a time is bounded by that of another node, which is not before it.
+        False if such a time is bounded through the time of another node, which is not before it.
         """
         for side, partner in zip(self.sides, reversed(self.sides), strict=True):
             bounded = {window.of for window in partner.windows if window.highs}
@@ -151,12 +155,11 @@ class Pair:
         return True
 
     def remembers(self, part: int) -> bool:
-        """Whether key values of a part's nodes must be remembered once they have come.
+        """Whether the key values of an input's nodes must be stored after they have arrived.
 
-        They rule out rows of the other part that come later. Where such rows wait only for a
-        limited time they are let go at their deadline instead, and nothing is remembered. Where
-        one side must be remembered, so is the other: when both nodes of a value have come, it is
-        forgotten.
+        They rule out rows of the other input that arrive later. If such rows have a deadline, they
+        are dropped at the deadline instead, and nothing is stored. If the values of one input must
+        be stored, so must those of the other: a value is removed when both nodes have arrived.
         """
         if self.sides[part].key is None:
             return False
@@ -164,7 +167,7 @@ class Pair:
         return not other.is_bounded or self.remembers_only(1 - part)
 
     def remembers_only(self, part: int) -> bool:
-        """The same, by what the other part's rows need alone."""
+        """As `remembers`, by the rows of the other input alone."""
         return self.sides[part].key is not None and not self.sides[1 - part].is_bounded
 
 
@@ -200,7 +203,7 @@ def _key(
     columns: tuple[Column, ...],
     keyed: dict[Relation, list[tuple[Column, Key]]],
 ) -> tuple[int, Key] | None:
-    """A key on every tree that can bring rows of a part, over a column that joins."""
+    """A key on every tree that can deliver rows of an input, over a column that joins."""
     common: set[tuple[Column, Key]] | None = None
     for feeder in feeders:
         pairs = {
@@ -217,7 +220,7 @@ def _key(
 
 
 def _is_plain(test: Test, one: tuple[Column, ...], other: tuple[Column, ...]) -> bool:
-    """Whether a test ties one time of each part to one of the other: a window says all of it."""
+    """Whether a test relates one time of each input, so that a window expresses it completely."""
     constraint = test.constraint
     if not isinstance(constraint, TimeConstraint) or constraint.operator == "!=":
         return False
@@ -236,7 +239,7 @@ def _factors(test: Test, constraint: TimeConstraint) -> dict[Column, int]:
 def _windows(
     tests: Iterable[Test], own: tuple[Column, ...], other: tuple[Column, ...]
 ) -> tuple[Window, ...]:
-    """What the tests say of the times of a partner, for each of its nodes that they name."""
+    """The bounds that the tests place on the times of a partner, for each of its nodes."""
     found: dict[Column, tuple[list[Bound], list[Bound]]] = {}
     for test in tests:
         constraint = test.constraint
@@ -268,7 +271,7 @@ _AS_INEQUALITIES = {
 
 
 def system_of(tests: Iterable[Test]) -> list[Inequality]:
-    """What tests ask of the times of two nodes to come; each ties one time to another."""
+    """The inequalities of tests on the times of two future nodes."""
     system: list[Inequality] = []
     for test in tests:
         assert isinstance(test.constraint, TimeConstraint)
@@ -279,7 +282,7 @@ def system_of(tests: Iterable[Test]) -> list[Inequality]:
 
 
 def _both_until(tests: Iterable[Test]) -> int | None:
-    """The latest clock at which the times of two nodes to come can still meet the tests."""
+    """The latest clock at which the times of two future nodes can still satisfy the tests."""
     system = system_of(tests)
     names = {name for each in system for _, name in each.terms}
     closed = TimeSystem([*system, *(at_or_after(name, CLOCK) for name in names)])
@@ -287,16 +290,16 @@ def _both_until(tests: Iterable[Test]) -> int | None:
 
 
 def _are_free(feeders: Iterable[Feeder], shared: set[Column]) -> bool:
-    """Whether streams can bring rows with any values that the other part may have, at any time."""
+    """Whether streams can deliver rows with any values of the join columns, at any time."""
     found = [_never_empty(*each) for each in {(f.relation, f.is_root): None for f in feeders}]
     if any(each is None for each in found):
         return False
     return len({frozenset(each & shared) for each in found if each is not None}) <= 1
 
 
-@lru_cache(maxsize=256)  # many streams bring the same
+@lru_cache(maxsize=256)  # many streams have equal relations
 def _never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
-    """The columns in which a stream brings any string but the empty one; None: not any string."""
+    """The columns in which a stream delivers any nonempty string; None: not any string."""
     try:
         rows, layout = bringable((relation,), is_root)
         found = project(rows, layout, (), relation.columns, add_need)
@@ -318,5 +321,5 @@ _NOT_EMPTY = Comparison("!=", "")
 
 
 def _is_order(inequality: Inequality) -> bool:
-    """Whether it says only that one time is not before another: equal times meet it."""
+    """Whether an inequality only orders two times, so that equal times satisfy it."""
     return sorted(factor for factor, _ in inequality.terms) == [-1, 1]

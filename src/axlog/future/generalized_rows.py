@@ -1,10 +1,12 @@
-"""Generalised rows: values or unknowns, with what a row still needs (P2 definition 4 and section
-6).
+"""Generalised rows: tuples of values and unknowns, each with the needs that complete it.
 
-A value is a string, a time, a node, or None: unknown, which agrees with anything. A need says which
-sub-patterns which streams must bring, and what unknown times and strings must meet. Rows that need
-less win: of two needs for one row, one that asks for a subset of the other's is kept (P2's
-dominance with all columns compared).
+A value is a string, a time, a node, or None. None is an unknown and agrees with any value. A `Need`
+lists the sub-patterns that streams must deliver, and the conditions on unknown times and strings.
+The operators are those of relational algebra: `meet` (join), `project`, `choose` (join with a
+union).
+
+A need that asks for less dominates: of two needs for one row, `add_need` drops the one that asks
+for a superset. (Paper 2, definition 4 and section 6, with all columns compared.)
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ Brought = frozenset[tuple[Relation, str]]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a row still needs: sub-patterns of streams, and what unknowns must meet."""
+    """The conditions under which a row appears."""
 
     brought: frozenset[tuple[Relation, str]] = frozenset()
     times: frozenset[Inequality] = frozenset()
     unknown_times: frozenset[str] = frozenset()
     values: ValueNeeds = field(default_factory=ValueNeeds)
-    new: frozenset[KeyedNode] = frozenset()  # nodes that get the value of a key
+    new: frozenset[KeyedNode] = frozenset()  # future owners of key values
 
     def joined(self, other: Need) -> Need:
         return Need(
@@ -46,7 +48,7 @@ class Need:
         )
 
     def asks_no_more_than(self, other: Need) -> bool:
-        """Whether whatever meets the other need meets this one."""
+        """Whether everything that satisfies the other need satisfies this one."""
         return (
             self.brought <= other.brought
             and (self.times <= other.times or _are_implied(self.times, other.times))
@@ -56,7 +58,7 @@ class Need:
 
 
 def _are_implied(times: Iterable[Inequality], by: Iterable[Inequality]) -> bool:
-    """Whether each inequality follows from one of others: of the same terms, no less tight."""
+    """Whether each inequality follows from one of `by`: equal terms, no looser bound."""
     return all(any(o.terms == one.terms and o.bound <= one.bound for o in by) for one in times)
 
 
@@ -65,7 +67,7 @@ Rows = dict[Values, list[Need]]
 
 
 def add_need(rows: Rows, values: Values, need: Need) -> None:
-    """Add a way to a row, unless one that asks no more is there; drop those that ask more."""
+    """Add an alternative need to a row, and drop the needs that another dominates."""
     known = rows.get(values)
     if known is None:
         rows[values] = [need]
@@ -82,36 +84,38 @@ def add_need(rows: Rows, values: Values, need: Need) -> None:
 
 _MANY = 8
 MOST_WAYS = 10_000
-"""Ways to one row that are told apart: their number grows with the product of the calls."""
+"""Largest number of alternative needs of one row. It grows with the product of the calls."""
 
 
 class _Indexed(list[Need]):
-    """Many ways to one row, found by what they ask for: a need has few parts, and few subsets."""
+    """Many alternative needs of one row, indexed by their requests: a need has few subsets."""
 
     def __init__(self, needs: Iterable[Need]) -> None:
         super().__init__()
         self._by_brought: dict[Brought, list[Need]] = {}
         self._with: dict[tuple[Relation, str], dict[Brought, None]] = {}
         for need in needs:
-            self._keep(need)
+            self._append(need)
 
-    def _keep(self, need: Need) -> None:
+    def _append(self, need: Need) -> None:
         self.append(need)
         self._by_brought.setdefault(need.brought, []).append(need)
         for part in need.brought:
             self._with.setdefault(part, {})[need.brought] = None
 
     def add(self, need: Need) -> None:
-        """As `add_need` does."""
-        if any(one.asks_no_more_than(need) for one in self._asking_less(need.brought)):
+        """As `add_need`."""
+        if any(one.asks_no_more_than(need) for one in self._subsets_of(need.brought)):
             return
         self._drop(need)
         if len(self) >= MOST_WAYS:
-            raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS:,} ways")
-        self._keep(need)
+            raise UndecidedError(
+                "AX502", f"there are more than {MOST_WAYS:,} ways in which one row can appear"
+            )
+        self._append(need)
 
-    def _asking_less(self, brought: Brought) -> Iterator[Need]:
-        """The ways that ask streams for a part of this: by subsets, unless all ways are fewer."""
+    def _subsets_of(self, brought: Brought) -> Iterator[Need]:
+        """The needs that request a subset: by enumerating subsets, or by a scan if shorter."""
         spend(min(1 << len(brought), len(self)) >> 4)
         if 1 << len(brought) > len(self):
             yield from (one for one in self if one.brought <= brought)
@@ -121,7 +125,7 @@ class _Indexed(list[Need]):
                 yield from self._by_brought.get(frozenset(part), ())
 
     def _drop(self, need: Need) -> None:
-        """Forget the ways that ask for more."""
+        """Remove the needs that this one dominates."""
         rarest = min((self._with.get(p, {}) for p in need.brought), key=len, default=None)
         candidates = list(self._by_brought if rarest is None else rarest)
         spend(len(candidates) >> 4)
@@ -133,9 +137,9 @@ class _Indexed(list[Need]):
 
 
 def gather_need(rows: Rows, values: Values, need: Need) -> None:
-    """Add a way to a row: of ways under the same constraints, what they ask for is put together."""
+    """Add a need to a row; the requests of needs with equal conditions are united."""
     known = rows.setdefault(values, [])
-    spend(len(known) >> 4)  # it is looked through
+    spend(len(known) >> 4)  # a linear scan
     for at, one in enumerate(known):
         same = (one.times, one.values, one.new) == (need.times, need.values, need.new)
         if same:
@@ -145,9 +149,9 @@ def gather_need(rows: Rows, values: Values, need: Need) -> None:
 
 
 def alike_need(rows: Rows, values: Values, need: Need) -> None:
-    """Add a way to a row, unless there is one under the same constraints; nothing needed wins."""
+    """Add a need to a row, unless one with equal conditions exists; one without requests wins."""
     known = rows.setdefault(values, [])
-    spend(len(known) >> 4)  # it is looked through
+    spend(len(known) >> 4)  # a linear scan
     for at, one in enumerate(known):
         if (one.times, one.values, one.new) == (need.times, need.values, need.new):
             if one.brought and not need.brought:
@@ -157,13 +161,15 @@ def alike_need(rows: Rows, values: Values, need: Need) -> None:
 
 
 def keep_need(rows: Rows, values: Values, need: Need) -> None:
-    """Add a way to a row, whatever others ask for."""
+    """Add a need to a row without comparing it with the others."""
     known = rows.setdefault(values, [])
     spend(len(known) >> 4)
     if need not in known:
         known.append(need)
     if len(known) > MOST_WAYS:
-        raise UndecidedError("AX502", f"a row can come about in more than {MOST_WAYS} ways")
+        raise UndecidedError(
+            "AX502", f"there are more than {MOST_WAYS:,} ways in which one row can appear"
+        )
 
 
 Add = Callable[[Rows, Values, Need], None]
@@ -172,7 +178,7 @@ Add = Callable[[Rows, Values, Need], None]
 def meet(
     rows: Rows, layout: list[str], part: Rows, columns: tuple[str, ...], add: Add = add_need
 ) -> tuple[Rows, list[str]]:
-    """A natural join in which an unknown agrees with anything."""
+    """A natural join in which an unknown agrees with any value."""
     shared = [(layout.index(c), columns.index(c)) for c in columns if c in layout]
     added = [i for i, c in enumerate(columns) if c not in layout]
     nodes = frozenset(i for i, _ in shared if layout[i].endswith(".node"))
@@ -200,15 +206,13 @@ def meet(
 def unify(
     left: Values, right: Values, shared: list[tuple[int, int]], nodes: frozenset[int]
 ) -> Values | None:
-    """Two rows that agree in what they share, as one; None if they do not."""
+    """Two rows that agree in their shared columns, as one row; None if they disagree."""
     values = list(left)
     for i, j in shared:
         if i in nodes and (values[i] is None) != (right[j] is None):
-            return None  # a node to come is none that is here
+            return None  # a future node is no existing node
         if i in nodes and values[i] is None:
-            raise UndecidedError(
-                "AX503", "an `or` that has to be tied to a node to come from further up"
-            )
+            raise UndecidedError("AX503", "an `or` that joins with a future node above it")
         if values[i] is None:
             values[i] = right[j]
         elif right[j] is not None and right[j] != values[i]:
@@ -219,7 +223,7 @@ def unify(
 def constrain(
     tests: Iterable[CompiledTest], values: dict[str, str | int | None], need: Need
 ) -> Iterator[Need]:
-    """The needs that a row has once its tests are made: none if one fails, two for `!=`."""
+    """The needs of a row after its tests: none if a test fails, two for `!=` between times."""
     waiting = [need]
     for test in tests:
         constraint = test.constraint
@@ -257,11 +261,11 @@ def project(
     *,
     pins: bool = True,
 ) -> Rows:
-    """Test what can be tested, keep as needs what cannot yet, and leave only some columns.
+    """Apply tests, keep those on unknowns as needs, and keep only the columns `onto`.
 
-    What is known is put into the needs first: a column that goes cannot be asked again. An unknown
-    that its tests leave one string for is that string, with `pins`: where columns go later, the
-    need must go on to say it.
+    Known values are substituted into the needs first, because a dropped column cannot be read
+    again. With `pins`, an unknown with only one possible string takes that string. Without it, the
+    need keeps stating the condition: use this where the column is dropped later.
     """
     at = [layout.index(column) for column in onto]
     tests = tuple(tests)
@@ -270,7 +274,7 @@ def project(
         shown = tuple([values[i] for i in at])
         known = None
         for need in needs:
-            if not tests and need.values.is_empty:  # almost always
+            if not tests and need.values.is_empty:  # the usual case
                 add(found, shown, need)
                 continue
             known = known or dict(zip(layout, values, strict=True))
@@ -293,7 +297,7 @@ def project(
 def choose(
     rows: Rows, layout: list[str], parts: list[tuple[Rows, tuple[str, ...]]], add: Add
 ) -> tuple[Rows, list[str]]:
-    """Rows joined with one of several alternatives; what an alternative does not bind is open."""
+    """Rows joined with a union of alternatives; a column that an alternative lacks is unknown."""
     longer = list(dict.fromkeys([*layout, *(c for _, columns in parts for c in columns)]))
     merged: Rows = {}
     for part, columns in parts:

@@ -1,11 +1,12 @@
-"""Whether a positive pattern matches a model, with what its row must show (P2 theorem 9).
+"""Whether a positive pattern has a given row on a model.
 
-A pattern without joins is matched bottom-up with sets of nodes: linear in the model for every
-pattern node. Joins are eliminated by trying the strings that the model has for a join variable; a
-variable that is not decided yet matches anything, so a value that already fails is left early.
+A pattern without joins is matched bottom-up with sets of nodes, in time linear in the model for
+each pattern node. Joins are decided by trying the strings that the model has for a join variable. A
+variable that is not bound yet matches anything, so a failing value is abandoned early.
 
-On a model with open choices (see `canonical_models.py`) a match is a homomorphism: it holds for
-every way to make the choices. A value test on an element holds only where the value is known.
+On a model with open choices (`canonical_models.py`) a match is a homomorphism: it holds for every
+way to make the choices. A value test on an element holds only where the value is known. (Paper 2,
+theorem 9.)
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Matcher:
         return self._decide(state, self.joins)
 
     def passing(self, model: Model, node: PatternNode) -> int:
-        """The nodes that pass the test of a pattern node, whatever else it asks."""
+        """The nodes that pass the test of a pattern node, its branches ignored."""
         return _Match(model, self._root)._passing(node)
 
     def _decide(self, state: _Match, joins: list[str]) -> bool:
@@ -95,7 +96,7 @@ class Matcher:
         return False
 
     def _candidates(self, state: _Match, variable: str) -> list[str]:
-        """The strings that a variable can have: where it must occur, those that all places have."""
+        """The strings that a variable can have: the intersection over its mandatory occurrences."""
         found = state.seen.get(variable, [])
         certain = [strings for strings, is_certain in found if is_certain]
         if variable in self._certain and certain:
@@ -107,7 +108,7 @@ _CONTRADICTION: dict[str, str] = {"": ""}
 
 
 def _equalities(pattern: Pattern) -> tuple[dict[str, str], dict[str, str]]:
-    """What `where` says: variables that are one, and variables that are a string."""
+    """The equalities of `where`: between variables, and of variables with strings."""
     same: dict[str, str] = {}
     given: dict[str, str] = {}
 
@@ -132,7 +133,7 @@ def _equalities(pattern: Pattern) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _variables(branches: tuple[Branch, ...], ors: bool = True) -> Iterator[str]:
-    """Every occurrence of a variable; without those inside ors, if asked."""
+    """Every occurrence of a variable; with `ors` false, without those inside `or`s."""
     for branch in branches:
         if isinstance(branch, PatternNode):
             operands = [comparison.operand for comparison in branch.comparisons]
@@ -145,7 +146,7 @@ def _variables(branches: tuple[Branch, ...], ors: bool = True) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Match:
-    """One attempt: a model, what variables are bound to, and where named nodes must be."""
+    """One attempt: a model, the bindings of variables, and the allowed places of named nodes."""
 
     model: Model
     root: Callable[[str], str]
@@ -173,9 +174,9 @@ class _Match:
             self.in_or -= 1
             return mask
         assert isinstance(branch, PatternNode)
-        return self._from(branch.axis, self._matching(branch))
+        return self._inverse(branch.axis, self._matching(branch))
 
-    def _from(self, axis: Axis, found: int) -> int:
+    def _inverse(self, axis: Axis, found: int) -> int:
         """The nodes from which an axis reaches one of these."""
         if axis is Axis.SELF:
             return found
@@ -202,7 +203,7 @@ class _Match:
             mask &= self._with_value(comparison.operand, mask)
         if isinstance(node.test, Variable):
             labels = {self.model.labels[number] for number in bits(mask)}
-            self._saw(node.test.name, labels)
+            self._note_strings(node.test.name, labels)
         return mask
 
     def _passing(self, node: PatternNode) -> int:
@@ -239,8 +240,8 @@ class _Match:
         if string is not None:
             return self.model.with_value(string)
         values = (self.model.values[number] for number in bits(among))
-        self._saw(operand.name, {value for value in values if value is not None})
+        self._note_strings(operand.name, {value for value in values if value is not None})
         return self.model.everything
 
-    def _saw(self, variable: str, strings: set[str]) -> None:
+    def _note_strings(self, variable: str, strings: set[str]) -> None:
         self.seen.setdefault(self.root(variable), []).append((strings, not self.in_or))

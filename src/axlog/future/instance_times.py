@@ -1,11 +1,13 @@
-"""Times for the trees of a scenario: all at which a time constraint can turn.
+"""Candidate times for the trees of a scenario: those at which a time constraint can change.
 
-Without time constraints, every tree comes at a time of its own: a time that a row shows is then in
-no other row. With them, trees are tried at the times at which some constraint turns true or false,
-counted from the times present and the clock (constraints with coefficients -1, 0 and 1 have their
-corners there), and at times of their own after all these. A one-shot call brings all at one time.
-With other coefficients, or three times in one constraint, these times are a sample: what they show
-is so, and what they do not show is not decided.
+Without time constraints, each tree gets a time of its own, so that a time shown in a row occurs in
+no other row. With constraints, trees are tried at the times at which some constraint changes
+between true and false, relative to the times in the document and the clock, and at distinct times
+after all of these. For constraints with coefficients -1, 0 and 1 the corners of the solution space
+are among these times. All trees of a one-shot call have one time.
+
+With other coefficients, or three times in one constraint, the candidates are a sample: a future
+found with them is valid, but the absence of one decides nothing (`reason` is set).
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ MOST_TIMES = 60
 MOST_TRIED = 20_000
 
 Group = tuple[str, tuple[Relation, ...]]
-"""A tree to come: its stream, and the sub-patterns that it matches."""
+"""A future tree: its stream, and the sub-patterns that it matches."""
 
 
 class Times:
-    """The times that trees are tried at, for one pattern and document."""
+    """The candidate times of trees, for one pattern and document."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree
         self.reason = ""
         self._constraints = [c for c in pattern.where if isinstance(c, TimeConstraint)]
-        self._is_sample = not all(map(_is_simple, self._constraints))
+        self._is_incomplete = not all(map(_is_simple, self._constraints))
         self._known: dict[int, list[int]] = {}
 
-    def _turns(self, trees: int) -> list[int]:
-        """Times from the clock on at which a constraint between so many trees can turn."""
+    def _critical_times(self, trees: int) -> list[int]:
+        """Times at or after the clock at which a constraint between `trees` trees can change."""
         if not self._constraints:
             return []
         if trees in self._known:
@@ -62,19 +64,19 @@ class Times:
     def of(
         self, groups: Sequence[tuple[str, tuple[Relation, ...]]], need: Need
     ) -> Iterator[list[int]]:
-        """Times for these trees that a scenario's constraints allow."""
+        """Assignments of times to these trees that satisfy a scenario's constraints."""
         slots: dict[object, int] = {}
         at = [
             slots.setdefault(stream if self._is_one_shot(stream) else number, len(slots))
             for number, (stream, _) in enumerate(groups)
         ]
-        turning = self._turns(len(slots))
-        if self._is_sample:
-            self.reason = "times with coefficients other than 1 and -1, or three in one constraint"
-        if len(turning) >= MOST_TIMES:
-            self.reason = "there are too many times at which a constraint may turn"
-        last = max([self.tree.clock, *turning])
-        choices = [[*turning, last + 1 + number] for number in range(len(slots))]
+        critical = self._critical_times(len(slots))
+        if self._is_incomplete:
+            self.reason = "a constraint has other coefficients than 1 and -1, or three times"
+        if len(critical) >= MOST_TIMES:
+            self.reason = "there are too many times at which a constraint may change its truth"
+        last = max([self.tree.clock, *critical])
+        choices = [[*critical, last + 1 + number] for number in range(len(slots))]
         for tried, chosen in enumerate(product(*choices)):
             if tried > MOST_TRIED:
                 self.reason = f"undecided within {MOST_TRIED:,} choices of times"

@@ -1,10 +1,10 @@
-"""Values for the unknown variables of a scenario: all that comparisons can tell apart.
+"""Candidate strings for the unknowns of a scenario: one for each case that comparisons distinguish.
 
-Where a pattern only asks whether strings are equal, a fresh string for each unknown is the most
-general choice. Comparisons with constants split strings (or numbers) into cells; each unknown is
-tried in every cell, with a string of its own there, and at each constant. Where strings are
-compared with each other, being equal matters too: then unknowns are also tried as strings of the
-document and as each other.
+If a pattern only tests strings for equality, a fresh string for each unknown is the most general
+choice. Comparisons with constants divide strings (or numbers) into cells. Each unknown is tried in
+every cell, with a string of its own there, and at each constant. If strings are compared with each
+other, their equality matters too: unknowns are then also tried as strings of the document and as
+each other.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from axlog.query.scopes import scope_of
 from axlog.query.values import compare, comparison
 
 MOST_STRINGS = 12
-"""Strings of the document that an unknown is tried as, where being equal matters."""
+"""Largest number of document strings to try for an unknown, where equality matters."""
 MOST_TRIED = 20_000
 
 Compared = tuple[str, Comparison]
-"""A variable, and what its value must pass."""
+"""A variable, and a comparison that its value must pass."""
 
 
-def opened(node: PatternNode, compared: list[Compared]) -> PatternNode:
-    """The pattern with a variable for each value that is not simply equal to something."""
+def with_value_variables(node: PatternNode, compared: list[Compared]) -> PatternNode:
+    """The pattern with a variable in place of each value that is compared by other than `=`."""
     comparisons = []
     text = _own_text(node)
     for each in node.comparisons:
@@ -58,12 +58,12 @@ def opened(node: PatternNode, compared: list[Compared]) -> PatternNode:
         variable = text if text is not None else Variable(f"compared.{len(compared)}")
         compared.append((variable.name, each))
         comparisons.append(Comparison("=", variable))
-    branches = tuple(_opened_branch(branch, compared) for branch in node.branches)
+    branches = tuple(_branch_with_variables(branch, compared) for branch in node.branches)
     return replace(node, comparisons=tuple(comparisons), branches=branches)
 
 
 def _own_text(node: PatternNode) -> Variable | str | None:
-    """What the text below an attribute is asked to be: that is the attribute's own value."""
+    """The text that the pattern requires below an attribute, which is the attribute's value."""
     for below in node.branches if node.axis is Axis.ATTRIBUTE else ():
         if isinstance(below, PatternNode) and below.axis is Axis.CHILD:
             if isinstance(below.test, Variable):
@@ -73,18 +73,21 @@ def _own_text(node: PatternNode) -> Variable | str | None:
     return None
 
 
-def _opened_branch(branch: Branch, compared: list[Compared]) -> Branch:
+def _branch_with_variables(branch: Branch, compared: list[Compared]) -> Branch:
     if isinstance(branch, PatternNode):
-        return opened(branch, compared)
+        return with_value_variables(branch, compared)
     if isinstance(branch, Or):
         return Or(
-            tuple(tuple(_opened_branch(b, compared) for b in way) for way in branch.alternatives)
+            tuple(
+                tuple(_branch_with_variables(b, compared) for b in way)
+                for way in branch.alternatives
+            )
         )
     return branch
 
 
 class Strings:
-    """The strings that unknowns are tried as, for one pattern and document."""
+    """The candidate strings of unknowns, for one pattern and document."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree
@@ -125,10 +128,11 @@ class Strings:
         compared: list[Compared],
         need: Need,
     ) -> Iterator[dict[str, str]]:
-        """Values for the variables of trees to come that meet what is asked of them.
+        """Values for the variables of future trees that satisfy all conditions on them.
 
-        A variable of one tree alone that nothing compares is left to that tree, and so is one that
-        an alternative of an `or` has to itself: it is another one in each tree.
+        A variable that occurs in one tree and is not compared is left to that tree. So is a
+        variable that is local to an alternative of an `or`: it is a different variable in each
+        tree.
         """
         used = Counter(name for nodes in trees for name in set(_variables(nodes)))
         asked = {name for name, _ in compared}
@@ -174,7 +178,7 @@ def _variables(nodes: Iterable[PatternNode]) -> Iterator[str]:
 
 
 def _own_labels(nodes: Iterable[PatternNode]) -> set[str]:
-    """What `self` steps and compared texts say: an unknown may have to be one of them."""
+    """Labels of `self` steps and compared texts, which an unknown may have to equal."""
     inside = [each for node in nodes for each in nodes_of(node)]
     every = [each for each in inside if each.axis not in _DOWN or each.comparisons]
     names = {each.test.label for each in every if isinstance(each.test, Name)}
@@ -193,7 +197,7 @@ def _columns(need: Need) -> Iterator[str]:
 
 
 def _around(constants: Iterable[Constant], own: str, number: int, count: int) -> list[str]:
-    """One string of its own in every cell that constants make, and the constants."""
+    """The constants, and one fresh string in every cell between them."""
     given = list(constants)
     found = [c for c in given if isinstance(c, str) and c]
     for string in sorted({c for c in given if isinstance(c, str)}):

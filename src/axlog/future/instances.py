@@ -1,15 +1,16 @@
-"""The most general futures of a scenario: what its streams bring, at which times (P2 6, theorem 9).
+"""The most general futures of a scenario: the trees that its streams deliver, and their times.
 
-Each sub-pattern that a stream is asked for becomes a canonical tree (`canonical_models`): fresh
-labels where any will do, chains of fresh elements for `//`, every way through an `or`. A call of at
-most m trees brings several of them in one tree, in every way there is. More special futures only
-have more rows, so these are enough for equality of values. Where values are compared otherwise, or
-times, all that comparisons can tell apart is tried: constants and values between them, equal and
-different strings, times at which a constraint turns.
+Each required sub-pattern becomes a canonical tree (`canonical_models`): fresh labels where any
+label matches, chains of fresh elements for `//`, one tree for each way through an `or`. A call
+limited to m trees delivers several sub-patterns in one tree, in every possible grouping. More
+specific futures only have more rows, so these suffice as long as values are only tested for
+equality. For other comparisons and for times, every case that the comparisons distinguish is tried:
+constants and values between them, equal and different strings, times at which a constraint changes
+its truth.
 
-`is_complete` says whether that was everything; if not, that no future shows a difference proves
-nothing. Not covered: times of what calls inside messages bring, and elements that may have any
-value but some (`a != "1"`).
+`is_complete` says whether all cases were tried. If not, the absence of a counterexample proves
+nothing. Not covered: times of data from calls inside messages, and elements that may have every
+value except some (`a != "1"`). (Paper 2, section 6, theorem 9.)
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from axlog.future.containment import chain_lengths
 from axlog.future.disjuncts import Disjunct, disjuncts
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.instance_times import Group, Times
-from axlog.future.instance_values import Compared, Strings, opened
+from axlog.future.instance_values import Compared, Strings, with_value_variables
 from axlog.future.witness import attempts
 from axlog.query.compile import Relation
 from axlog.query.normalize import normalise
@@ -45,12 +46,12 @@ from axlog.query.pattern import (
 from axlog.query.values import comparison
 
 MOST_CHOICES = 20_000
-"""Combinations of choices for one scenario before giving up."""
+"""Largest number of combinations of choices for one scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One tree that a stream brings."""
+    """One tree that a stream delivers, with its time."""
 
     time: int
     stream: str
@@ -58,7 +59,7 @@ class Sent:
 
 
 class Instances:
-    """The most general futures of scenarios of one pattern over one document."""
+    """The most general futures of the scenarios of one pattern over one document."""
 
     def __init__(self, tree: Tree, pattern: Pattern, together: bool) -> None:
         self.tree = tree
@@ -76,29 +77,29 @@ class Instances:
             for each in node.comparisons
         ]
         self._compares_elements = bool(compared)
-        # whether elements that nobody compares can have a value that no comparison passes
+        # whether an element that is not compared can have a value that fails every comparison
         constants = [(c.operator, c.operand) for c in compared]
-        self._can_be_spoilt = any(
+        self._can_have_other_values = any(
             all(isinstance(v, Variable) or not comparison(o, v)(value) for o, v in constants)
             for value in ("", self._strings.prefix)
         )
 
     def start(self) -> None:
-        """Another question: whether everything was tried is asked anew."""
+        """Begin another question: reset `is_complete` and `reason`."""
         self.is_complete, self.reason = True, ""
         self._strings.reason = self._times.reason = ""
 
     def of(self, columns: Sequence[str], values: Values, need: Need) -> Iterator[list[Sent]]:
-        """What streams bring in the most general futures of a scenario."""
+        """The deliveries of each most general future of a scenario."""
         known = {
             c[1:]: str(v) for c, v in zip(columns, values, strict=True)
             if v is not None and c.startswith("$")
         }  # fmt: skip
-        for groups in self._shared(need):
+        for groups in self._groupings(need):
             self._check_times(groups)
             compared: list[Compared] = []
             trees = [
-                (stream, tuple(opened(_at_top(r), compared) for r in relations))
+                (stream, tuple(with_value_variables(_at_top(r), compared) for r in relations))
                 for stream, relations in groups
             ]
             found = self._strings.assignments([nodes for _, nodes in trees], known, compared, need)
@@ -119,7 +120,7 @@ class Instances:
             self.is_complete, self.reason = False, part.reason
 
     def _check_times(self, groups: list[Group]) -> None:
-        """Calls inside messages may bring parts of a tree later: that is not tried."""
+        """Note incompleteness if calls inside messages may deliver parts of a tree later."""
         is_timed = any(isinstance(c, TimeConstraint) for c in self.pattern.where)
         if self._together or not is_timed:
             return
@@ -129,12 +130,12 @@ class Instances:
             named = [n for r in relations if r.node for n in nodes_of(r.node) if n.name]
             if len(named) > 1:
                 self.is_complete = False
-                self.reason = "calls inside a message may bring parts of a tree later"
+                self.reason = "calls inside a message may deliver parts of a tree later"
 
     # Trees
 
-    def _shared(self, need: Need) -> Iterator[list[Group]]:
-        """The ways to put what is asked for into trees."""
+    def _groupings(self, need: Need) -> Iterator[list[Group]]:
+        """The ways to group the required sub-patterns into trees."""
         asked: dict[str, list[Relation]] = {}
         for relation, stream in sorted(need.brought, key=lambda p: (p[1], p[0].name)):
             asked.setdefault(stream, []).append(relation)
@@ -148,7 +149,10 @@ class Instances:
             ways = sorted(partitions(relations, most), key=len, reverse=True)
             choices.append([[(stream, tuple(group)) for group in way] for way in ways])
         if prod(map(len, choices)) > MOST_CHOICES:
-            raise UndecidedError("AX502", "undecided within the limit: ways to share trees")
+            raise UndecidedError(
+                "AX502",
+                "undecided within the limit: too many ways to group sub-patterns into trees",
+            )
         for chosen in product(*choices):
             yield [group for way in chosen for group in way]
 
@@ -162,7 +166,7 @@ class Instances:
             mine = {name: value for name, value in assigned.items() if name in used}
             made: list[Sketch] = []
             for disjunct in disjuncts(Pattern(nodes), mine):
-                made += self._drawn(disjunct, f"{self._strings.prefix}{number}-")
+                made += self._canonical(disjunct, f"{self._strings.prefix}{number}-")
                 if len(made) > MOST_CHOICES:
                     raise UndecidedError("AX502", "undecided within the limit: too many models")
             every.append(made)
@@ -170,7 +174,7 @@ class Instances:
             raise UndecidedError("AX502", "undecided within the limit: too many // to instantiate")
         yield from product(*every)
 
-    def _drawn(self, disjunct: Disjunct, prefix: str) -> Iterator[Sketch]:
+    def _canonical(self, disjunct: Disjunct, prefix: str) -> Iterator[Sketch]:
         canon = Canon(disjunct, prefix)
         chains = list(product(self._lengths, repeat=len(canon.chains)))
         leaves = list(product((1, 0), repeat=len(canon.leaves)))
@@ -184,9 +188,9 @@ class Instances:
             if not self._compares_elements:
                 yield sketch
                 continue
-            if not self._can_be_spoilt:
+            if not self._can_have_other_values:
                 self.is_complete = False
-                self.reason = "elements are compared for other values than some"
+                self.reason = "elements are compared for every value except some"
             yield from attempts(sketch, prefix)
 
 
@@ -196,7 +200,7 @@ def _has_joins(pattern: Pattern) -> bool:
 
 
 def _at_top(relation: Relation) -> PatternNode:
-    """A sub-pattern of a whole tree: at its root, or anywhere in it."""
+    """A sub-pattern of a whole tree: matched at its root, or anywhere in it."""
     assert relation.node is not None
     axis = Axis.CHILD if relation.node.axis is Axis.CHILD else Axis.DESCENDANT
     return replace(relation.node, axis=axis)

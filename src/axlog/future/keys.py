@@ -1,16 +1,17 @@
-"""Declared keys: `key shipping/orders/order by oid trusted` (DESIGN section 3, Truth).
+"""Declared keys, such as `key shipping/orders/order by oid trusted`.
 
-A key says that at most one such node per value ever exists. The path starts below the root element
-and goes by child steps; `by` leads to the element or attribute whose string is the value. Patterns
-read that value as `oid = $x` or as `oid/$x`, which are the same where the element holds one text;
-where it holds more, its children's labels are values too, so that a key means the same to both.
+A key states that at most one node at its path ever exists for each value. The path starts below the
+root element and consists of child steps. `by` leads to the element or attribute whose string is the
+value. Patterns read that value as `oid = $x` or as `oid/$x`, which are the same if the element
+holds one text. If it holds more, the labels of its children count as values too, so that a key has
+the same meaning for both.
 
-So what streams may still bring narrows: no node of a value that is there already, no two of one
-value, and below a node that is there no value of another. `trusted` keys are taken at their word;
-`enforced` ones are checked on what arrives, and a second node of a value is refused
-(`live/key_guard.py`).
+A key narrows the future: no second node with an existing value, no two future nodes with one value,
+and no value below an existing node that another node has. `trusted` keys are assumed to hold.
+`enforced` keys are checked on arrival, and a second node with a value is rejected
+(`live/key_guard.py`). See docs/meaning.md.
 
-    order 17 was placed and shipped early: with a key on shipping/orders/order, it can never be late
+    order 17 was placed, and shipped early: with a key on shipping/orders/order it can never be late
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class Key:
 
     @property
     def patterns(self) -> tuple[Pattern, Pattern]:
-        """The patterns whose rows are the values and their nodes: `by = $k`, and `by/$k`."""
+        """The patterns whose rows are (value, node): by `by = $k`, and by `by/$k`."""
         return self.patterns_of("k")
 
     def patterns_of(self, variable: str) -> tuple[Pattern, Pattern]:
-        """The same with another variable for the value."""
+        """As `patterns`, with another variable for the value."""
         last = PatternNode(_axis(self.by[-1]), Name(self.by[-1].lstrip("@")))
         value = replace(last, comparisons=(Comparison("=", Variable(variable)),))
         child = replace(last, branches=(PatternNode(Axis.CHILD, Variable(variable)),))
@@ -76,7 +77,7 @@ class Key:
 
 
 class KeyedNode(NamedTuple):
-    """A node of a key whose value is in a column: one to come by a stream, or one that is here."""
+    """A node of a key whose value is in a column: a future node, or an existing one."""
 
     column: Column
     key: Key
@@ -85,7 +86,7 @@ class KeyedNode(NamedTuple):
 
 
 def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
-    """A declared fact from its text; prefixes are those of `namespaces`."""
+    """Parse a declared fact; prefixes are resolved by `namespaces`."""
     matched = _FACT.fullmatch(text.strip())
     if matched is None:
         raise QueryError(
@@ -103,7 +104,7 @@ def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
 
 
 def _expanded(step: str, namespaces: Mapping[str, str]) -> str:
-    """A step with its prefix, if it has one, replaced by the namespace."""
+    """A step with its prefix, if any, replaced by the namespace."""
     mark = "@" if step.startswith("@") else ""
     prefix, colon, local = step.removeprefix("@").rpartition(":")
     if not colon or "{" in prefix:
@@ -113,7 +114,7 @@ def _expanded(step: str, namespaces: Mapping[str, str]) -> str:
             "AX206",
             f"the prefix {prefix!r} of the key's step {step!r} is not declared",
             expected=", ".join(sorted(namespaces)) or "no prefix",
-            advice="give namespaces={...}",
+            advice="pass namespaces={...}",
         )
     return f"{mark}{{{namespaces[prefix]}}}{local}"
 
@@ -123,7 +124,7 @@ def _axis(step: str) -> Axis:
 
 
 def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
-    """The values that nodes of a key have now, and which nodes have each."""
+    """The values that nodes of a key have now, with the nodes that have each."""
     found: dict[str, set[int]] = {}
     for pattern in key.patterns:
         for value, node in answers(tree, pattern):
@@ -132,7 +133,7 @@ def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
 
 
 def values_below(tree: Tree, key: Key, top: int) -> Iterator[tuple[int, str]]:
-    """The nodes of a key in a subtree, or above it, with the values that they have now."""
+    """The nodes of a key in a subtree or above it, with their current values."""
     above = [n for n in (top, *tree.ancestors(top)) if n != DOCUMENT_NODE][::-1]
     depth = len(key.path)
     on_path = [tree.label(n) for n in above[1 : depth + 1]]
@@ -155,7 +156,7 @@ def values_below(tree: Tree, key: Key, top: int) -> Iterator[tuple[int, str]]:
 
 
 def _named(tree: Tree, node: int, step: str) -> Iterator[int]:
-    """The children, or with `@name` the attributes, of a name."""
+    """The children (or attributes, for `@name`) with a name."""
     name = step.removeprefix("@")
     kind = ATTRIBUTE if step.startswith("@") else ELEMENT
     for child in tree.chain(node):
@@ -169,20 +170,20 @@ def is_broken(tree: Tree, key: Key) -> bool:
 
 
 Owner = Element | int
-"""Whose value it is: a node to come, or one that is here."""
+"""The node that has a value: a future node, or an existing one."""
 
 
 def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[tuple[Owner, str]]:
-    """The values that nodes of a key get from a tree that would arrive below a node.
+    """The values that nodes of a key would get from a tree that arrives below a node.
 
-    A value that grows by texts inside its element, piece by piece, is not followed.
+    A value that grows by texts added inside its element is not tracked.
     """
     above = [n for n in (parent, *tree.ancestors(parent)) if n != DOCUMENT_NODE][::-1]
     place = [*(tree.label(n) for n in above[1:]), root.tag]  # without the document's root element
     whole, depth = (*key.path, *key.by), len(place)
     if list(whole[:depth]) != place[: len(whole)] or depth > len(whole) + 1:
         return []
-    if depth > len(whole):  # below the key's element: a child's label
+    if depth > len(whole):  # below the key's element: the label of a child
         return [(above[len(key.path)], str(root.tag))]
     if depth > len(key.path):
         owner = above[len(key.path)]
@@ -194,7 +195,7 @@ def values_in(key: Key, tree: Tree, parent: int, root: Element) -> list[tuple[Ow
 
 
 def _along_elements(root: Element, steps: tuple[str, ...]) -> list[str]:
-    """The values that steps lead to, from an element that is on the way."""
+    """The values at the end of a path of steps from an element."""
     nodes = [root]
     for step in steps:
         if step.startswith("@"):
@@ -204,7 +205,7 @@ def _along_elements(root: Element, steps: tuple[str, ...]) -> list[str]:
 
 
 def _read(by: Element) -> Iterator[str]:
-    """The values of a key's element: its string, and what its children are called."""
+    """The values of a key's element: its string, its texts, and its children's names."""
     values = {"".join(str(text) for text in by.itertext())}
     values |= {text for text in (by.text, *(child.tail for child in by)) if text}
     values |= {str(child.tag) for child in by.iterchildren("*")}
@@ -214,7 +215,7 @@ def _read(by: Element) -> Iterator[str]:
 def keyed_relations(
     root: Relation, keys: Iterable[Key]
 ) -> dict[Relation, list[tuple[Column, Key]]]:
-    """The relations that a key speaks of, each with the column that holds the key's value."""
+    """The relations that match nodes of a key, with the column that holds the key's value."""
     found: dict[Relation, list[tuple[Column, Key]]] = {}
     for key in keys:
         for top in _below(root, Axis.CHILD, None):
@@ -225,16 +226,16 @@ def keyed_relations(
 
 
 def place_of(tree: Tree, node: int) -> tuple[str, ...]:
-    """The labels on the way from below the root element to a node, as paths of keys have them."""
+    """The labels from below the root element to a node, in the form of key paths."""
     path = [n for n in (node, *tree.ancestors(node)) if n != DOCUMENT_NODE]
     return tuple(tree.label(n) for n in reversed(path[:-1]))
 
 
 def speaks_of(key: Key, place: tuple[str, ...], top: Relation, relation: Relation) -> bool:
-    """Whether a key's nodes are those of a relation, below one that is matched at a place.
+    """Whether a relation, below `top` that is matched at a place, matches the nodes of a key.
 
-    Relations of one form are one relation, wherever in the document they stand: `a/item/k/$x` and
-    `b/item/k/$x` have the same `item`, and a key of one says nothing of the other.
+    Relations of equal form are shared, wherever they occur: `a/item/k/$x` and `b/item/k/$x` have
+    the same `item`, and a key on one says nothing about the other.
     """
     if key.path[: len(place)] != place or len(key.path) <= len(place) or top.node is None:
         return False
@@ -274,7 +275,7 @@ def _value_columns(relation: Relation, by: tuple[str, ...]) -> Iterator[Column]:
             yield f"${node.test.name}"
 
 
-# Two nodes with one value -------------------------------------------------------------------------
+# Conflicts ----------------------------------------------------------------------------------------
 
 
 Known = Mapping[str, str | int | None]
@@ -284,7 +285,7 @@ Same = Iterable[tuple[str, str]]
 def is_repeated(
     nodes: Iterable[KeyedNode], known: Known, same: Same, seen: Mapping[Key, Mapping[str, set[int]]]
 ) -> bool:
-    """Whether nodes that get values of keys break one: with what is here, or with each other."""
+    """Whether nodes violate a key: with existing nodes, or with each other."""
     known = _filled(known, same)
     for each in nodes:
         value = known.get(each.column)
@@ -294,16 +295,16 @@ def is_repeated(
 
 
 def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
-    """Whether the value of some of these nodes is known, so that another may come to have it.
+    """Whether the key value of some node is known, so that another node may take it first.
 
-    Of one that is not shown nobody can say: it may have been settled by what it was joined with.
+    A column that is not shown counts as known: a join may have fixed its value.
     """
     filled = _filled(known, same)
     return any(filled.get(each.column, "") is not None for each in nodes)
 
 
 def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterator[tuple[Key, str]]:
-    """The values of keys that are known of some nodes."""
+    """The known key values of some nodes."""
     filled = _filled(known, same)
     for each in nodes:
         value = filled.get(each.column)
@@ -312,7 +313,7 @@ def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterat
 
 
 def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:
-    """The nodes of a key that have one value and so must be one node, where several are asked."""
+    """Groups of required nodes of a key that have one value and must therefore be one node."""
     groups: dict[tuple[Key, object], list[KeyedNode]] = {}
     first, known = _representatives(same), _filled(known, same)
     for each in sorted(nodes, key=lambda n: (n.relation.name, n.column)):
@@ -323,7 +324,7 @@ def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[K
 
 
 def _filled(known: Known, same: Same) -> Known:
-    """The values with those of columns that are the same as known ones."""
+    """The values, extended to columns that equal known ones."""
     first = _representatives(same)
     values = {first[c]: v for c, v in known.items() if c in first and v is not None}
     return {**known, **{c: values[one] for c, one in first.items() if one in values}}
@@ -340,13 +341,13 @@ def _representatives(same: Same) -> dict[str, str]:
 def merged_relations(
     group: Iterable[KeyedNode], tops: Iterable[Relation]
 ) -> list[frozenset[Relation]]:
-    """What must be one node, level by level, for keyed nodes of one stream to be one."""
+    """Relations, level by level, that must match one node for keyed nodes to be one."""
     chains = [chain for each in group for top in tops if (chain := _chain(top, each.relation))]
     return [frozenset(level) for level in zip(*chains, strict=True)]
 
 
 def _chain(top: Relation, wanted: Relation) -> list[Relation]:
-    """The relations from one down to another by child steps; none if it is not below."""
+    """The relations from one down to another by child steps; empty if it is not below."""
     if top is wanted:
         return [top]
     for edge in top.edges:

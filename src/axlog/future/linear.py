@@ -1,16 +1,16 @@
-"""Whether linear inequalities over integers have a solution: the omega test (Pugh 1991).
+"""Whether linear inequalities over the integers have a solution: the omega test (Pugh 1991).
 
-An inequality is a sum of coefficients times unknowns that is at most a bound, with any integer
-coefficients and any number of unknowns. Unknowns are eliminated one by one:
+An inequality bounds a sum of unknowns with coefficients from above. Coefficients are any integers,
+and the number of unknowns is not limited. Unknowns are eliminated one by one:
 
-    equalities      solved for an unknown with coefficient 1 or -1; where there is none, a new
-                    unknown is introduced, which makes the coefficients smaller
-    inequalities    Fourier and Motzkin's step, exact over the integers if all lower or all upper
-                    bounds have coefficient 1; else the dark shadow (a part that surely has a
-                    solution), and what lies between the two shadows, one equality at a time
+    equalities      solved for an unknown with coefficient 1 or -1; if there is none, a new unknown
+                    is introduced, which makes the coefficients smaller
+    inequalities    Fourier-Motzkin elimination, exact over the integers if all lower or all upper
+                    bounds have coefficient 1; otherwise the dark shadow (a region that surely has a
+                    solution), and the region between the two shadows, one equality at a time
 
-The answer is exact. The cost is exponential in the number of unknowns and grows with the
-coefficients where neither shadow decides; past `LIMIT` steps the question is undecided (AX502).
+The answer is exact. The cost is exponential in the number of unknowns, and grows with the
+coefficients where neither shadow decides. Past `LIMIT` steps the question is undecided (AX502).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from math import gcd
 from axlog.errors import UndecidedError
 
 LIMIT = 100_000
-"""The most inequalities that one question may make."""
+"""Largest number of inequalities that one question may create."""
 
 Terms = tuple[tuple[str, int], ...]
 """Unknowns with their coefficients, sorted; none is zero."""
@@ -30,15 +30,15 @@ System = dict[Terms, int]
 
 
 def has_solution(given: Iterable[tuple[Mapping[str, int], int]]) -> bool:
-    """Whether some integers meet all inequalities: each a sum of terms and its bound."""
+    """Whether some integers satisfy all inequalities, each given as (terms, bound)."""
     return _Search().solve(given)
 
 
 def greatest(given: Iterable[tuple[Mapping[str, int], int]], name: str) -> int | None:
-    """The greatest value that an unknown of a system with a solution has; None: no bound.
+    """The greatest value of an unknown in a satisfiable system; None: unbounded.
 
-    A system of integers that has a solution is bounded exactly if its rational relaxation is. That
-    bound is an upper limit, from which the search goes down.
+    A satisfiable system over the integers is bounded exactly if its rational relaxation is. The
+    bound of the relaxation is an upper limit, from which the search goes down.
     """
     system = list(given)
     limit = _Search().upper_limit(system, name)
@@ -64,17 +64,18 @@ def _at_least(system: list[tuple[Mapping[str, int], int]], name: str, value: int
 
 
 class _Unsatisfiable(Exception):
-    """An inequality without unknowns that does not hold."""
+    """An inequality without unknowns does not hold."""
 
 
 class _Search:
-    """One question, with what it has cost so far."""
+    """One question, with the number of steps so far."""
 
     def __init__(self) -> None:
-        self._made = 0
-        self._new = 0
+        self._steps = 0
+        self._introduced = 0
 
     def solve(self, given: Iterable[tuple[Mapping[str, int], int]]) -> bool:
+        """Whether the inequalities have a solution."""
         try:
             system = self._system(given)
             while True:
@@ -87,7 +88,7 @@ class _Search:
             return False
 
     def upper_limit(self, given: Iterable[tuple[Mapping[str, int], int]], name: str) -> int | None:
-        """A limit of an unknown, by the rational relaxation; None: it has none."""
+        """An upper bound of an unknown in the rational relaxation; None: unbounded."""
         system = self._system(given)
         while others := {each for terms in system for each, _ in terms} - {name}:
             one = min(others, key=lambda each: (_cost(system, each), each))
@@ -104,9 +105,9 @@ class _Search:
         return found
 
     def _add(self, system: System, terms: Mapping[str, int], bound: int) -> None:
-        """Add an inequality, divided by what its coefficients have in common."""
-        self._made += 1
-        if self._made > LIMIT:
+        """Add an inequality, divided by the common divisor of its coefficients."""
+        self._steps += 1
+        if self._steps > LIMIT:
             raise UndecidedError(
                 "AX502",
                 f"the time constraints need more than {LIMIT:,} steps to decide",
@@ -126,15 +127,15 @@ class _Search:
     # Equalities
 
     def _solved(self, system: System, terms: Terms, bound: int) -> System:
-        """The system with one unknown of an equality replaced."""
+        """The system with one unknown of an equality substituted."""
         name, factor = min(terms, key=lambda each: (abs(each[1]), each[0]))
         if abs(factor) == 1:
             rest = {other: -factor * by for other, by in terms if other != name}
             return self._replaced(system, name, rest, factor * bound)
-        self._new += 1
+        self._introduced += 1
         size, sign = abs(factor) + 1, 1 if factor > 0 else -1
         rest = {n: sign * _remainder(by, size) for n, by in terms if n != name}
-        rest[f"/{self._new}"] = -sign * size
+        rest[f"/{self._introduced}"] = -sign * size
         return self._replaced(system, name, rest, -sign * _remainder(bound, size))
 
     def _replaced(
@@ -153,7 +154,7 @@ class _Search:
     # Inequalities
 
     def _eliminate(self, system: System) -> bool:
-        """Whether a system has a solution, by one that lacks an unknown."""
+        """Whether a system has a solution, by eliminating one unknown."""
         names = {name for terms in system for name, _ in terms}
         if not names:
             return True
@@ -162,7 +163,7 @@ class _Search:
             return self._holds(system, name)
         if not self._holds(system, name):
             return False
-        return self._holds(system, name, is_dark=True) or self._between(system, name)
+        return self._holds(system, name, is_dark=True) or self._outside_dark_shadow(system, name)
 
     def _holds(self, system: System, name: str, *, is_dark: bool = False) -> bool:
         try:
@@ -172,8 +173,11 @@ class _Search:
         return self.solve([(dict(terms), bound) for terms, bound in smaller.items()])
 
     def _shadow(self, system: System, name: str, *, is_dark: bool = False) -> System:
-        """What a system says of the other unknowns, exact over the rationals; if dark, a part of
-        it above which the unknown has an integer value in any case."""
+        """The system projected onto the other unknowns, exact over the rationals.
+
+        With `is_dark`, the part of the projection above which the unknown surely has an integer
+        value.
+        """
         found: System = {}
         for terms, bound in system.items():
             if all(each != name for each, _ in terms):
@@ -191,8 +195,8 @@ class _Search:
                 self._add(found, both, b * above + a * below - slack)
         return found
 
-    def _between(self, system: System, name: str) -> bool:
-        """Whether there is a solution close to a lower bound, which the dark shadow leaves out."""
+    def _outside_dark_shadow(self, system: System, name: str) -> bool:
+        """Whether there is a solution near a lower bound, outside the dark shadow."""
         lowers, uppers = _bounds(system, name)
         most = max(terms[name] for terms, _ in uppers)
         given: list[tuple[Mapping[str, int], int]] = [(dict(t), b) for t, b in system.items()]
@@ -207,12 +211,12 @@ class _Search:
 
 
 def _remainder(value: int, size: int) -> int:
-    """The remainder that is nearest to zero."""
+    """The remainder with the smallest absolute value."""
     return value - size * ((2 * value + size) // (2 * size))
 
 
 def _equality(system: System) -> tuple[Terms, int] | None:
-    """Two opposite inequalities that leave one value for a sum; raises if they leave none."""
+    """Two opposite inequalities that fix a sum; raises if they contradict each other."""
     found: tuple[Terms, int] | None = None
     least = 0
     for terms, bound in system.items():
@@ -241,7 +245,7 @@ def _bounds(
 
 
 def _is_exact(system: System, name: str) -> bool:
-    """Whether the shadow says all there is to say, also over the integers."""
+    """Whether the projection is exact over the integers too."""
     lowers, uppers = _bounds(system, name)
     if not lowers or not uppers:
         return True

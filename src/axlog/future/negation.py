@@ -1,12 +1,13 @@
-"""Rows that may still come of a query with `not` and without joins, each one decided (P2 5).
+"""Possible rows of a query with `not` and without joins, each decided exactly.
 
-A row of the query is a row of the query without its `not`s, so the scenarios of that one cover all
-rows that may come. Which of them can come is asked of the profiles (`profiles.py`) with the row's
-values pinned. A scenario is shown if its row can come by what its own streams bring; a row for
-which other streams have to bring something besides (what stands in a `not` inside a `not`) is shown
-with what its scenario needs, unless another covers it.
+Every row of the query is also a row of the query without its `not`s, so the scenarios of that query
+cover all possible rows. `profiles.py` then decides, with the values of a row pinned, whether the
+row can appear. A scenario is listed if its row can appear by data from its own streams alone. A row
+that also needs other streams (for a `not` inside a `not`) is listed with the needs of its scenario,
+unless another listed row covers it.
 
-Refused by name: what `profiles` refuses, rows that pin the values of elements, or two times.
+Rejected (AX503): everything that `profiles` rejects, and rows that pin values of elements, or two
+times. (Paper 2, section 5.)
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from axlog.query.truth import Truth
 
 _DOCUMENT = PatternNode(Axis.SELF, AnyNode())
 LIMIT = 4_000_000
-"""Profiles of nodes that are worked out for all rows together."""
+"""Largest number of node profiles to compute for all rows together."""
 
 
 def without_not(pattern: Pattern) -> Pattern:
-    """The pattern with every `not` taken to hold."""
-    branches = tuple(_positive(pattern.branches)) or (_DOCUMENT,)  # `match not(/a)` has no other
+    """The pattern with every `not` assumed to hold."""
+    branches = tuple(_positive(pattern.branches)) or (
+        _DOCUMENT,
+    )  # `match not(/a)` has no other branch
     return replace(pattern, branches=branches, where=())
 
 
@@ -42,7 +45,7 @@ def _positive(branches: Iterable[Branch]) -> Iterator[Branch]:
                 yield replace(branch, branches=tuple(_positive(branch.branches)))
             case Or(alternatives=alternatives):
                 ways = [tuple(_positive(each)) for each in alternatives]
-                if all(ways):  # else some way asks for nothing
+                if all(ways):  # else one alternative has no conditions
                     yield Or(tuple(ways))
             case Not(branches=(Not(branches=inside),), where=()):
                 yield from _positive(inside)
@@ -53,7 +56,7 @@ def _positive(branches: Iterable[Branch]) -> Iterator[Branch]:
 
 
 class Negation:
-    """A pattern with `not` over a document: which rows are there, and which can come."""
+    """A pattern with `not` over a document: which rows exist, and which can appear."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         check_covered(tree, pattern)
@@ -66,59 +69,59 @@ class Negation:
 
     @property
     def truth(self) -> Truth:
-        """Whether some row is there, may come, or never comes."""
+        """Whether some row exists, can appear, or can never appear."""
         if holds(self.tree, replace(self.pattern, outputs=())):
             return Truth.TRUE
         return Truth.POSSIBLE if self.may_come({}) else Truth.NEVER
 
     def scenarios(self, *, together: bool) -> Scenarios:
-        """Every scenario of the positive part, dominated ones too: those may be ruled out."""
+        """Every scenario of the pattern without `not`; dominating ones may be ruled out later."""
         return Scenarios(self.tree, without_not(self.pattern), together=together, prune="none")
 
     def is_there(self, pins: Mapping[str, str | int]) -> bool:
-        """Whether there is a row with these values now."""
+        """Whether a row with these values exists now."""
         if self._present is None:
             self._present = set(answers(self.tree, self.pattern))
         at = [(self._columns.index(column), value) for column, value in pins.items()]
         return any(all(row[i] == value for i, value in at) for row in self._present)
 
     def may_come(self, pins: Mapping[str, str | int], among: frozenset[str] | None = None) -> bool:
-        """Whether a row with these values can come (or is there), by these streams if given."""
+        """Whether a row with these values exists or can appear, by data from `among` if given."""
         key = (frozenset(pins.items()), among)
         if key not in self._known:
             self._spent += len(self.tree)
             if self._spent > LIMIT:
-                raise UndecidedError("AX502", "too many rows with `not` would have to be tried")
+                raise UndecidedError("AX502", "a query with `not` has too many rows to check")
             pinned = Pins(self.tree, dict(pins))
             self._known[key] = Profiles(self.tree, self.pattern, pinned, among).is_possible()
         return self._known[key]
 
     def _shown(self, pins: Mapping[str, str | int]) -> dict[str, str | int]:
-        """What of a scenario's values its row shows."""
+        """The values of a scenario that its row shows."""
         return {column: value for column, value in pins.items() if column in self._columns}
 
     def open_scenarios(
         self, scenarios: Scenarios, met: Iterable[tuple[Values, Need]]
     ) -> list[tuple[Values, Need]]:
-        """The scenarios that can come about, those that another dominates left out."""
+        """The possible scenarios that no other dominates."""
         by_row: dict[Values, list[Need]] = {}
         for values, need in met:
             by_row.setdefault(values, []).append(need)
         found: list[tuple[Values, Need]] = []
-        waiting: list[tuple[Values, Need]] = []
+        uncertain: list[tuple[Values, Need]] = []
         for values, needs in by_row.items():
             pins = self._shown(pins_of(scenarios.columns, values))
             if not self.may_come(pins):
                 continue
             own = [n for n in needs if self.may_come(pins, frozenset(s for _, s in n.brought))]
             if not own:
-                waiting.append((values, needs[0]))
+                uncertain.append((values, needs[0]))
                 continue
             least = [n for n in own if not any(o.brought < n.brought for o in own)]
             found += [(values, n) for n in least if n.brought or not self.is_there(pins)]
-        # a row that others cover is shown by them: what is here of it can come to nothing
+        # a more general row covers it: its existing parts may contribute nothing
         shown = [values for values, _ in found]
-        found += [(v, n) for v, n in waiting if not any(_covers(each, v) for each in shown)]
+        found += [(v, n) for v, n in uncertain if not any(_covers(each, v) for each in shown)]
         return found
 
 
@@ -127,5 +130,5 @@ def _covers(general: Values, values: Values) -> bool:
 
 
 def pins_of(columns: Iterable[str], values: Values) -> dict[str, str | int]:
-    """The values of a row that are known."""
+    """The known values of a row, by column."""
     return {c: v for c, v in zip(columns, values, strict=True) if v is not None}

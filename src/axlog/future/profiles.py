@@ -1,21 +1,22 @@
-"""Truth with `not`, without joins: decided by the profiles that trees can have (P2 5).
+"""Whether a pattern with `not` and without joins can still come to hold.
 
-The profile of a tree says which relations of the pattern hold at its root, and which hold somewhere
-in it. The profile of a node follows from its label and from the unions of its children's profiles;
-how many children have a profile, and in what order, does not matter. So the futures of a document
-come down to sets of profiles:
+The profile of a tree is the set of relations that hold at its root, and the set of relations that
+hold somewhere in it. The profile of a node follows from its label and the union of its children's
+profiles; the number and order of children with equal profiles do not matter. So the futures of a
+document reduce to sets of profiles:
 
-1. the profiles that trees to come can have: a fixpoint over the labels of the pattern and one other
-   label, from leaves up, any set of trees being possible below a node;
-2. bottom-up, the profiles that each node of the document can get: one for each of its children, and
-   any set of those of 1 where a call is open (as many as it may still bring).
+1. The profiles of future trees: a fixpoint over the labels of the pattern and one other label, from
+   the leaves up. Any set of trees can be below a node.
+2. The profiles that each node of the document can get, bottom-up: one profile for each child, and
+   any set of those of step 1 at an open call, up to the number of trees that it may still deliver.
 
-The pattern can come to hold if some profile of the document satisfies it; with the values of a row
-pinned, if that row can come (`negation.py`). The number of profiles is bounded only by 2^|pattern|:
-beyond a limit the question is undecided (AX502).
+The pattern can come to hold if some profile of the document satisfies it. With the values of a row
+pinned, the same test decides whether that row can appear (`negation.py`). There may be 2^|pattern|
+profiles; beyond a limit the question is undecided (AX502).
 
-Refused by name: joins with negation, where truth is undecidable (P2 theorem 7); with negation, time
-constraints, values of elements, values other than `=` and `!=` a string, and streams that delete.
+Rejected: joins beside `not`, where truth is undecidable (AX501). Beside `not`, with AX503: time
+constraints, values of elements, comparisons other than `=` and `!=` with a string, streams that may
+delete. (Paper 2, section 5 and theorem 7.)
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ from axlog.query.pattern import (
 from axlog.query.values import comparison
 
 LIMIT = 4000
-"""The most profiles, or unions of them, that are looked at."""
+"""Largest number of profiles, or unions of profiles, to examine."""
 
 Profile = tuple[int, int]
-"""Sets of relations as bits: those at the root that an edge can see, those anywhere."""
+"""Two bit sets of relations: those at the root that an edge can reach, and those anywhere."""
 _EMPTY: Profile = (0, 0)
 
 
 def has_not(pattern: Pattern) -> bool:
-    """Whether a pattern holds a `not`."""
+    """Whether a pattern contains `not`."""
     return any(isinstance(branch, Not) for branch in _branches(pattern.branches))
 
 
@@ -68,14 +69,14 @@ def _branches(branches: Iterable[Branch]) -> Iterator[Branch]:
 
 
 def check_covered(tree: Tree, pattern: Pattern) -> None:
-    """Refuse by name what profiles do not decide."""
+    """Reject patterns and documents that profiles do not decide."""
     _check_pattern(pattern)
     _check_document(tree)
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Values that a row has, by the program's columns: what its nodes must be."""
+    """The known values of a row, by column of the program: conditions on the matched nodes."""
 
     tree: Tree
     values: Mapping[str, str | int]
@@ -86,17 +87,19 @@ class Pins:
 
     def check(self) -> None:
         if sum(column.endswith(".time") for column in self.values) > 1:
-            raise UndecidedError("AX503", "two times of one row beside `not`")
+            raise UndecidedError("AX503", "two times of one row are not decided beside `not`")
 
     def admit(self, node: PatternNode, kind: int, label: str, at: int | None) -> bool:
-        """Whether a node, to come if `at` is None, may be what a pattern node matches."""
+        """Whether a pattern node may match this node; `at` is None for a future node."""
         named, _, value = label.partition("\0") if kind == ATTRIBUTE else (label, "", label)
         if isinstance(node.test, Variable) and not self._is(f"${node.test.name}", named):
             return False
         for each in node.comparisons:
             if isinstance(each.operand, Variable) and f"${each.operand.name}" in self.values:
                 if kind == ELEMENT:
-                    raise UndecidedError("AX503", f"the value of {node} beside `not`")
+                    raise UndecidedError(
+                        "AX503", f"the value of {node} is not decided beside `not`"
+                    )
                 if not self._is(f"${each.operand.name}", value):
                     return False
         if node.name is None:
@@ -114,7 +117,7 @@ class Pins:
         return self.values.get(column, string) == string
 
 
-# What is decided ----------------------------------------------------------------------------------
+# Coverage -----------------------------------------------------------------------------------------
 
 
 def _check_pattern(pattern: Pattern) -> None:
@@ -124,11 +127,15 @@ def _check_pattern(pattern: Pattern) -> None:
         if isinstance(branch, Collect):
             raise UndecidedError("AX503", "`not` beside a collected path is not covered")
         if isinstance(branch, Not) and branch.where:
-            raise UndecidedError("AX503", f"`not` with the constraint {branch.where[0]}")
+            raise UndecidedError(
+                "AX503", f"`not` with the constraint {branch.where[0]} is not covered"
+            )
         if isinstance(branch, PatternNode):
             _check_node(branch, used)
     if pattern.where:
-        raise UndecidedError("AX503", f"`not` beside the constraint {pattern.where[0]}")
+        raise UndecidedError(
+            "AX503", f"`not` beside the constraint {pattern.where[0]} is not covered"
+        )
 
 
 def _check_node(node: PatternNode, used: set[str]) -> None:
@@ -137,35 +144,39 @@ def _check_node(node: PatternNode, used: set[str]) -> None:
         if variable in used:
             raise UndecidedError(
                 "AX501",
-                f"${variable} joins in a query with `not`: whether it can come true is undecidable"
-                " (satisfiability with joins and negation, P2 theorem 7)",
-                advice="ask without the join, or without `not`; rows are kept all the same",
+                f"${variable} is a join beside `not`: whether the query can hold is undecidable",
+                advice="remove the join or the `not`; the rows of the view are still maintained",
             )
         used.add(variable)
     for each in node.comparisons:
         if isinstance(each.operand, Variable) and each.operator == "=":
-            continue  # it binds a value that nothing compares
+            continue  # only binds a value
         has_value = node.axis is Axis.ATTRIBUTE or isinstance(node.test, Literal | AnyText)
         is_equality = each.operator in ("=", "!=") and isinstance(each.operand, str)
         if not (has_value and is_equality):
-            raise UndecidedError("AX503", f"`not` beside the comparison {node}")
+            raise UndecidedError("AX503", f"`not` beside the comparison {node} is not covered")
 
 
 def _check_document(tree: Tree) -> None:
     for stream, node in tree.calls().items():
         if tree.call(node).deletes != "no":
-            raise UndecidedError("AX503", f"`not` where the stream {stream!r} may delete")
+            raise UndecidedError(
+                "AX503", f"`not` is not decided where the stream {stream!r} may delete"
+            )
     if tree.types is not None:
-        raise UndecidedError("AX503", "`not` under types: no theorem of P2 decides it")
+        raise UndecidedError("AX503", "`not` is not decided under types")
     if tree.facts:
-        raise UndecidedError("AX503", f"`not` beside the declared {tree.facts[0]}")
+        raise UndecidedError("AX503", f"`not` is not decided beside the declared {tree.facts[0]}")
 
 
 # Profiles -----------------------------------------------------------------------------------------
 
 
 class Profiles:
-    """The profiles of a document and of what may come, for one pattern; `among`: these streams."""
+    """The profiles of a document and of future trees, for one pattern.
+
+    `pins` fixes values of a row. `among` restricts the streams that deliver data.
+    """
 
     def __init__(
         self,
@@ -181,7 +192,7 @@ class Profiles:
             self._pins.check()
         program = compile_pattern(pattern)
         if program.refusal is not None:
-            raise UndecidedError("AX503", f"the analyses do not cover it: {program.refusal}")
+            raise UndecidedError("AX503", f"the analyses do not cover the query: {program.refusal}")
         self.root = program.root
         self.relations = [r for r in program.relations if r.node is not None]
         self.bit = {relation: 1 << number for number, relation in enumerate(self.relations)}
@@ -197,7 +208,7 @@ class Profiles:
         return found
 
     def _alphabet(self) -> tuple[list[str], list[str], list[str]]:
-        """The names of elements and of attributes, and the texts, that a pattern tells apart."""
+        """The element names, attribute names and texts that the pattern distinguishes."""
         nodes = [r.node for r in self.relations if r.node is not None]
         pinned = set() if self._pins is None else set(self._pins.strings)
         names = {n.test.label for n in nodes if isinstance(n.test, Name)}
@@ -209,9 +220,9 @@ class Profiles:
         names |= {string for string in pinned if is_name(string)}
         texts |= {string for string in pinned if is_text(string)}
         return (
-            sorted({*names, _other(names)}),
-            sorted({*attributes, _other(names)}) if self._sees_attributes(nodes) else [],
-            sorted(text for text in {*texts, _other(texts)} if text),
+            sorted({*names, _fresh_string(names)}),
+            sorted({*attributes, _fresh_string(names)}) if self._sees_attributes(nodes) else [],
+            sorted(text for text in {*texts, _fresh_string(texts)} if text),
         )
 
     @staticmethod
@@ -219,8 +230,8 @@ class Profiles:
         return any(node.axis is Axis.ATTRIBUTE for node in nodes)
 
     def is_possible(self) -> bool:
-        """Whether some document to come satisfies the pattern."""
-        self.sets = self._sets_to_come()
+        """Whether some future document satisfies the pattern."""
+        self.sets = self._future_sets()
         possible = self._of_document()
         return any(self._satisfies(self.root, children, below, 0) for children, below in possible)
 
@@ -229,9 +240,9 @@ class Profiles:
     def _profile(
         self, kind: int, label: str, children: int, below: int, at: int | None = None
     ) -> Profile:
-        """The profile of a node from its label and what holds below it."""
+        """The profile of a node from its label and the relations that hold below it."""
         here = 0
-        for relation in self.relations:  # in evaluation order: what a relation asks for comes first
+        for relation in self.relations:  # in evaluation order: dependencies first
             node = relation.node
             assert node is not None
             if not _passes(node, kind, label):
@@ -256,10 +267,10 @@ class Profiles:
                 return False
         return not any(self._satisfies(a.body, children, below, here) for a in relation.absences)
 
-    # Trees to come
+    # Future trees
 
-    def _sets_to_come(self) -> list[set[Profile]]:
-        """The unions of the profiles of any trees to come; of none, of one, and so on up to all."""
+    def _future_sets(self) -> list[set[Profile]]:
+        """The unions of profiles of at most 0, 1, 2, ... future trees."""
         texts = {self._profile(TEXT, text, 0, 0) for text in self.texts}
         attributes = self._sets_of_attributes()
         elements: set[Profile] = set()
@@ -273,7 +284,7 @@ class Profiles:
                 return _unions(elements)
 
     def _sets_of_attributes(self) -> set[int]:
-        """What the attributes of an element to come can be together: each name at most once."""
+        """The joint profiles of the attributes of a future element; each name at most once."""
         found = {0}
         for name in self.attributes:
             values = {self._attribute(name, text) for text in ("", *self.texts)}
@@ -287,7 +298,7 @@ class Profiles:
     # The document
 
     def _of_document(self) -> set[Profile]:
-        """The unions of what can come below the document node."""
+        """The unions of profiles that are possible below the document node."""
         tree = self.tree
         inside: dict[int, set[Profile]] = {}
         for node in reversed(list(tree.subtree(DOCUMENT_NODE))):
@@ -296,7 +307,7 @@ class Profiles:
                 return below
             kind = tree.kind_column[node]
             if kind == CALL:
-                profiles = self._brought(node)
+                profiles = self._deliverable(node)
             elif kind in (ELEMENT, TEXT):
                 label = tree.label(node)
                 profiles = {self._profile(kind, label, c, b, node) for c, b in below}
@@ -310,8 +321,8 @@ class Profiles:
             inside[tree.parent(node)] = _joined(above, profiles)
         raise AssertionError("a document has a document node")
 
-    def _brought(self, node: int) -> set[Profile]:
-        """What a call may bring, together."""
+    def _deliverable(self, node: int) -> set[Profile]:
+        """The unions of profiles that a call may deliver."""
         call = self.tree.call(node)
         is_asked = self._among is None or call.stream in self._among
         if not is_asked or not may_bring(self.tree, call):
@@ -322,8 +333,8 @@ class Profiles:
         return self.sets[min(left, len(self.sets) - 1)]
 
 
-def _other(known: set[str]) -> str:
-    """A name or text that the pattern does not have."""
+def _fresh_string(known: set[str]) -> str:
+    """A name or text that the pattern does not mention."""
     other = "other"
     while other in known:
         other += "-"
@@ -337,7 +348,7 @@ def _joined(some: set[Profile], more: set[Profile]) -> set[Profile]:
 
 
 def _unions(profiles: set[Profile]) -> list[set[Profile]]:
-    """The unions of at most 0, 1, 2, ... profiles, up to those of any number."""
+    """The unions of at most 0, 1, 2, ... profiles, up to the fixpoint."""
     found = [{_EMPTY}]
     while True:
         more = found[-1] | _joined(found[-1], profiles)
@@ -350,13 +361,13 @@ def _check_limit(found: set[Profile]) -> None:
     if len(found) > LIMIT:
         raise UndecidedError(
             "AX502",
-            f"the query can be met in more than {LIMIT:,} different ways",
-            advice="ask a smaller query",
+            f"there are more than {LIMIT:,} ways to satisfy the query",
+            advice="use a smaller query",
         )
 
 
 def _passes(node: PatternNode, kind: int, label: str) -> bool:
-    """Whether a node of this kind and label passes a test; an attribute's label has its value."""
+    """Whether a node passes a test. The label of an attribute includes its value."""
     if kind == ATTRIBUTE:
         name, _, value = label.partition("\0")
         if node.axis is Axis.SELF:

@@ -1,16 +1,17 @@
-"""Which streams can still matter: lazy, axlog and exact relevance (P1 5, P2 6, P3 3.4).
+"""Which streams can still matter for a query: lazy, axlog and exact relevance.
 
-- Lazy: some scenario asks the stream for something.
+- Lazy: some scenario requires data from the stream.
 - Axlog: a scenario that no other dominates does. Dominance compares output and join variables, so
-  the pattern is taken with its join variables as outputs.
-- Exact (P2 definition 7): for some future, leaving out what the stream brings changes the answer. A
-  scenario shows it if the answer fails on one of its most general instances without the stream
-  (`instances.py`); their number is limited, and "undecided" is said with the reason.
+  the pattern is evaluated with its join variables as outputs.
+- Exact: in some future, leaving out the stream's data changes the rows. A scenario shows this if a
+  row is missing from one of its most general instances without the stream (`instances.py`). The
+  number of instances is limited; an undecided verdict is None, with the reason.
 
-Exact implies axlog implies lazy. With any stream that may delete, only lazy relevance is meant: a
-deletion may test whatever arrived, so whole messages are kept, of all streams that bring data where
-something is deleted. A row that shows the value or content of a node changes by everything that
-streams bring below it. Queries with `not` are refused.
+Exact implies axlog implies lazy. If any stream may delete, only lazy relevance is defined: a
+deletion may test any data that has arrived, so whole messages matter, of all streams that deliver
+data where something is deleted. A row that shows the value or content of a node changes with all
+data that streams deliver below the node. Queries with `not` are rejected. (Paper 1, section 5;
+paper 2, section 6 and definition 7; paper 3, section 3.4.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from axlog.future.generalized_rows import Need, Values
 from axlog.future.instances import Instances
 from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
 from axlog.future.scratch_document import Scratch
-from axlog.future.type_messages import played
+from axlog.future.type_messages import apply_messages
 from axlog.future.typed_scenarios import typed_scenarios
 from axlog.future.typed_truth import typed_future
 from axlog.query.compile import Relation
@@ -36,19 +37,19 @@ from axlog.query.pattern import Kind, Pattern
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """What a stream is wanted for."""
+    """The relevance of one stream, and the sub-patterns that it is needed for."""
 
     stream: str
     lazy: bool
     axlog: bool
-    relevant: bool | None  # None: not decided, see `reason`
-    wanted: tuple[str, ...]  # the sub-patterns that scenarios not dominated ask it for
+    relevant: bool | None  # None: undecided, see `reason`
+    wanted: tuple[str, ...]  # the sub-patterns that undominated scenarios require
     reason: str | None = None
-    whole: bool = False  # whether all of a message matters, not only what is wanted
+    whole: bool = False  # whether all of a message matters, not only `wanted`
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        said: dict[str, Any] = {
+        """This verdict as JSON values."""
+        result: dict[str, Any] = {
             "stream": self.stream,
             "lazy": self.lazy,
             "axlog": self.axlog,
@@ -56,8 +57,8 @@ class Relevance:
             "wanted": list(self.wanted),
         }
         if self.whole:
-            said["whole"] = True
-        return said if self.reason is None else {**said, "reason": self.reason}
+            result["whole"] = True
+        return result if self.reason is None else {**result, "reason": self.reason}
 
 
 def relevance(
@@ -66,13 +67,13 @@ def relevance(
     """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
     lazy = lazily_wanted(tree, pattern, together=together)
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
-        return _where_streams_delete(tree, pattern, lazy)
+        return _lazy_with_deletions(tree, pattern, lazy)
     try:
         scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
     except UndecidedError as error:
         if error.code != "AX502":
             raise
-        return _within_the_limit(tree, lazy, error.message)
+        return _lazy_fallback(tree, lazy, error.message)
     types = typed_scenarios(tree, pattern)
     met = [
         (values, need)
@@ -81,7 +82,7 @@ def relevance(
         if fits(tree, scenarios.columns, values, need, together)
         and (types is None or types.allow(scenarios.columns, values, need))
     ]
-    changing = _below_shown(tree, pattern, scenarios.columns, met)
+    changing = _streams_below_outputs(tree, pattern, scenarios.columns, met)
     exact = _Exact(tree, pattern, scenarios.columns, limit, together)
     found: dict[str, Relevance] = {}
     for stream in sorted(tree.calls()):
@@ -92,7 +93,10 @@ def relevance(
             asked.add(ANYTHING)
             relevant, reason = True, None
             if types is not None or tree.call(tree.calls()[stream]).most is not None:
-                relevant, reason = None, "what it may bring may not change what rows show"
+                relevant, reason = (
+                    None,
+                    "its data may be unable to change the values that rows show",
+                )
         is_lazy = stream in changing or any(s == stream for _, s in lazy)
         found[stream] = Relevance(
             stream, is_lazy, bool(mine) or stream in changing, relevant, tuple(sorted(asked)),
@@ -101,10 +105,10 @@ def relevance(
     return found
 
 
-def _within_the_limit(
+def _lazy_fallback(
     tree: Tree, lazy: set[tuple[Relation, str]], reason: str
 ) -> dict[str, Relevance]:
-    """What is known where scenarios are too many to tell apart: lazy relevance."""
+    """Lazy relevance alone, for documents with too many scenarios to enumerate."""
     found: dict[str, Relevance] = {}
     for stream in sorted(tree.calls()):
         asked = {str(r.node) for r, s in lazy if s == stream}
@@ -116,13 +120,13 @@ def _within_the_limit(
 
 
 ANYTHING = "node()"
-"""What a stream is wanted for that changes a value or content which rows show."""
+"""The wanted sub-pattern of a stream that changes a value or content shown in rows."""
 
 
-def _where_streams_delete(
+def _lazy_with_deletions(
     tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]]
 ) -> dict[str, Relevance]:
-    """Lazy relevance alone: what is asked for, what may delete, and what deletions may look at."""
+    """Lazy relevance: of streams that are required, that delete, or that deletions test."""
     calls = tree.calls()
     matters = bool(lazy) or holds(tree, pattern)
     places = {tree.parent(c) for c in calls.values() if tree.call(c).deletes != "no"}
@@ -134,13 +138,15 @@ def _where_streams_delete(
             asked = {ANYTHING}
         found[stream] = Relevance(
             stream, bool(asked) or is_seen, bool(asked) or is_seen, None, tuple(sorted(asked)),
-            "some stream may delete: only lazy relevance is meant", whole=is_seen or bool(asked),
+            "some stream may delete: only lazy relevance is defined", whole=is_seen or bool(asked),
         )  # fmt: skip
     return found
 
 
-def _below_shown(tree: Tree, pattern: Pattern, columns: tuple[str, ...], met: Ways) -> set[str]:
-    """The streams that bring data into nodes whose value or content rows show."""
+def _streams_below_outputs(
+    tree: Tree, pattern: Pattern, columns: tuple[str, ...], met: Ways
+) -> set[str]:
+    """The streams that deliver data into nodes whose value or content rows show."""
     shown = {f"{o.of}.node" for o in pattern.outputs if o.kind in (Kind.VAL, Kind.CONT)}
     at = [columns.index(column) for column in sorted(shown)]
     nodes = {values[i] for values, _ in met for i in at} - {None}
@@ -154,7 +160,7 @@ def _below_shown(tree: Tree, pattern: Pattern, columns: tuple[str, ...], met: Wa
 def lazily_wanted(
     tree: Tree, pattern: Pattern, *, together: bool = False
 ) -> set[tuple[Relation, str]]:
-    """Every sub-pattern that some scenario, dominated or not, asks a stream for."""
+    """Every sub-pattern that some scenario, dominated or not, requires from a stream."""
     scenarios = Scenarios(tree, with_join_variables(pattern), together=together, prune="gathered")
     columns = scenarios.columns
     types = typed_scenarios(tree, pattern)
@@ -162,8 +168,8 @@ def lazily_wanted(
         pair
         for values, needs in scenarios.rows.items()
         for need in needs
-        # What scenarios under the same constraints ask for is put together here, so how many trees
-        # a call may bring is not asked: lazy relevance is the coarse one.
+        # Requests of needs with equal conditions are united here, so the number of trees that a
+        # call may deliver cannot be checked: lazy relevance is an over-approximation.
         if can_be_met(tree.clock, columns, values, need)
         for pair in need.brought
     }
@@ -179,7 +185,7 @@ Ways = list[tuple[Values, Need]]
 
 @dataclass
 class _Exact:
-    """Exact relevance of the streams of one document; what is tried is tried on one copy of it."""
+    """Exact relevance of the streams of one document; all futures are tried on one copy of it."""
 
     tree: Tree
     pattern: Pattern
@@ -196,9 +202,9 @@ class _Exact:
         return Scratch(self.tree)
 
     def of(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
-        """Whether a stream is relevant, by scenarios that ask it for something; or why not said."""
+        """The verdict on a stream, by the scenarios that require it, and why it is undecided."""
         if not ways:
-            return False, None  # what is relevant is axlog relevant
+            return False, None  # relevance implies axlog relevance
         if self.tree.types is not None:
             return _typed(self.tree, self.pattern, self.columns, ways, stream)
         try:
@@ -220,7 +226,7 @@ class _Exact:
                     return True, None
                 forbidden |= loses is None
         if forbidden:
-            return None, "a key forbids the simplest futures, and others are not tried"
+            return None, "a key rules out the simplest futures, and others are not tried"
         if not self._instances.is_complete:
             return None, self._instances.reason
         return False, None
@@ -229,22 +235,22 @@ class _Exact:
 def _typed(
     tree: Tree, pattern: Pattern, columns: tuple[str, ...], ways: Ways, stream: str
 ) -> tuple[bool | None, str | None]:
-    """Under types a future that shows it is looked for; that there is none is not decided."""
+    """Search for a future that shows relevance under types; its absence decides nothing."""
     try:
         for values, _ in ways:
             pairs = zip(columns, values, strict=True)
             known = {c[1:]: str(v) for c, v in pairs if c.startswith("$") and v is not None}
             messages = typed_future(tree, pattern, tree.types, bindings=known) or []
             without = [message for message in messages if message.stream != stream]
-            if len(without) < len(messages) and without_loses(
-                pattern, played(tree, messages), played(tree, without)
+            if len(without) < len(messages) and _loses_rows(
+                pattern, apply_messages(tree, messages), apply_messages(tree, without)
             ):
                 return True, None
     except UndecidedError as error:
         return None, error.message
-    return None, "exact relevance under types is shown by a future or not decided (P2 theorem 9)"
+    return None, "no future that shows relevance was found; under types that decides nothing"
 
 
-def without_loses(pattern: Pattern, with_stream: Tree, without: Tree) -> bool:
-    """Whether some row of the one document is no row of the other."""
+def _loses_rows(pattern: Pattern, with_stream: Tree, without: Tree) -> bool:
+    """Whether the first document has a row that the second does not have."""
     return bool(set(answers(with_stream, pattern)) - set(answers(without, pattern)))

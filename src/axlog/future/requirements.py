@@ -1,12 +1,14 @@
-"""What a pattern asks of nodes that are still to come, and how it is shared out among them.
+"""Conditions that a pattern places on a future node, and their distribution over its children.
 
-Wants are branches of a pattern that must hold at a node. `Asking` settles what they ask of the node
-itself (`self`, `or`, attributes) for a node to come of a given kind and label; `share_out` lists
-the ways to meet wants by children, several by one child or each by its own.
+A requirement (`Wants`) is a set of pattern branches that must hold at one node. `NodeMatcher`
+resolves the branches that concern the node itself (`self`, `or`, attributes), for a future node of
+a given kind and label. `share_out` enumerates the ways to satisfy the remaining branches by
+children: several by one child, or each by its own.
 
-Variables are bound, or occur once and match anything. Strings to come are taken from `strings`: all
-that the pattern tells apart, and one that it does not know. Values of elements are refused, those
-of elements that hold one text aside (`typing_values`).
+A variable is bound, or it occurs once and matches anything. Strings of future nodes are drawn from
+`strings`: every string that the pattern distinguishes, and one that it does not mention.
+Comparisons with the value of a future element are rejected (AX503). `typed_values` rewrites those
+of elements that hold one text before they get here.
 """
 
 from __future__ import annotations
@@ -42,22 +44,22 @@ NOTHING: Wants = frozenset()
 
 
 class Subject(NamedTuple):
-    """A node to come: its kind and label."""
+    """The kind and label of a future node."""
 
     kind: NodeKind
     label: str
 
 
 @dataclass
-class Asking:
-    """A pattern's questions under bindings of its variables."""
+class NodeMatcher:
+    """Matches pattern nodes with future nodes, under bindings of the pattern's variables."""
 
     bindings: Mapping[str, str]
     strings: tuple[str, ...]
     count: Callable[[], None]
 
     def passes(self, node: PatternNode, subject: Subject) -> bool:
-        """Whether a node to come passes the test and the comparisons of a pattern node."""
+        """Whether a future node passes the test and the comparisons of a pattern node."""
         is_element = subject.kind is NodeKind.ELEMENT
         match node.test:
             case Name(label=label):
@@ -80,11 +82,13 @@ class Asking:
         if self.is_free(comparison):
             return True
         if subject.kind is NodeKind.ELEMENT:
-            raise UndecidedError("AX503", f"{comparison} compares the value of an element to come")
+            raise UndecidedError(
+                "AX503", f"{comparison} compares the value of an element that has not arrived"
+            )
         return self._is_value(comparison, subject.label)
 
     def is_free(self, comparison: Comparison) -> bool:
-        """Whether it only binds a variable that nothing else uses."""
+        """Whether a comparison only binds a variable that is used nowhere else."""
         operand = comparison.operand
         return (
             comparison.operator == "="
@@ -97,13 +101,15 @@ class Asking:
         if isinstance(operand, Variable):
             operand = self.bindings.get(operand.name, value)
         if needs_types(comparison.operator) or is_of_times(comparison.operator, operand):
-            raise UndecidedError("AX503", f"{comparison} compares a date or a type to come")
+            raise UndecidedError(
+                "AX503", f"{comparison} compares a date or a typed value that has not arrived"
+            )
         return compared_with(comparison.operator, operand)(value)
 
-    # Wants at one node
+    # Requirements at one node
 
     def settled(self, wants: Wants, subject: Subject) -> Iterator[tuple[Wants, Wants]]:
-        """The ways to read wants at a node to come: those below it, those of its attributes."""
+        """Every way to resolve requirements at a future node: (branches below, attributes)."""
         for reading in self.readings(tuple(wants), lambda node: self.passes(node, subject)):
             attributes = frozenset(w for w in reading if _is_attribute(w))
             yield reading - attributes, attributes
@@ -111,12 +117,15 @@ class Asking:
     def readings(
         self, wants: tuple[Branch, ...], passes: Callable[[PatternNode], bool]
     ) -> Iterator[Wants]:
-        """Every choice at ors and descendant-or-self, with what `self` asks settled."""
+        """Every choice at `or` and descendant-or-self, with `self` steps resolved.
+
+        Each result is the set of branches that children, descendants and attributes must satisfy.
+        """
         self.count()
         for at, want in enumerate(wants):
             others = (*wants[:at], *wants[at + 1 :])
             match want:
-                case Collect():  # shows what there is, asks for nothing
+                case Collect():  # collects existing nodes, requires none
                     yield from self.readings(others, passes)
                     return
                 case Or(alternatives=alternatives):
@@ -124,17 +133,17 @@ class Asking:
                         yield from self.readings((*others, *alternative), passes)
                     return
                 case Not():
-                    raise UndecidedError("AX503", "`not` under types is not decided")
+                    raise UndecidedError("AX503", "`not` is not decided under types")
                 case PatternNode(axis=Axis.SELF | Axis.DESCENDANT_OR_SELF as axis):
                     if passes(want):
                         yield from self.readings((*others, *want.branches), passes)
                     if axis is Axis.DESCENDANT_OR_SELF:
-                        yield from self.readings((*others, _deeper(want)), passes)
+                        yield from self.readings((*others, _as_descendant(want)), passes)
                     return
         yield frozenset(wants)
 
     def attributes(self, wants: Iterable[Branch]) -> dict[str, str] | None:
-        """Names and values of attributes that meet these wants, or None."""
+        """Names and values of attributes that satisfy these branches; None if there are none."""
         named: dict[str, list[PatternNode]] = {}
         for want in sorted(wants, key=str):
             assert isinstance(want, PatternNode)
@@ -155,11 +164,11 @@ class Asking:
         text = Subject(NodeKind.TEXT, value)
         return any(
             all(self._is_met_by_text(want, text) for want in reading)
-            for reading in self.readings(node.branches, _asks_nothing)
+            for reading in self.readings(node.branches, _attribute_passes_self)
         )
 
     def _is_met_by_text(self, want: Branch, text: Subject) -> bool:
-        """Whether an attribute's text meets what is wanted below the attribute."""
+        """Whether the text of an attribute satisfies a branch below the attribute."""
         assert isinstance(want, PatternNode)
         if want.axis not in (Axis.CHILD, Axis.DESCENDANT) or not self.passes(want, text):
             return False
@@ -167,8 +176,8 @@ class Asking:
         return any(not reading for reading in below)
 
 
-def _asks_nothing(node: PatternNode) -> bool:
-    """Whether `self` passes an attribute, which only `self::node()` does."""
+def _attribute_passes_self(node: PatternNode) -> bool:
+    """Whether an attribute passes a `self` step: only `self::node()` without comparisons."""
     return node.axis is Axis.SELF and isinstance(node.test, AnyNode) and not node.comparisons
 
 
@@ -176,17 +185,20 @@ def _is_attribute(want: Branch) -> bool:
     return isinstance(want, PatternNode) and want.axis is Axis.ATTRIBUTE
 
 
-def _deeper(node: PatternNode) -> PatternNode:
+def _as_descendant(node: PatternNode) -> PatternNode:
     return PatternNode(Axis.DESCENDANT, node.test, node.name, node.comparisons, node.branches)
 
 
-# Sharing out --------------------------------------------------------------------------------------
+# Distribution over children -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A child that wants can be given to: one to come, perhaps by a call of a service, or a node
-    that is there."""
+    """A child that can receive requirements.
+
+    It is an existing node (`node`), a future node that the message itself holds, or a future node
+    that a call of `service` delivers.
+    """
 
     subject: Subject
     service: str | None = None
@@ -194,25 +206,25 @@ class Slot:
 
 
 class Group(NamedTuple):
-    """A child and what it is to meet."""
+    """A child, and the branches that must hold at it."""
 
     slot: Slot
     wants: Wants
 
 
 Ways = Callable[[PatternNode, Slot], Iterator[Wants]]
-"""What a child must meet so that a want holds at its parent, in every way there is."""
+"""Every set of branches at a child that makes a given branch hold at its parent."""
 
 
 def share_out(
     wants: Iterable[Branch], slots: list[Slot], ways: Ways, count: Callable[[], None]
 ) -> Iterator[list[Group]]:
-    """Every way to share wants out among children."""
+    """Every way to distribute branches over children."""
     nodes = [want for want in sorted(wants, key=str) if isinstance(want, PatternNode)]
-    return _share(nodes, slots, ways, count, [])
+    return _share_out(nodes, slots, ways, count, [])
 
 
-def _share(
+def _share_out(
     wants: list[PatternNode],
     slots: list[Slot],
     ways: Ways,
@@ -224,13 +236,13 @@ def _share(
         yield groups
         return
     want, *others = wants
-    taken = {group.slot.node for group in groups} - {None}
+    used = {group.slot.node for group in groups} - {None}
     for at, group in enumerate(groups):
         for more in ways(want, group.slot):
             changed = [*groups]
             changed[at] = Group(group.slot, group.wants | more)
-            yield from _share(others, slots, ways, count, changed)
+            yield from _share_out(others, slots, ways, count, changed)
     for slot in slots:
-        if slot.node not in taken:  # a node that is there is one group
+        if slot.node not in used:  # an existing node forms one group
             for more in ways(want, slot):
-                yield from _share(others, slots, ways, count, [*groups, Group(slot, more)])
+                yield from _share_out(others, slots, ways, count, [*groups, Group(slot, more)])

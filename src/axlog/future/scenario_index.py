@@ -1,8 +1,10 @@
-"""Generalised rows that are kept: found by some of their values, and by the streams they ask.
+"""Indexed scenarios: the inputs of an incremental join over generalised rows.
 
-What the parts of a join hold while data arrives (`scenario_tracker.py`). Rows only come, until a
-stream that they ask ends: then they go. Of the needs of one row those that another dominates are
-left out, as in `generalized_rows.py`; whoever falls takes all with it that asked for more.
+A `Part` holds the rows of one input of a join while data arrives (`scenario_tracker.py`). Rows are
+found by some of their values, and by the streams that they depend on. Rows are only added, until a
+stream that they depend on ends: then they are removed. Dominated needs of a row are dropped, as in
+`generalized_rows.py`. That is safe: when a need becomes unsatisfiable, so do the needs that it
+dominates.
 """
 
 from __future__ import annotations
@@ -13,20 +15,20 @@ from axlog.future.generalized_rows import Need, Rows, Values, add_need, unify
 from axlog.future.search_budget import spend
 
 Found = dict[Values, None]
-"""Values, in the order in which they came."""
+"""A set of rows in insertion order."""
 
 
 class Part:
-    """The rows of one part of a join."""
+    """The rows of one input of a join, with indexes."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
         self.rows: Rows = {}
         self._indexes: dict[tuple[int, ...], tuple[dict[Values, Found], Found]] = {}
-        self._asking: dict[str, Found] = {}
+        self._by_stream: dict[str, Found] = {}
 
     def take(self, rows: Rows) -> Rows:
-        """Add rows; those that are new here."""
+        """Add rows, and return those that are new."""
         new: Rows = {}
         for values, needs in rows.items():
             kept = [need for need in needs if self.add(values, need)]
@@ -35,7 +37,7 @@ class Part:
         return new
 
     def add(self, values: Values, need: Need) -> bool:
-        """Add a way to a row, unless one that asks no more is there."""
+        """Add an alternative need to a row; False if another dominates it."""
         known = self.rows.get(values)
         if known is not None and any(one is need for one in known):
             return False
@@ -44,22 +46,22 @@ class Part:
             return False
         if known is None:
             for at, index in self._indexes.items():
-                _file(index, at, values)
+                _index_row(index, at, values)
         for _, stream in need.brought:
-            self._asking.setdefault(stream, {})[values] = None
+            self._by_stream.setdefault(stream, {})[values] = None
         return True
 
-    def asking(self, stream: str) -> list[tuple[Values, Need]]:
-        """The ways that ask a stream for something."""
+    def depending_on(self, stream: str) -> list[tuple[Values, Need]]:
+        """The needs that depend on a stream, with their rows."""
         return [
             (values, need)
-            for values in self._asking.get(stream, ())
+            for values in self._by_stream.get(stream, ())
             for need in self.rows.get(values, ())
             if any(asked == stream for _, asked in need.brought)
         ]
 
     def remove(self, values: Values, need: Need) -> bool:
-        """Take a way to a row away; whether it was there."""
+        """Remove a need of a row; whether it was present."""
         known = self.rows.get(values, [])
         left = [one for one in known if one is not need]
         if len(left) == len(known):
@@ -68,29 +70,29 @@ class Part:
             self.rows[values] = left
             return True
         del self.rows[values]
-        for at, (known_, vague) in self._indexes.items():
+        for at, (exact, vague) in self._indexes.items():
             key = tuple(values[i] for i in at)
-            group = vague if None in key else known_[key]
+            group = vague if None in key else exact[key]
             del group[values]
             if not group and None not in key:
-                del known_[key]
+                del exact[key]
         return True
 
     def close(self, stream: str) -> None:
-        """A stream brings nothing more: what asks it goes."""
-        for values, need in self.asking(stream):
+        """Remove the needs that depend on a stream, because the stream has ended."""
+        for values, need in self.depending_on(stream):
             self.remove(values, need)
-        self._asking.pop(stream, None)
+        self._by_stream.pop(stream, None)
 
     def agreeing(self, at: tuple[int, ...], key: Values) -> Iterator[Values]:
-        """The rows whose values at some positions are these, or unknown."""
+        """The rows whose values at these positions equal the key, or are unknown."""
         if not at:
             yield from self.rows
             return
         if at not in self._indexes:
             index: tuple[dict[Values, Found], Found] = ({}, {})
             for values in self.rows:
-                _file(index, at, values)
+                _index_row(index, at, values)
             self._indexes[at] = index
         known, vague = self._indexes[at]
         yield from known.get(key, ())
@@ -99,7 +101,7 @@ class Part:
                 yield values
 
     def meet(self, rows: Rows, layout: list[str]) -> tuple[Rows, list[str]]:
-        """A natural join with few rows, in which an unknown agrees with anything (`meet`)."""
+        """A natural join with few rows, in which an unknown agrees with any value."""
         columns = self.columns
         shared = [(layout.index(c), i) for i, c in enumerate(columns) if c in layout]
         added = [i for i, c in enumerate(columns) if c not in layout]
@@ -121,7 +123,9 @@ class Part:
         return met, layout + [columns[i] for i in added]
 
 
-def _file(index: tuple[dict[Values, Found], Found], at: tuple[int, ...], values: Values) -> None:
+def _index_row(
+    index: tuple[dict[Values, Found], Found], at: tuple[int, ...], values: Values
+) -> None:
     key = tuple(values[i] for i in at)
     known, vague = index
     if None in key:

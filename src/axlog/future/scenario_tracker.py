@@ -1,23 +1,24 @@
-"""Scenarios kept as data arrives: what new data adds, and what falls (P1 3, theorem 2; P2 3).
+"""Scenarios maintained incrementally as data arrives.
 
-What streams bring only adds scenarios, and narrows the future:
+Data from streams only adds scenarios, or makes existing ones impossible:
 
-    a subtree comes     its rows climb the ways to open calls, each step a join of what is new with
-                        what the other parts hold:  ΔR = ⋃ᵢ  L₁ ⋈ … ΔLᵢ … ⋈ Lₖ
-    a stream ends       the scenarios that ask it fall
-    the clock moves     those whose deadline has passed fall
-    a key's value comes those that ask for another node of this value fall
+    a subtree arrives       its rows are passed up the path to the root; each step joins new rows
+                            with those of the other inputs:  ΔR = ⋃ᵢ  L₁ ⋈ … ΔLᵢ … ⋈ Lₖ
+    a stream ends           scenarios that depend on it become impossible
+    the clock advances      scenarios whose deadline has passed become impossible
+    a key value arrives     scenarios that need another node with this value become impossible
 
-A scenario falls no later than one that it dominates (that one asks for as much, and more), so that
-leaving those out loses nothing. What is matched here and needs nothing is a row.
+A scenario lasts at least as long as any that it dominates, because those have the same needs and
+more. Dropping dominated scenarios therefore loses nothing. A scenario without needs is a row.
 
-Cost: the nodes that come, and for each step of the climb the rows that are new and what they meet;
-at the end of a stream what asked it. Where calls bring at most m trees, or two nodes of a key may
-have to be one, every scenario is looked at again after every update.
+Cost: the nodes that arrive, and for each step up the new rows and their join partners. The end of a
+stream costs the scenarios that depend on it. If calls deliver at most m trees, or two nodes of a
+key may have to be one, every scenario is checked again after every update.
 
-Rebuilt by a walk (`Living` anew), and not followed here: deletions, statements, texts that the end
-of a call brings together, calls that come with limits of their own, the last calls that a stream's
-messages may bring. Not kept: types, `not`.
+Not maintained incrementally (build a new `Living`): deletions, statements, texts that merge when a
+call ends, calls that arrive with limits of their own, and the moment when a stream has used up the
+calls that its messages may hold. Not supported: types, `not`. (Paper 1, section 3, theorem 2; paper
+2, section 3.)
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from axlog.future.keys import Key, keyed_values, values_below
 from axlog.future.profiles import has_not
 from axlog.future.scenario_index import Part
 from axlog.future.scenarios import (
-    Below,
+    CollectedRows,
     Scenarios,
     Sums,
     is_limited,
@@ -53,14 +54,14 @@ Scenario = tuple[Values, Need]
 
 @dataclass(slots=True)
 class _Join:
-    """A relation at a node on the way to an open call: what its parts hold."""
+    """A relation at a node above an open call, with the rows of its inputs."""
 
     relation: Relation
     own: Values
     edges: list[Part]
-    passes: bool  # whether rows of its one part go on as they are
+    passes: bool  # whether the rows of its one input pass unchanged
     choices: list[list[tuple[_Join, Part]]] = field(default_factory=list)
-    is_dead: bool = False  # whether no row of it can come, whatever arrives
+    is_dead: bool = False  # whether it can never have a row
 
     def parts(self) -> Iterator[Part]:
         yield from self.edges
@@ -71,24 +72,29 @@ class _Join:
 
 
 class Living(Scenarios):
-    """The scenarios of a pattern that can come about, over a document that streams change."""
+    """The scenarios of a pattern that are still possible, over a document that streams change."""
 
     def __init__(self, tree: Tree, pattern: Pattern, root: Relation | None = None) -> None:
-        """`root`: of the program whose rows `arrive` is called with."""
+        """Evaluate a pattern over a document, and keep the inputs of its joins.
+
+        `root`: the root of the program whose rows are passed to `arrive`.
+        """
         if tree.types is not None or has_not(pattern):
-            raise UndecidedError("AX503", "`not` and types: scenarios are not kept as data arrives")
+            raise UndecidedError(
+                "AX503", "scenarios are not maintained incrementally with `not` or types"
+            )
         self._joins: dict[int, dict[Relation, _Join]] = {}
         self._places = {stream: tree.parent(node) for stream, node in tree.calls().items()}
-        super().__init__(tree, _told_apart(tree, pattern), root=root)
+        super().__init__(tree, _with_key_variables(tree, pattern), root=root)
         self.found = Part(self.columns)
         self._heap: list[tuple[int, int, Values, Need]] = []
         self._number = count()
         self._by_key: dict[tuple[Key, str], list[Scenario]] = {}
-        self._looks_again = is_limited(tree) or self._has_several_keyed()
+        self._checks_all = is_limited(tree) or self._has_several_keyed()
         for key in tree.facts:
             self._seen[key] = {}
             self._note_values(key, tree.children(DOCUMENT_NODE))
-        self._keep(self.rows)
+        self._store(self.rows)
         self.rows = {}
 
     def _has_several_keyed(self) -> bool:
@@ -102,15 +108,15 @@ class Living(Scenarios):
                 found.add(value)
         return found
 
-    # What is there --------------------------------------------------------------------------------
+    # Current scenarios ----------------------------------------------------------------------------
 
     @property
     def is_possible(self) -> bool:
-        """Whether some row may still come."""
+        """Whether some row can still appear."""
         return any(need.brought for needs in self.found.rows.values() for need in needs)
 
     def agrees(self, at: tuple[int, ...], key: Values) -> bool:
-        """Whether a row with these values at some columns holds, or can come."""
+        """Whether a row with these values at some columns holds, or can still appear."""
         for values in self.found.agreeing(at, key):
             pinned = list(values)
             for i, value in zip(at, key, strict=True):
@@ -118,20 +124,21 @@ class Living(Scenarios):
             if not self._agree_in_nodes(values, at, key):
                 continue
             if any(
-                not n.brought or self._can_come(tuple(pinned), n) for n in self.found.rows[values]
+                not n.brought or self._is_satisfiable(tuple(pinned), n)
+                for n in self.found.rows[values]
             ):
                 return True
         return False
 
     def _agree_in_nodes(self, values: Values, at: tuple[int, ...], key: Values) -> bool:
-        """A node that is here is none that is to come."""
+        """Whether the node columns agree: an existing node never equals a future one."""
         columns = self.columns
         return all(
             values[i] == value or not columns[i].endswith(".node")
             for i, value in zip(at, key, strict=True)
         )
 
-    def _can_come(self, values: Values, need: Need) -> bool:
+    def _is_satisfiable(self, values: Values, need: Need) -> bool:
         calls = self.tree.calls_by_stream
         return (
             all(stream in calls for _, stream in need.brought)
@@ -141,19 +148,19 @@ class Living(Scenarios):
 
     @property
     def next_deadline(self) -> int | None:
-        """The clock after which some scenario may have fallen."""
+        """The clock after which some scenario may be impossible; None: no deadline."""
         return self._heap[0][0] if self._heap else None
 
     # Over the document ----------------------------------------------------------------------------
 
     def _evaluate(self) -> Rows:
-        below = self._risen(self.tree.children(DOCUMENT_NODE))
+        below = self._collect(self.tree.children(DOCUMENT_NODE))
         root = self.program.root
         rows = self._join(root, {(): [NOTHING]}, [], below, {})
         self._joins[DOCUMENT_NODE] = {root: self._join_of(root, (), below, {}, rows)}
         return rows
 
-    def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
+    def _at(self, node: int, relation: Relation, below: CollectedRows, here: Sums) -> Rows:
         own = self._own(node, relation, below)
         if own is None:
             return {}
@@ -164,12 +171,12 @@ class Living(Scenarios):
         return rows
 
     def _join_of(
-        self, relation: Relation, own: Values, below: Below, here: Sums, rows: Rows
+        self, relation: Relation, own: Values, below: CollectedRows, here: Sums, rows: Rows
     ) -> _Join:
-        """The join of a relation whose rows are these.
+        """The join of a relation that has these rows.
 
-        A part that is not decided does not matter where the others leave no row: rows are all that
-        can come, so none comes later.
+        An undecided input is irrelevant if the other inputs leave no row: `rows` already includes
+        everything that may arrive, so no row can appear later.
         """
         try:
             return self._join_of_parts(relation, own, below, here)
@@ -178,11 +185,13 @@ class Living(Scenarios):
                 raise
             return _Join(relation, own, [], passes=False, is_dead=True)
 
-    def _join_of_parts(self, relation: Relation, own: Values, below: Below, here: Sums) -> _Join:
+    def _join_of_parts(
+        self, relation: Relation, own: Values, below: CollectedRows, here: Sums
+    ) -> _Join:
         parts = [Part(self._shown(edge.relation)) for edge in relation.edges]
         made = _Join(relation, own, parts, self._passes(relation))
         if _is_single(relation):
-            return made  # what comes goes on: there is nothing to join it with
+            return made  # nothing to join: rows pass through
         for edge, part in zip(relation.edges, made.edges, strict=True):
             part.take(self._part(edge, below, here))
         for choice in relation.choices:
@@ -196,16 +205,16 @@ class Living(Scenarios):
         return made
 
     def _passes(self, relation: Relation) -> bool:
-        """Whether a relation only hands on what its child step finds."""
+        """Whether a relation passes the rows of its child step on unchanged."""
         if not _is_single(relation) or relation.own or relation.tests or self._keyed:
             return False
         (edge,) = relation.edges
         return edge.axis is Axis.CHILD and self._shown(edge.relation) == self._shown(relation)
 
-    # What comes -----------------------------------------------------------------------------------
+    # Additions ------------------------------------------------------------------------------------
 
     def grow(self, tops: Iterable[int]) -> list[Scenario]:
-        """Take in subtrees that streams brought; the scenarios that fell for a key's value."""
+        """Add subtrees from streams; return the scenarios that a key value made impossible."""
         fallen: list[Scenario] = []
         for top in tops:
             with bounded(sum(1 for _ in self.tree.subtree(top))):
@@ -213,46 +222,46 @@ class Living(Scenarios):
         return fallen
 
     def _grow(self, top: int) -> list[Scenario]:
-        """Take in one subtree."""
+        """Add one subtree."""
         fallen: list[Scenario] = []
         tree, place = self.tree, self.tree.parent(top)
         for stream in _streams_in(tree, top):
             self._places[stream] = tree.parent(tree.calls()[stream])
         for key in tree.facts:
             for value in self._note_values(key, [top]):
-                fallen += self._fall(self._by_key.pop((key, value), ()))
-        self._climb(place, self._risen([top]))
+                fallen += self._remove_impossible(self._by_key.pop((key, value), ()))
+        self._pass_up_new(place, self._collect([top]))
         return fallen
 
     def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
-        """Take in what a program has matched in a message that arrives below a node."""
-        below = Below(_as_sums(children), _as_sums(descendants))
+        """Add the rows that a program matched in a message that arrives below a node."""
+        below = CollectedRows(_as_sums(children), _as_sums(descendants))
         if below.children or below.descendants:
             with bounded(0):
-                self._climb(place, below)
+                self._pass_up_new(place, below)
 
-    def _climb(self, node: int, new: Below) -> None:
-        """What has newly risen to a node goes on to the root."""
+    def _pass_up_new(self, node: int, new: CollectedRows) -> None:
+        """Pass rows that are new at a node up to the root."""
         while node != DOCUMENT_NODE:
             here: Sums = {}
             for relation in self._interpreter.candidates(self.tree, node):
                 join = self._joins.get(node, {}).get(relation)
                 if join is None:
                     continue
-                rows = self._grown(join, new, here)
+                rows = self._new_rows(join, new, here)
                 if rows:
                     keyed = relation in self._keyed
                     here[relation] = self._with_keyed(rows, relation, node) if keyed else rows
-            above = Below()
-            self._rise(node, above, new, here)
+            above = CollectedRows()
+            self._pass_up(node, above, new, here)
             if not (above.children or above.descendants or above.deeper_calls):
                 return
             node, new = self.tree.parent(node), above
         (root,) = self._joins[DOCUMENT_NODE].values()
-        self._keep(self._grown(root, new, {}))
+        self._store(self._new_rows(root, new, {}))
 
-    def _grown(self, join: _Join, new: Below, here: Sums) -> Rows:
-        """The new rows of a relation at a node: what is new of a part with all of the others."""
+    def _new_rows(self, join: _Join, new: CollectedRows, here: Sums) -> Rows:
+        """The new rows of a relation at a node: those of each input joined with the others."""
         found: Rows = {}
         if join.is_dead:
             return found
@@ -269,7 +278,7 @@ class Living(Scenarios):
             for edge, part in zip(edges, join.edges, strict=True)
         ]
         chosen = [
-            [(part.columns, part.take(self._grown(way, new, here))) for way, part in choice]
+            [(part.columns, part.take(self._new_rows(way, new, here))) for way, part in choice]
             for choice in join.choices
         ]
         for at, rows in enumerate(fresh):
@@ -298,10 +307,12 @@ class Living(Scenarios):
                 rows, layout = part.meet(rows, layout)
         for at, ways in enumerate(join.choices):
             if at != choice and rows:
-                rows, layout = _chosen(rows, layout, [part for _, part in ways])
+                rows, layout = _choose(rows, layout, [part for _, part in ways])
         if not rows:
             return
-        missing = [c for c in self._shown(relation) if c not in layout]  # of other ways
+        missing = [
+            c for c in self._shown(relation) if c not in layout
+        ]  # bound by other alternatives
         if missing:
             rows = {v + (None,) * len(missing): needs for v, needs in rows.items()}
             layout = layout + missing
@@ -312,17 +323,17 @@ class Living(Scenarios):
             for need in needs:
                 add_need(found, values, need)
 
-    def _keep(self, rows: Rows) -> None:
-        """Take in new scenarios that can come about."""
+    def _store(self, rows: Rows) -> None:
+        """Store new scenarios that are possible."""
         for values, needs in rows.items():
             for need in needs:
-                if need.brought and not self._can_come(values, need):
+                if need.brought and not self._is_satisfiable(values, need):
                     continue
                 if self.found.add(values, need) and need.brought:
-                    self._file(values, need)
+                    self._index(values, need)
 
-    def _file(self, values: Values, need: Need) -> None:
-        """Note what can make a scenario fall."""
+    def _index(self, values: Values, need: Need) -> None:
+        """Index a scenario by the events that can make it impossible."""
         until = deadline(need.times, need.unknown_times) if need.times else None
         if until is not None:
             heappush(self._heap, (until, next(self._number), values, need))
@@ -331,10 +342,10 @@ class Living(Scenarios):
             for key, value in keyed_values(need.new, known, need.values.same):
                 self._by_key.setdefault((key, value), []).append((values, need))
 
-    # What falls -----------------------------------------------------------------------------------
+    # Removals -------------------------------------------------------------------------------------
 
     def close(self, stream: str) -> list[Scenario]:
-        """A stream brings nothing more: the scenarios that asked it."""
+        """Remove and return the scenarios that depend on a stream that has ended."""
         place = self._places.get(stream)
         if place is None:
             return []
@@ -342,12 +353,12 @@ class Living(Scenarios):
             for join in self._joins.get(node, {}).values():
                 for part in join.parts():
                     part.close(stream)
-        fallen = self.found.asking(stream)
+        fallen = self.found.depending_on(stream)
         self.found.close(stream)
         return fallen
 
     def expire(self) -> list[Scenario]:
-        """The scenarios whose deadline has passed, or that trees no longer suffice for."""
+        """Remove and return the scenarios that the clock or the number of trees made impossible."""
         with bounded(0):
             return self._expire()
 
@@ -357,23 +368,23 @@ class Living(Scenarios):
             _, _, values, need = heappop(self._heap)
             if self.found.remove(values, need):
                 fallen.append((values, need))
-        if self._looks_again:
+        if self._checks_all:
             every = [(v, n) for v, needs in self.found.rows.items() for n in needs if n.brought]
             spend(len(every))
-            fallen += self._fall(every)
+            fallen += self._remove_impossible(every)
         return fallen
 
-    def _fall(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
-        """Those of some scenarios that can no longer come; they go."""
+    def _remove_impossible(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Remove and return those of some scenarios that are no longer possible."""
         return [
             (values, need)
             for values, need in scenarios
-            if not self._can_come(values, need) and self.found.remove(values, need)
+            if not self._is_satisfiable(values, need) and self.found.remove(values, need)
         ]
 
 
 def _is_single(relation: Relation) -> bool:
-    """Whether a relation has one part."""
+    """Whether a relation has a single input."""
     return len(relation.edges) == 1 and not relation.choices
 
 
@@ -381,8 +392,8 @@ def _as_sums(bags: Bags) -> Sums:
     return {relation: {row: [NOTHING] for row in bag} for relation, bag in bags.items() if bag}
 
 
-def _chosen(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list[str]]:
-    """Few rows joined with one of several alternatives (`generalised.choose`)."""
+def _choose(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list[str]]:
+    """Few rows joined with a union of alternatives (`generalized_rows.choose`)."""
     longer = list(dict.fromkeys([*layout, *(c for part in ways for c in part.columns)]))
     merged: Rows = {}
     for part in ways:
@@ -394,13 +405,13 @@ def _chosen(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list
     return merged, longer
 
 
-def _told_apart(tree: Tree, pattern: Pattern) -> Pattern:
-    """The pattern with the variables shown by which a key may make scenarios fall."""
+def _with_key_variables(tree: Tree, pattern: Pattern) -> Pattern:
+    """The pattern with the variables as outputs by which a key can rule scenarios out."""
     return with_join_variables(pattern) if tree.facts else pattern
 
 
 def is_followed(tree: Tree, pattern: Pattern) -> bool:
-    """Whether single messages can make scenarios fall: by the clock, a key, or their number."""
+    """Whether a single message can rule scenarios out: by the clock, a key, or `most`."""
     is_timed = any(isinstance(constraint, TimeConstraint) for constraint in pattern.where)
     return is_timed or bool(tree.facts) or is_limited(tree)
 

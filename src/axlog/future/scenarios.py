@@ -1,18 +1,19 @@
-"""Scenarios: the rows that may still come, each with what it needs (P2 3, 5, 6; P3 3.2, 3.3).
+"""Scenarios: the rows that a pattern can still get, each with its needs.
 
-The program of a pattern runs over generalised rows. A value is a string, a time, a node, or unknown
-(None): what an open call may still bring. With each row goes what it needs: which sub-patterns
-which streams must bring (the provenance of P2 6: every other pattern node is matched here or by
-what is brought above it), and the constraints that unknown times and values must meet. At a call,
-every sub-pattern that a message can hold counts as a row with all its columns unknown.
+The program of a pattern is evaluated bottom-up over generalised rows. A value is a string, a time,
+a node, or unknown (None) where an open call may still deliver it. Each row carries its needs: which
+sub-patterns which streams must deliver, and the conditions on unknown times and values. Every other
+pattern node is matched in the document, or inside a delivered sub-pattern above it. At a call, each
+sub-pattern that a message can hold contributes its rows with unknown columns (`arrivals.py`).
 
     R(n) = own(n) ⋈ (L_1(n) ∪ calls) ⋈ ... ⋈ (L_k(n) ∪ calls)   with unknown joining anything
 
-Rows that need less win: of two needs for one row, one that asks for a subset of the other's
-(P2's dominance, columns compared) is kept. Cost: document x pattern for patterns without joins.
+Of two needs for one row, only the one that asks for less is kept (dominance, columns compared).
+Cost: document x pattern, for patterns without joins.
 
-Not here, and refused by name: `not` (see `profiles.py`), collected paths, value tests above an open
-call (not monotone), orders between two unknown strings, axes that do not go down.
+Rejected with AX503: `not` (see `profiles.py`), collected paths, value tests above an open call (not
+monotone), orders between two unknown strings, axes that do not go down. (Paper 2, sections 3, 5 and
+6; paper 3, sections 3.2 and 3.3.)
 """
 
 from __future__ import annotations
@@ -74,15 +75,15 @@ _PRUNING: dict[str, Add] = {
 
 
 @dataclass(slots=True)
-class Below:
-    """What has risen to a node: sums over its children and descendants, and the calls below it."""
+class CollectedRows:
+    """The rows and calls of a node's subtree, collected for the joins at the node."""
 
     children: Sums = field(default_factory=dict)
     descendants: Sums = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # of the node itself
     deeper_calls: list[str] = field(default_factory=list)  # anywhere below it
     changing: list[str] = field(default_factory=list)  # anywhere below it, deleting ones too
-    # Relations whose value tests a stream may still change, and which: asking for one is refused.
+    # Relations whose value tests a stream may still change, with the stream; using one is rejected.
     unclear: dict[Relation, str] = field(default_factory=dict)  # at the node's children
     unclear_deeper: dict[Relation, str] = field(default_factory=dict)
     unclear_here: dict[Relation, str] = field(default_factory=dict)
@@ -100,18 +101,21 @@ class Scenarios:
         prune: str = "dominated",
         root: Relation | None = None,
     ) -> None:
-        """`together`: messages hold no calls, so all nodes of a tree to come have one time; without
-        it, that holds for the streams that do not declare `calls`.
+        """Evaluate a pattern over a document.
 
-        `prune`: of the needs of one row, those that others dominate are left out. With "gathered",
-        the needs of equal rows and constraints are put together instead: what each asks for is
-        asked for by some scenario, dominated or not. With "alike", one of those under the same
-        constraints is kept, the one that needs nothing if there is one. With "none", all are.
-        `root`: of the pattern's program, where that was compiled already.
+        `together`: messages hold no calls, so all nodes of a future tree have one time. Without it,
+        that holds for the streams that do not declare `calls`.
+
+        `prune` says which needs of one row are kept. "dominated": those that no other dominates.
+        "gathered": one for each set of conditions, with the united requests of all, dominated ones
+        included. "alike": one for each set of conditions, without requests if there is such a need.
+        "none": all needs.
+
+        `root`: the root of the pattern's program, if the program has been compiled already.
         """
         self.tree = tree
         if is_limited(tree):
-            refuse_any_node(pattern, "where a stream may bring only so many trees")
+            refuse_any_node(pattern, "where a stream may deliver only a limited number of trees")
         if tree.types is not None:
             refuse_any_node(pattern, "under types")
         self._add = _PRUNING[prune]
@@ -140,7 +144,10 @@ class Scenarios:
         return self._shown(self.program.root)
 
     def _check_merging(self) -> None:
-        """A deletion between two texts merges them into a new one, which a pattern may look for."""
+        """Reject streams that may delete between two texts, if the pattern tests texts.
+
+        The deletion merges the two texts into a new one, which the pattern may match.
+        """
         tree = self.tree
         tests = [node.test for node in self.program.pattern.nodes()]
         if not any(isinstance(test, Literal | AnyText | AnyNode | Variable) for test in tests):
@@ -148,28 +155,28 @@ class Scenarios:
         for stream, node in tree.calls().items():
             siblings = [tree.kind_column[child] for child in tree.children(tree.parent(node))]
             if tree.call(node).deletes != "no" and siblings.count(TEXT) > 1:
-                raise UndecidedError("AX503", f"deletions of {stream!r} may merge texts")
+                raise UndecidedError("AX503", f"deletions by the stream {stream!r} may merge texts")
 
-    # Over the document --------------------------------------------------------------------------
+    # Over the document ----------------------------------------------------------------------------
 
     def _evaluate(self) -> Rows:
-        below = self._risen(self.tree.children(DOCUMENT_NODE))
+        below = self._collect(self.tree.children(DOCUMENT_NODE))
         return self._join(self.program.root, {(): [NOTHING]}, [], below, {})
 
-    def _risen(self, tops: Iterable[int]) -> Below:
-        """What has risen from subtrees to the node that they hang from."""
-        risen: dict[int, Below] = {}
-        above = Below()
+    def _collect(self, tops: Iterable[int]) -> CollectedRows:
+        """The rows collected from subtrees at their common parent."""
+        risen: dict[int, CollectedRows] = {}
+        above = CollectedRows()
         for top in tops:
             risen[self.tree.parent(top)] = above
             for node in reversed(list(self.tree.subtree(top))):  # children before parents
                 self._visit(node, risen)
         return above
 
-    def _visit(self, node: int, risen: dict[int, Below]) -> None:
+    def _visit(self, node: int, risen: dict[int, CollectedRows]) -> None:
         tree = self.tree
-        below = risen.pop(node) if node in risen else Below()
-        above = risen.setdefault(tree.parent(node), Below())
+        below = risen.pop(node) if node in risen else CollectedRows()
+        above = risen.setdefault(tree.parent(node), CollectedRows())
         if tree.kind_column[node] == CALL:
             call = tree.call(node)
             is_open = may_bring(tree, call)
@@ -184,13 +191,16 @@ class Scenarios:
             rows = self._at(node, relation, below, here)
             if rows:
                 here[relation] = rows
-        self._rise(node, above, below, here)
+        self._pass_up(node, above, below, here)
 
-    def _rise(self, node: int, above: Below, below: Below, here: Sums) -> None:
+    def _pass_up(self, node: int, above: CollectedRows, below: CollectedRows, here: Sums) -> None:
         self._merge(above.children, here)
         if self.tree.kind_column[node] == ATTRIBUTE:
             return
-        for relation, rows in below.descendants.items():  # nobody else needs them: take the larger
+        for (
+            relation,
+            rows,
+        ) in below.descendants.items():  # not shared: merge into the larger dictionary
             known = above.descendants.get(relation)
             if known is None:
                 above.descendants[relation] = rows
@@ -206,7 +216,7 @@ class Scenarios:
         above.unclear |= below.unclear_here
         above.unclear_deeper |= below.unclear_deeper | below.unclear_here
 
-    def _at(self, node: int, relation: Relation, below: Below, here: Sums) -> Rows:
+    def _at(self, node: int, relation: Relation, below: CollectedRows, here: Sums) -> Rows:
         """The rows of a relation at a node that passes its test."""
         own = self._own(node, relation, below)
         if own is None:
@@ -214,13 +224,13 @@ class Scenarios:
         return self._joined_at(node, relation, own, below, here)
 
     def _joined_at(
-        self, node: int, relation: Relation, own: Values, below: Below, here: Sums
+        self, node: int, relation: Relation, own: Values, below: CollectedRows, here: Sums
     ) -> Rows:
         rows = self._join(relation, {own: [NOTHING]}, own_columns(relation), below, here)
         return self._with_keyed(rows, relation, node) if relation in self._keyed else rows
 
-    def _own(self, node: int, relation: Relation, below: Below) -> Values | None:
-        """What a relation reads off a node itself; None if it is not met there."""
+    def _own(self, node: int, relation: Relation, below: CollectedRows) -> Values | None:
+        """The values that a relation reads from a node itself; None if the node fails it."""
         interpreter, tree = self._interpreter, self.tree
         if interpreter.depends_on_value(relation):
             if below.changing:
@@ -231,7 +241,7 @@ class Scenarios:
         return _unify_own(relation, interpreter.own_row(tree, node, relation))
 
     def _add_rows(self, rows: Rows, more: Rows) -> None:
-        spend(len(more) >> 3)  # cheaper than a way that is joined
+        spend(len(more) >> 3)  # cheaper than a join
         for values, needs in more.items():
             for need in needs:
                 self._add(rows, values, need)
@@ -240,13 +250,13 @@ class Scenarios:
         for relation, rows in more.items():
             self._add_rows(into.setdefault(relation, {}), rows)
 
-    # Joins --------------------------------------------------------------------------------------
+    # Joins ----------------------------------------------------------------------------------------
 
     def _join(
-        self, relation: Relation, rows: Rows, layout: list[str], below: Below, here: Sums
+        self, relation: Relation, rows: Rows, layout: list[str], below: CollectedRows, here: Sums
     ) -> Rows:
         if relation.absences:
-            raise UndecidedError("AX503", "scenarios of a pattern with `not` are not listed")
+            raise UndecidedError("AX503", "scenarios of a pattern with `not` are not enumerated")
         for edge in relation.edges:
             part = self._part(edge, below, here)
             rows, layout = meet(rows, layout, part, self._shown(edge.relation), self._add)
@@ -262,8 +272,8 @@ class Scenarios:
             rows = self._without_repeated(rows, layout)
         return project(rows, layout, relation.tests, self._shown(relation), self._add)
 
-    def _part(self, edge: Edge, below: Below, here: Sums) -> Rows:
-        """What an edge sees: what is here, and what calls may bring."""
+    def _part(self, edge: Edge, below: CollectedRows, here: Sums) -> Rows:
+        """The rows that an edge reaches: existing ones, and those that calls may deliver."""
         relation, axis = edge.relation, edge.axis
         _check_clear(edge, below)
         found: Rows = {}
@@ -282,13 +292,13 @@ class Scenarios:
             brought = frozenset({(relation, stream)})
             new = self._new_nodes(relation, stream) if self._keyed else frozenset()
             is_whole = self._together or not self.tree.may_bring_calls(stream)
-            for values, needs in self._can_bring(relation, axis is Axis.CHILD, is_whole).items():
+            for values, needs in self._deliverable(relation, axis is Axis.CHILD, is_whole).items():
                 for need in needs:
-                    times = self._arriving(stream, relation, axis, need, is_whole)
+                    times = self._with_arrival_time(stream, relation, axis, need, is_whole)
                     self._add(found, values, replace(times, brought=brought, new=new))
         return found
 
-    def _can_bring(self, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
+    def _deliverable(self, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
         key = (relation, is_root, is_whole)
         if key not in self._bringable:
             rows, layout = bringable((relation,), is_root, is_whole)
@@ -297,7 +307,7 @@ class Scenarios:
         return self._bringable[key]
 
     def _new_nodes(self, relation: Relation, stream: str) -> frozenset[KeyedNode]:
-        """The nodes of keys in a tree to come."""
+        """The nodes of keys in a future tree."""
         place = place_of(self.tree, self.tree.parent(self.tree.calls()[stream]))
         return frozenset(
             KeyedNode(column, key, below, stream)
@@ -307,7 +317,7 @@ class Scenarios:
         )
 
     def _with_keyed(self, rows: Rows, relation: Relation, node: int) -> Rows:
-        """Rows at a node of a key: what is brought below it may give it the key's value."""
+        """Rows at a node of a key; data delivered below the node may give it the key's value."""
         place = place_of(self.tree, node)
         mine = frozenset(
             KeyedNode(c, key, relation, node)
@@ -320,7 +330,7 @@ class Scenarios:
         }
 
     def _without_repeated(self, rows: Rows, layout: list[str]) -> Rows:
-        """Rows without the ways that would bring a second node of a key's value."""
+        """Rows without the needs for a second node with a key's value."""
         found: Rows = {}
         for values, needs in rows.items():
             kept = [need for need in needs if not self.is_repeated(layout, values, need)]
@@ -329,7 +339,7 @@ class Scenarios:
         return found
 
     def is_repeated(self, columns: Sequence[str], values: Values, need: Need) -> bool:
-        """Whether a need asks for two nodes of a key with one value."""
+        """Whether a need requires two nodes of a key with one value."""
         if not need.new:
             return False
         known = dict(zip(columns, values, strict=True))
@@ -337,10 +347,10 @@ class Scenarios:
             self._seen[key] = values_seen(self.tree, key)
         return is_repeated(need.new, known, need.values.same, self._seen)
 
-    def _arriving(
+    def _with_arrival_time(
         self, stream: str, relation: Relation, axis: Axis, need: Need, is_whole: bool
     ) -> Need:
-        """What a one-shot call brings has one time; what calls inside it bring comes later."""
+        """Trees of a one-shot call share one time; data from calls inside them arrives later."""
         if not need.unknown_times or self._mode(stream) != "one-shot":
             return need
         arrival = f"?{stream}"
@@ -357,7 +367,7 @@ class Scenarios:
         return self.tree.call(self.tree.calls()[stream]).mode
 
     def _shown(self, relation: Relation) -> tuple[str, ...]:
-        """The columns that go up: all of them where calls are limited (`capacity.py`) or typed."""
+        """The columns passed up: all of them where calls are limited (`capacity.py`) or typed."""
         if not self._keeps_all:
             return relation.columns
         if relation not in self._deep:
@@ -365,8 +375,8 @@ class Scenarios:
         return self._deep[relation]
 
 
-def _check_clear(edge: Edge, below: Below) -> None:
-    """A value test above an open call is not monotone (DESIGN 3): refused where it is asked for."""
+def _check_clear(edge: Edge, below: CollectedRows) -> None:
+    """Reject a value test above an open call: it is not monotone (docs/meaning.md)."""
     seen = {
         Axis.CHILD: below.unclear, Axis.DESCENDANT: below.unclear_deeper,
         Axis.SELF: below.unclear_here,
@@ -381,7 +391,7 @@ def _check_clear(edge: Edge, below: Below) -> None:
 
 
 def own_columns(relation: Relation) -> list[str]:
-    """The columns that a relation reads off a node itself."""
+    """The columns that a relation reads from a node itself."""
     return list(dict.fromkeys(column for column, _ in relation.own))
 
 
@@ -405,12 +415,12 @@ def _program(pattern: Pattern) -> Program:
 
 
 def with_join_variables(pattern: Pattern) -> Pattern:
-    """The pattern with its join variables as outputs too: dominance compares them (P2 6)."""
+    """The pattern with its join variables as outputs, so that dominance compares them."""
     counts: Counter[str] = Counter()
     for node in pattern.nodes():
         operands = [node.test, *(comparison.operand for comparison in node.comparisons)]
         counts.update(operand.name for operand in operands if isinstance(operand, Variable))
-    for constraint in pattern.where:  # `$x = $y` joins as one variable in both places does
+    for constraint in pattern.where:  # `$x = $y` is a join as well
         if isinstance(constraint, TimeConstraint) or constraint.operator != "=":
             continue
         if isinstance(constraint.right, Variable):
@@ -423,24 +433,24 @@ def with_join_variables(pattern: Pattern) -> Pattern:
 
 
 def may_bring(tree: Tree, call: Call) -> bool:
-    """Whether a call may still bring a tree."""
+    """Whether a call may still deliver a tree."""
     is_full = call.most is not None and tree.brought.get(call.stream, 0) >= call.most
     return call.deletes != "only" and not is_full
 
 
 def is_limited(tree: Tree) -> bool:
-    """Whether some call may bring only so many trees."""
+    """Whether some call may deliver only a limited number of trees (`most`)."""
     return any(tree.call(node).most is not None for node in tree.calls().values())
 
 
 def can_be_met(clock: int, columns: tuple[str, ...], values: Values, need: Need) -> bool:
-    """Whether what a row needs does not contradict itself or the clock."""
+    """Whether the conditions of a need are satisfiable at this clock."""
     known = dict(zip(columns, values, strict=True))
     if not need.values.is_satisfiable(known):
         return False
     bounds = [not_before(name, clock) for name in need.unknown_times]
     for name in need.unknown_times:
         time = known.get(f"{name}.time")
-        if time is not None:  # asked for: a time to come is unknown otherwise
+        if time is not None:  # fixed by the caller; future times are otherwise unknown
             bounds += [not_before(name, int(time)), Inequality(((1, name),), int(time))]
     return TimeSystem([*need.times, *bounds]).is_satisfiable

@@ -1,7 +1,6 @@
-"""A copy of a document to try futures on: what is brought is taken away again after each.
+"""A copy of a document on which futures are tried, each undone before the next.
 
-Copying a document costs more than evaluating a pattern on it; one copy serves all the futures that
-are tried for it.
+Copying a document costs more than evaluating a pattern on it, so one copy serves all futures.
 """
 
 from __future__ import annotations
@@ -27,30 +26,32 @@ class Scratch:
         self._present: dict[Pattern, set[tuple[str | int, ...]]] = {}
 
     def loses(self, pattern: Pattern, sent: Sequence[Sent], stream: str) -> bool | None:
-        """Whether a row of this future goes if one stream is left out (P2 definition 7).
+        """Whether the future loses a row if the data of one stream is left out.
 
-        None: a key forbids the future.
+        None: a key rules the future out. (Paper 2, definition 7.)
         """
         tree = self._tree
-        added = [self._bring(each) for each in sorted(sent, key=lambda s: (s.time, s.stream))]
+        added = [self._insert(each) for each in sorted(sent, key=lambda s: (s.time, s.stream))]
         try:
             if any(is_broken(tree, key) for key in tree.facts):
                 return None
             with_all = set(answers(tree, pattern))
-            self._take_away([node for name, node in added if name == stream])
+            self._remove([node for name, node in added if name == stream])
             added = [(name, node) for name, node in added if name != stream]
-            return bool(with_all - (set(answers(tree, pattern)) if added else self._now(pattern)))
+            return bool(
+                with_all - (set(answers(tree, pattern)) if added else self._current_rows(pattern))
+            )
         finally:
-            self._take_away([node for _, node in added])
+            self._remove([node for _, node in added])
             tree.clock = self._clock
 
-    def _now(self, pattern: Pattern) -> set[tuple[str | int, ...]]:
-        """The rows of the document as it is, worked out once."""
+    def _current_rows(self, pattern: Pattern) -> set[tuple[str | int, ...]]:
+        """The rows of the document without any future data, computed once."""
         if pattern not in self._present:
             self._present[pattern] = set(answers(self._tree, pattern))
         return self._present[pattern]
 
-    def _bring(self, each: Sent) -> tuple[str, int]:
+    def _insert(self, each: Sent) -> tuple[str, int]:
         call = self._tree.calls()[each.stream]
         plan = Plan(
             self._tree, [Insert(Where.BEFORE, call, (each.tree,))], each.time, keep_whitespace=True
@@ -59,6 +60,6 @@ class Scratch:
         (root,) = plan.delta.added
         return each.stream, root
 
-    def _take_away(self, nodes: Sequence[int]) -> None:
+    def _remove(self, nodes: Sequence[int]) -> None:
         if nodes:
             Plan(self._tree, [Delete(node) for node in nodes], keep_whitespace=True).commit()

@@ -1,10 +1,11 @@
-"""How long an analysis may search: ways to come about that it puts together, at most.
+"""A limit on the number of steps of an analysis.
 
-Possible rows are joins of what is there with what may come, and their number can be exponential in
-the pattern. An analysis that may get there runs inside `bounded`, which counts: beyond `LEAST` ways
-and `WAYS` times the nodes that it is about the question is undecided (AX502), after a second or so
-and not after a night. Ways are counted, not seconds: the verdict does not depend on the machine.
-What is kept as data arrives is bounded in the same way by the nodes of each message.
+Possible rows are joins of existing data with data that may arrive, and their number can be
+exponential in the pattern. Such an analysis runs inside `bounded`, which counts the combinations
+(ways) that it examines. Beyond `LEAST` ways, and `WAYS` times the nodes of the document, the
+question is undecided (AX502), after about a second. Ways are counted rather than seconds, so that
+verdicts do not depend on the machine. Scenarios that are maintained as data arrives are limited in
+the same way, by the nodes of each message.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ WAYS = 50
 
 
 class Effort:
-    """What is left of the ways that one analysis may look at."""
+    """The remaining budget of one analysis."""
 
     __slots__ = ("left", "most")
 
@@ -28,13 +29,13 @@ class Effort:
         self.most = self.left = most
 
     def spend(self, ways: int) -> None:
-        """Count ways; raises when there are none left."""
+        """Spend part of the budget; raises AX502 when it is exhausted."""
         self.left -= ways
         if self.left < 0:
             raise UndecidedError(
                 "AX502",
-                f"rows can come about in too many ways: {self.most:,} were looked at",
-                advice="ask a view with fewer branches, or one whose branches share variables",
+                f"there are too many ways in which rows can appear: {self.most:,} were examined",
+                advice="use a query with fewer branches, or with branches that share variables",
             )
 
 
@@ -43,8 +44,10 @@ _effort: ContextVar[Effort | None] = ContextVar("effort", default=None)
 
 @contextmanager
 def bounded(nodes: int) -> Iterator[None]:
-    """Count what is done inside for a document, or a message, of this size; an analysis inside
-    another one is part of it."""
+    """Limit the work inside the block, for a document or message with this many nodes.
+
+    A nested analysis uses the budget of the outer one.
+    """
     if _effort.get() is not None:
         yield
         return
@@ -56,7 +59,7 @@ def bounded(nodes: int) -> Iterator[None]:
 
 
 def spend(ways: int) -> None:
-    """Count ways of the analysis that runs, if one is bounded."""
+    """Spend part of the budget of the running analysis, if it has one."""
     effort = _effort.get()
     if effort is not None:
         effort.spend(ways)

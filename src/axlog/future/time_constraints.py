@@ -1,14 +1,14 @@
-"""Linear time constraints over unknown times, decided exactly over the integers (P2 5, theorem 6).
+"""Linear constraints over unknown times, decided exactly over the integers.
 
-Most constraints are a*x + b*y <= c with a, b in {-1, 0, 1}: the difference, sum or bound of one or
-two times ("unit two variables per inequality"). Decided by shortest paths: each unknown x is two
-points, +x and -x; a constraint is an edge between them; a negative cycle means there is no
-solution. Over the integers a bound on 2x may be odd: it is rounded down (Lahiri and Musuvathi
-2005), which makes the answer exact. Systems with other coefficients, or with three unknowns in one
-constraint, are decided by the omega test (`linear.py`).
+Most constraints have the form a*x + b*y <= c with a, b in {-1, 0, 1}: a difference, sum or bound of
+one or two times ("unit two variables per inequality"). They are decided by shortest paths: each
+unknown x is two points, +x and -x; a constraint is an edge between points; a negative cycle means
+that there is no solution. Over the integers a bound on 2x may be odd; rounding it down makes the
+answer exact (Lahiri and Musuvathi 2005). Systems with other coefficients, or with three unknowns in
+one constraint, are decided by the omega test (`linear.py`).
 
-The clock is one more unknown that every time to come is at or after; its largest value is the
-deadline of what the constraints describe.
+The clock is one more unknown, and every future time is at or after it. Its largest value is the
+deadline of the system. (Paper 2, section 5, theorem 6.)
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "=": "!=", "!=": "="}
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """The sum of terms is at most a bound; terms are (coefficient, unknown), sorted."""
+    """A sum of terms that is at most a bound; terms are (coefficient, unknown), sorted."""
 
     terms: tuple[tuple[int, str], ...]
     bound: int
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has at most two unknowns, with the coefficients 1 and -1."""
+        """Whether it has at most two unknowns, with coefficients 1 and -1."""
         return len(self.terms) <= 2 and all(factor in (1, -1) for factor, _ in self.terms)
 
 
 def inequalities(
     constraint: TimeConstraint, known: dict[str, int]
 ) -> list[Inequality] | bool | None:
-    """A constraint with known times put in: inequalities that must all hold, or its truth.
+    """A constraint with known times substituted: inequalities that must all hold, or its truth.
 
-    None stands for `!=` between unknowns, which no conjunction of inequalities says.
+    None stands for `!=` between unknowns, which is not a conjunction of inequalities.
     """
     left: dict[str, int] = {}
     total = 0
@@ -82,34 +82,36 @@ def _holds(left: int, operator: str, right: int) -> bool:
 
 
 def at_or_after(later: str, earlier: str) -> Inequality:
-    """One unknown time is not before another."""
+    """The inequality: one unknown time is not before another."""
     return Inequality(tuple(sorted(((1, earlier), (-1, later)))), 0)
 
 
 def not_before(name: str, bound: int) -> Inequality:
-    """An unknown time is at or after a known one."""
+    """The inequality: an unknown time is at or after a known one."""
     return Inequality(((-1, name),), -bound)
 
 
 class TimeSystem:
-    """A conjunction of inequalities: satisfiable or not, and the bounds of each unknown."""
+    """A conjunction of inequalities: its satisfiability, and the latest value of an unknown."""
 
     def __init__(self, given: Iterable[Inequality]) -> None:
         given = list(given)
         is_simple = all(each.is_simple for each in given)
-        self._decided: _Closed | _Searched = (_Closed if is_simple else _Searched)(given)
+        self._decided: _PathSystem | _OmegaSystem = (_PathSystem if is_simple else _OmegaSystem)(
+            given
+        )
 
     @property
     def is_satisfiable(self) -> bool:
         return self._decided.is_satisfiable
 
     def latest(self, name: str) -> int | None:
-        """The largest value that an unknown can have; None without a bound, or a solution."""
+        """The largest value of an unknown; None if it has no bound, or there is no solution."""
         return self._decided.latest(name) if self.is_satisfiable else None
 
 
-class _Searched:
-    """Any inequalities, by the omega test."""
+class _OmegaSystem:
+    """Any inequalities, decided by the omega test."""
 
     def __init__(self, given: list[Inequality]) -> None:
         self._given = [
@@ -121,8 +123,8 @@ class _Searched:
         return greatest(self._given, name)
 
 
-class _Closed:
-    """Simple inequalities, closed by shortest paths."""
+class _PathSystem:
+    """Simple inequalities, decided by shortest paths."""
 
     def __init__(self, given: list[Inequality]) -> None:
         self._points = sorted({name for each in given for _, name in each.terms})
@@ -139,7 +141,7 @@ class _Closed:
             self.is_satisfiable = self._close()
 
     def _add(self, each: Inequality, at: dict[str, int]) -> None:
-        """An edge u -> v of length c says v - u <= c, where -x is the point beside x."""
+        """Add an edge u -> v of length c, which states v - u <= c; -x is the point next to x."""
         if len(each.terms) == 1:
             ((sign, name),) = each.terms
             point = at[name] if sign > 0 else at[name] + 1
@@ -166,7 +168,7 @@ class _Closed:
                 distance[i ^ 1][i] = 2 * (distance[i ^ 1][i] // 2)
         for i in range(size):
             for j in range(size):
-                both = distance[i][i ^ 1] + distance[j ^ 1][j]  # even: no float, which may round
+                both = distance[i][i ^ 1] + distance[j ^ 1][j]  # even: the division is exact
                 if both < _FAR:
                     distance[i][j] = min(distance[i][j], both // 2)
         return all(distance[i ^ 1][i] + distance[i][i ^ 1] >= 0 for i in range(size))
@@ -200,12 +202,12 @@ def some_new(
     clock: int,
     is_there: Callable[[tuple[int, ...]], bool],
 ) -> bool:
-    """Whether times at or after the clock meet a system, and those of some names are new.
+    """Whether times at or after the clock satisfy a system, such that those of `names` are new.
 
-    Costs a step for each choice of times that is there already.
+    Costs one step for each choice of times that exists already.
     """
-    within = [*system, *(not_before(name, clock) for name in names)]
-    closed = TimeSystem(within)
+    bounded = [*system, *(not_before(name, clock) for name in names)]
+    closed = TimeSystem(bounded)
     if not closed.is_satisfiable:
         return False
     if not names:
@@ -213,22 +215,22 @@ def some_new(
     name, *others = names
     latest = closed.latest(name)
     if latest is None:
-        return True  # there are endlessly many
+        return True  # there are infinitely many
     for value in range(latest, clock - 1, -1):
         spend(1)
-        fixed = [*within, Inequality(((1, name),), value), not_before(name, value)]
-        if some_new(fixed, others, clock, partial(_after, is_there, value)):
+        fixed = [*bounded, Inequality(((1, name),), value), not_before(name, value)]
+        if some_new(fixed, others, clock, partial(_with_first, is_there, value)):
             return True
     return False
 
 
-def _after(
+def _with_first(
     is_there: Callable[[tuple[int, ...]], bool], value: int, others: tuple[int, ...]
 ) -> bool:
     return is_there((value, *others))
 
 
 def deadline(system: Iterable[Inequality], unknowns: Iterable[str]) -> int | None:
-    """The latest clock at which the unknown times can all still be at or after it."""
-    within = [*system, *(at_or_after(name, CLOCK) for name in unknowns)]
-    return TimeSystem(within).latest(CLOCK)
+    """The latest clock at which all unknown times can still be at or after it; None: no limit."""
+    bounded = [*system, *(at_or_after(name, CLOCK) for name in unknowns)]
+    return TimeSystem(bounded).latest(CLOCK)

@@ -1,10 +1,12 @@
-"""Truth and possible rows: what holds now, what may still come, what can never come (P1 2, P2 3).
+"""Truth and possible rows of a pattern over a document with open streams.
 
-TRUE: there is a row. POSSIBLE: there is none, but a scenario's needs can be met. NEVER: no
-scenario's can. A scenario's unknown times are at or after the document's clock, so that a message
-on another stream can make a row NEVER; its deadline is the latest clock at which it can still come.
-Calls that may bring only so many trees, or all of them at once, are checked on what a scenario asks
-of them.
+TRUE: there is a row. POSSIBLE: there is none, but some scenario's needs can be met. NEVER: no
+scenario's needs can be met. Unknown times are at or after the document's clock, so a message on one
+stream can make a row of another NEVER. The deadline of a scenario is the latest clock at which it
+can still come about. Streams that may deliver a limited number of trees, or all trees at one time,
+are checked against everything that a scenario needs of them.
+
+(Paper 1, section 2; paper 2, section 3.)
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from axlog.query.truth import Truth
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A sub-pattern that a stream must bring."""
+    """A sub-pattern that a stream must deliver."""
 
     stream: str
     pattern: str
@@ -44,25 +46,25 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A row that may still come: what is known of it, what it needs, until when at the latest.
+    """A row that can still appear: its known values, its needs, and its deadline.
 
-    `View.possible` shows times as the document returns them; here and in `Outlook.possible` they
+    `View.possible` shows times as the document returns them. Here and in `Outlook.possible` they
     are microseconds.
     """
 
-    row: Mapping[str, Any]  # None: not known yet
+    row: Mapping[str, Any]  # None: unknown
     needs: tuple[Wanted, ...]
-    deadline: Shown | None  # the latest clock at which it can come; None: no limit
+    deadline: Shown | None  # the latest clock at which it can appear; None: no limit
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        said: dict[str, Any] = {
+        """This row as JSON values."""
+        result: dict[str, Any] = {
             "row": {column: _plain(value) for column, value in self.row.items()},
             "needs": [{"stream": w.stream, "pattern": w.pattern} for w in self.needs],
         }
         if self.deadline is not None:
-            said["deadline"] = plain(self.deadline)
-        return said
+            result["deadline"] = plain(self.deadline)
+        return result
 
 
 def _plain(value: Any) -> Any:
@@ -73,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A scenario that can come about, and what that rests on as long as data only arrives."""
+    """A possible scenario, as evidence that stays valid while streams only deliver data."""
 
     tree: Tree
     columns: tuple[str, ...]
@@ -81,10 +83,10 @@ class Witness:
     need: Need
     streams: frozenset[str]
     until: int | None  # its deadline
-    is_fitted: bool  # whether trees must be shared, or may run out
+    is_fitted: bool  # whether `fits` must be checked again
 
     def stands(self) -> bool:
-        """Whether it can still come about; costs the size of the scenario."""
+        """Whether the scenario is still possible; costs the size of the scenario."""
         tree = self.tree
         if self.until is not None and self.until < tree.clock:
             return False
@@ -94,12 +96,12 @@ class Witness:
             return True
         try:
             return fits(tree, self.columns, self.values, self.need)
-        except UndecidedError:  # trees that have to be shared by now
+        except UndecidedError:  # sub-patterns must share trees by now
             return False
 
 
 class Outlook:
-    """What may still happen to a pattern's rows over a document as it is now."""
+    """Truth, possible rows and the status of single rows, for a document as it is now."""
 
     def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
         self.tree = tree
@@ -116,10 +118,10 @@ class Outlook:
 
     def _decided(self) -> Truth:
         verdict = Truth.NEVER
-        for values, needs in self._deciding.rows.items():
+        for values, needs in self._decisive.rows.items():
             for need in needs:
                 if verdict is Truth.POSSIBLE and need.brought:
-                    continue  # no better than what is known
+                    continue  # cannot improve the verdict
                 if self._can_be_met(values, need):
                     if not need.brought:
                         return Truth.TRUE
@@ -133,8 +135,8 @@ class Outlook:
         return Scenarios(self.tree, self.pattern, together=self._together)
 
     @cached_property
-    def _deciding(self) -> Scenarios:
-        """Scenarios enough for verdicts: where calls are free, it does not matter who brings."""
+    def _decisive(self) -> Scenarios:
+        """Scenarios for verdicts alone: with unlimited calls, one stream is as good as another."""
         tree = self.tree
         if self._negation is not None or is_limited(tree) or tree.facts or tree.types is not None:
             return self._scenarios
@@ -142,7 +144,7 @@ class Outlook:
 
     @cached_property
     def _open(self) -> list[tuple[Values, Need]]:
-        """The scenarios that can come about; those that need nothing are rows."""
+        """The possible scenarios; those without needs are rows."""
         met = [
             (values, need)
             for values, needs in self._scenarios.rows.items()
@@ -154,11 +156,12 @@ class Outlook:
         return self._undominated(met)
 
     def _undominated(self, met: list[tuple[Values, Need]]) -> list[tuple[Values, Need]]:
-        """Without scenarios of a known row that is there, or that comes with less, as late.
+        """Scenarios without those whose row exists, or appears with fewer needs and as late.
 
-        Limited calls keep apart what a row does not show, so that these are not found before. Where
-        something of the row is unknown, its scenarios may ask different things of it: they stay,
-        unless all that is unknown are times, and rows are there for each that is left.
+        Where calls are limited, scenarios keep columns that rows do not show, so these duplicates
+        were not found earlier. Scenarios of a row with unknowns may concern different rows, and are
+        kept. The exception: if only times are unknown and every remaining choice of times is an
+        existing row, the scenario is dropped.
         """
         columns = self._scenarios.columns
         shown = [columns.index(column_of(output)) for output in self.pattern.outputs]
@@ -179,11 +182,11 @@ class Outlook:
         return kept
 
     def _may_be_new(self, row: Values, need: Need, there: set[Values]) -> bool:
-        """Whether a scenario can bring a row that is not there."""
+        """Whether a scenario can yield a row that does not exist yet."""
         pairs = zip(self.pattern.outputs, row, strict=True)
         unknown = [output for output, value in pairs if value is None]
         if not there or any(output.kind is not Kind.TIME for output in unknown):
-            return True  # other unknowns can be endlessly many things
+            return True  # other unknowns have infinitely many values
 
         def is_there(times: tuple[int, ...]) -> bool:
             left = iter(times)
@@ -200,24 +203,25 @@ class Outlook:
         return self._negation is not None and self._negation.is_there(pins)
 
     def _can_be_met(self, values: Values, need: Need) -> bool:
-        columns = self._deciding.columns
+        columns = self._decisive.columns
         return (
-            not self._deciding.is_repeated(columns, values, need)
+            not self._decisive.is_repeated(columns, values, need)
             and fits(self.tree, columns, values, need, self._together)
             and (self._types is None or self._types.allow(columns, values, need))
         )
 
     def witness(self) -> Witness | None:
-        """The scenario that is likely to last longest: without a deadline, asking few streams.
+        """The scenario that is likely to last longest: without a deadline, and with few streams.
 
-        None without any, with `not`, with types, and where each holds a key's value already.
+        None if there is none, with `not`, with types, and if every scenario already holds a key's
+        value.
         """
         if self._negation is not None or self._types is not None:
             return None
-        columns = self._deciding.columns
+        columns = self._decisive.columns
         found = [
             (values, need)
-            for values, needs in self._deciding.rows.items()
+            for values, needs in self._decisive.rows.items()
             for need in needs
             if not has_value(need.new, dict(zip(columns, values, strict=True)), need.values.same)
         ]
@@ -235,24 +239,24 @@ class Outlook:
         try:
             if not self._can_be_met(values, need):
                 return None
-        except UndecidedError:  # of this one; the verdict comes from another
+        except UndecidedError:  # undecided for this scenario; another one gave the verdict
             return None
         streams = frozenset(stream for _, stream in need.brought)
         is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
-        columns = self._deciding.columns
+        columns = self._decisive.columns
         return Witness(self.tree, columns, values, need, streams, until, is_fitted)
 
     @property
     def truth(self) -> Truth:
-        """Of a Boolean pattern; of others, whether there is some row."""
+        """The truth of a Boolean pattern; with outputs, of there being some row."""
         return self._truth
 
     def possible(self) -> list[Possible]:
-        """The scenarios that no other dominates, in the order of their rows."""
+        """The possible rows that no other scenario dominates, in the order of their values."""
         found: dict[tuple[Any, ...], tuple[dict[str, Any], tuple[Wanted, ...], int | None]] = {}
         for values, need in self._open:
             if not need.brought and self._negation is None:
-                continue  # it is there
+                continue  # an existing row
             row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
             needs = tuple(
                 sorted(
@@ -267,17 +271,17 @@ class Outlook:
                 until = None if known[2] is None else max(known[2], until)
             found[key] = (row, needs, until)
         listed = [Possible(*one) for one in found.values()]
-        return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
+        return sorted(listed, key=lambda one: [_sort_key(v) for v in one.row.values()])
 
     def status(self, row: Mapping[str, Any]) -> Truth:
-        """The truth of one row (P2's satisfiability of it)."""
+        """The truth of one row. Columns left out may have any value."""
         wanted = self._wanted(row)
         if self._negation is not None:
             return self._status_with_not(row, wanted)
         return self._verdict(wanted, row)
 
     def bindings(self) -> dict[Values, dict[str, Any]]:
-        """The possible rows by what the program binds: nodes by their handles, not as shown."""
+        """The possible rows by their bindings: nodes as handles, not as shown."""
         columns = self._scenarios.columns
         at = [columns.index(column_of(output)) for output in self.pattern.outputs]
         return {
@@ -287,22 +291,22 @@ class Outlook:
         }
 
     def truth_of(self, binding: Values) -> Truth:
-        """The truth of one row, by what the program binds (`bindings`)."""
+        """The truth of one row, given by its binding (`bindings`)."""
         outputs = self.pattern.outputs
         known = {column_of(o): value for o, value in zip(outputs, binding, strict=True)}
-        wanted = [known.get(column) for column in self._deciding.columns]
+        wanted = [known.get(column) for column in self._decisive.columns]
         if self._negation is not None:
             return self._status_with_not({}, wanted)
         return self._verdict(wanted, {})
 
     def _verdict(self, wanted: list[str | int | None], row: Mapping[str, Any]) -> Truth:
         verdict = Truth.NEVER
-        for values, needs in self._deciding.rows.items():
-            pinned = _pin(self._deciding.columns, values, wanted)
+        for values, needs in self._decisive.rows.items():
+            pinned = _pin(self._decisive.columns, values, wanted)
             if pinned is None:
                 continue
             for need in needs:
-                if self._can_be_met(pinned, need) and self._reads_as(row, pinned):
+                if self._can_be_met(pinned, need) and self._shows(row, pinned):
                     if not need.brought:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
@@ -312,14 +316,17 @@ class Outlook:
         assert self._negation is not None
         for output in self.pattern.outputs:
             if output.kind in (Kind.VAL, Kind.CONT) and row.get(output.column) is not None:
-                raise UndecidedError("AX503", f"{output.column} of a row beside `not`")
+                raise UndecidedError(
+                    "AX503",
+                    f"the status of a row by its {output.column} is not decided beside `not`",
+                )
         pins = pins_of(self._scenarios.columns, tuple(wanted))
         if self._negation.is_there(pins):
             return Truth.TRUE
         return Truth.POSSIBLE if self._negation.may_come(pins) else Truth.NEVER
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
-        """The row's values by the program's columns."""
+        """The values of a row, by the columns of the program."""
         unknown = set(row) - set(self.pattern.columns)
         if unknown:
             expected = ", ".join(self.pattern.columns)
@@ -328,18 +335,19 @@ class Outlook:
         for output in self.pattern.outputs:
             if output.column in row:
                 found[column_of(output)] = _as_value(self.tree, output, row[output.column])
-        return [found.get(column) for column in self._deciding.columns]
+        return [found.get(column) for column in self._decisive.columns]
 
-    def _reads_as(self, row: Mapping[str, Any], values: Values) -> bool:
-        """Whether the values and contents that a row asks for are those of the nodes matched."""
+    def _shows(self, row: Mapping[str, Any], values: Values) -> bool:
+        """Whether the matched nodes have the values and contents that a row asks for."""
         for output in self.pattern.outputs:
             if output.kind not in (Kind.VAL, Kind.CONT) or row.get(output.column) is None:
                 continue
-            node = values[self._deciding.columns.index(column_of(output))]
+            node = values[self._decisive.columns.index(column_of(output))]
             read = None if node is None else _read(self.tree, output, int(node))
             if read is None:
                 raise UndecidedError(
-                    "AX503", f"{output.column} of a node to come, or one that may still change"
+                    "AX503",
+                    f"{output.column} belongs to a node that has not arrived or may still change",
                 )
             if read != row[output.column]:
                 return False
@@ -349,7 +357,7 @@ class Outlook:
 def row_of(
     tree: Tree, pattern: Pattern, columns: tuple[str, ...], values: Values
 ) -> dict[str, Any]:
-    """A scenario's row as it is shown."""
+    """The row of a scenario as it is shown."""
     shown: dict[str, Any] = {}
     for output in pattern.outputs:
         value = values[columns.index(column_of(output))]
@@ -363,14 +371,14 @@ def row_of(
 
 
 def _read(tree: Tree, output: Output, node: int) -> str | None:
-    """A node's value or content; None while a stream may change it."""
+    """The value or content of a node; None while a stream may still change it."""
     if any(node in tree.ancestors(call) for call in tree.calls().values()):
         return None
     return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
 
 
 def _dominates(other: Need, need: Need) -> bool:
-    """Whether what one scenario needs is less than the other's, and may come as late."""
+    """Whether one scenario needs less than another and has no earlier deadline."""
     if not other.brought < need.brought:
         return False
     late, until = (deadline(each.times, each.unknown_times) for each in (other, need))
@@ -380,17 +388,17 @@ def _dominates(other: Need, need: Need) -> bool:
 def _pin(
     columns: Iterable[str], values: Values, wanted: Iterable[str | int | None]
 ) -> Values | None:
-    """The scenario with the wanted values put in, or None if it has others."""
+    """The values of a scenario with the wanted ones filled in; None if they disagree."""
     pinned: list[str | int | None] = []
     for column, value, want in zip(columns, values, wanted, strict=True):
         if want is not None and value != want and (value is not None or column.endswith(".node")):
-            return None  # a node that has an id is none that is to come
+            return None  # an existing node never equals a future one
         pinned.append(want if value is None else value)
     return tuple(pinned)
 
 
 def column_of(output: Output) -> str:
-    """The program's column that holds what an output shows."""
+    """The column of the program that holds an output."""
     if output.kind is Kind.VARIABLE:
         return f"${output.of}"
     source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")
@@ -403,5 +411,5 @@ def _as_value(tree: Tree, output: Output, value: Any) -> str | int | None:
     return None if output.kind in (Kind.VAL, Kind.CONT) else value
 
 
-def _sorting(value: Any) -> tuple[bool, Any]:
+def _sort_key(value: Any) -> tuple[bool, Any]:
     return (value is not None, value if value is not None else "")

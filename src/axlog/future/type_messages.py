@@ -1,7 +1,7 @@
-"""The messages that fill places: trees written out from their recipes, in the order they arrive.
+"""Writes the messages of a solution: trees from their recipes, in the order in which they arrive.
 
-A verdict that something can come is shown by how: streams and trees that anybody can feed, each
-step valid. New calls get stream names of their own.
+A verdict that a row is possible can be demonstrated: these are the messages to feed, and each is
+valid when it arrives. New calls get fresh stream names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axlog.future.type_trees import Place, Recipe, Trees
 
 
 class Message(NamedTuple):
-    """What a stream brings."""
+    """The trees that a stream delivers in one message."""
 
     stream: str
     forest: list[Element]
@@ -36,8 +36,8 @@ class Message(NamedTuple):
         return f"{self.stream}: {trees}"
 
 
-def played(tree: Tree, messages: Iterable[Message]) -> Tree:
-    """The document after messages, as a copy; those whose call never came are left out."""
+def apply_messages(tree: Tree, messages: Iterable[Message]) -> Tree:
+    """A copy of the document after messages; messages of calls that do not exist are skipped."""
     later = copy.deepcopy(tree)
     for message in messages:
         if message.stream in later.calls():
@@ -47,15 +47,15 @@ def played(tree: Tree, messages: Iterable[Message]) -> Tree:
 
 
 class Writer:
-    """Writes trees and messages; `taken` are stream names that new calls must not have."""
+    """Writes trees and messages; new calls never get a stream name in `reserved`."""
 
-    def __init__(self, trees: Trees, taken: set[str]) -> None:
+    def __init__(self, trees: Trees, reserved: set[str]) -> None:
         self.trees = trees
         names = (f"new{number}" for number in count(1))
-        self._names: Iterator[str] = (name for name in names if name not in taken)
+        self._names: Iterator[str] = (name for name in names if name not in reserved)
 
     def tree(self, place: Place) -> tuple[Element, list[Message]]:
-        """The tree that fills a place, and what its calls bring after it."""
+        """The tree that fills a place, and the messages of its calls after it."""
         recipe = self.trees.recipes[place]
         made = etree.Element(place.label)
         for name, value in recipe.attributes.items():
@@ -73,7 +73,7 @@ class Writer:
     def messages(
         self, steps: list[Step], groups: list[Group], streams: dict[str, str]
     ) -> Iterator[tuple[Message, list[Message]]]:
-        """The messages that steps are: first the trees that are wanted, then any that fit."""
+        """The message of each step, wanted trees first, with the messages of its new calls."""
         wanted = [group for group in groups if group.slot.service is not None]
         for step in steps:
             service = step.caller.service
@@ -103,11 +103,11 @@ class Writer:
         return made
 
     def _fill(self, made: Element, place: Place, recipe: Recipe, later: list[Message]) -> None:
-        """Add what numbers ask for beyond what is wanted."""
+        """Add the children and attributes that the numbers require beyond the wanted ones."""
         there = Counter(
             self.trees.kind(slot.subject) for slot, _ in recipe.groups if slot.service is None
         )
-        fresh = self.trees.asking.strings[-1]
+        fresh = self.trees.matcher.strings[-1]
         for kind, number in recipe.numbers.items():
             if kind.startswith("@"):
                 if number and made.get(kind[1:]) is None:
@@ -120,19 +120,19 @@ class Writer:
                 _append(made, self._child(place.service, Group(Slot(subject), frozenset()), later))
 
     def _calls(self, made: Element, recipe: Recipe) -> dict[str, str]:
-        """Add the calls; the streams of those that bring something, by the caller's name."""
+        """Add the calls; return the streams of those that deliver data, by caller name."""
         callers = {step.caller.name: step for step in recipe.steps}
         streams: dict[str, str] = {}
         for kind, number in recipe.numbers.items():
             if not kind.startswith("?"):
                 continue
-            bringing = [name for name, step in callers.items() if step.caller.service == kind[1:]]
+            delivering = [name for name, step in callers.items() if step.caller.service == kind[1:]]
             for at in range(number):
                 call = etree.SubElement(made, CALL_LABEL, stream=next(self._names))
                 call.set("service", kind[1:])
-                if at < len(bringing):
-                    streams[bringing[at]] = call.get("stream") or ""
-                    if callers[bringing[at]].goes:
+                if at < len(delivering):
+                    streams[delivering[at]] = call.get("stream") or ""
+                    if callers[delivering[at]].goes:
                         call.set("mode", "one-shot")
         return streams
 
@@ -142,7 +142,7 @@ def _is_of(group: Group, service: str, label: str) -> bool:
 
 
 def _append(made: Element, child: Element | str) -> None:
-    """Add a child; two texts side by side are parted by a comment, or they would be one."""
+    """Add a child. A comment separates two adjacent texts, which would otherwise merge."""
     if not isinstance(child, str):
         made.append(child)
         return

@@ -1,11 +1,13 @@
-"""Which numbers of trees the calls of one node can come to bring by valid steps (P2 4).
+"""Which numbers of trees the calls of one node can deliver by valid messages.
 
-A step is one message: some trees, at least one, of one call. After each step the node must hold
-what its type allows; a one-shot call goes with its message, which changes what the node holds. So
-what is allowed in the end may be out of reach, as every order of steps may lead over something that
-is not allowed: `reach` searches the numbers, each only as far as the type can tell them apart.
+A step is one message of one call: one or more trees. After each step the node must satisfy its
+type. A one-shot call disappears with its message, which changes the number of calls at the node. So
+an allowed final state may be unreachable, because every order of steps passes through a state that
+the type forbids. `reach` searches the numbers of children breadth-first, each number only up to the
+point where the type cannot distinguish more.
 
-Calls that share no node do not disturb each other: types ask about the children of one node.
+Calls with different parents are independent: types constrain the children of one node. The search
+is exact, or raises AX502 at its limit. (Paper 2, section 4.)
 """
 
 from __future__ import annotations
@@ -28,30 +30,31 @@ from axlog.errors import UndecidedError
 MOST_STATES = 20_000
 
 Goal = Mapping[tuple[str, str], int]
-"""How many trees of a service, or of one call, with which root label."""
+"""Numbers of trees, by (service or call, root label)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One open call: its name, its service, what roots it can bring, and how much."""
+    """An open call: its name, its service, the root labels it can deliver, and how many trees."""
 
     name: str
     service: str
     roots: tuple[str, ...]
     goes: tuple[bool, ...] = (False,)
-    """Whether the call goes with its message; both, where that is still open."""
+    """Whether the call closes with its message; both values where that is open."""
     room: int | None = None
     source: str = ""
-    """What goals ask of: the service unless another name is given."""
+    """The name in goals; the service if empty."""
 
     @property
     def asked(self) -> str:
+        """The name that goals use for this call."""
         return self.source or self.service
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message: how many trees with which root."""
+    """One message: how many trees with which root label."""
 
     caller: Caller
     roots: Mapping[str, int]
@@ -70,17 +73,20 @@ def reach(
     callers: Sequence[Caller],
     goal: Goal,
 ) -> list[Step] | None:
-    """Steps after which each service has brought at least so many trees, or None.
+    """Steps after which each source has delivered the numbers of `goal`; None if there are none.
 
-    `constraint` is that of the node in the document's type; it holds at the start.
+    `constraint` is the content constraint of the node in the document's type; it holds at the
+    start.
     """
     search = _Search(constraint, start, callers, goal)
-    if not search.has_end():
+    if not search.is_goal_allowed():
         return None
     return search.path()
 
 
 class _Search:
+    """One search."""
+
     def __init__(
         self,
         constraint: Constraint,
@@ -104,8 +110,8 @@ class _Search:
         if constraint.is_comparing:
             self.top += max([*start.values(), 0]) + len(self.pairs)
 
-    def has_end(self) -> bool:
-        """Whether some numbers that are enough are allowed, however they are reached."""
+    def is_goal_allowed(self) -> bool:
+        """Whether the type allows some numbers that meet the goal, reachable or not."""
         services = {caller.asked for caller in self.callers}
         most: dict[str, int | None] = dict(self.start)
         least = dict(self.start)
@@ -122,24 +128,25 @@ class _Search:
         return next(solutions([self.constraint], least, most), None) is not None
 
     def path(self) -> list[Step] | None:
+        """The shortest sequence of steps to the goal; None if there is none."""
         first = _State((0,) * len(self.pairs))
-        came: dict[_State, tuple[_State, Step] | None] = {first: None}
+        origins: dict[_State, tuple[_State, Step] | None] = {first: None}
         waiting = deque([first])
         while waiting:
             state = waiting.popleft()
-            if self.is_enough(state):
-                return _steps(came, state)
+            if self.meets_goal(state):
+                return _steps(origins, state)
             for step, following in self.moves(state):
-                if following not in came and self.constraint.holds(self.numbers(following)):
-                    came[following] = (state, step)
+                if following not in origins and self.constraint.holds(self.numbers(following)):
+                    origins[following] = (state, step)
                     waiting.append(following)
-            if len(came) > MOST_STATES:
+            if len(origins) > MOST_STATES:
                 raise UndecidedError(
                     "AX502", f"more than {MOST_STATES:,} numbers of children would have to be tried"
                 )
         return None
 
-    def is_enough(self, state: _State) -> bool:
+    def meets_goal(self, state: _State) -> bool:
         brought: dict[tuple[str, str], int] = {}
         for (index, label), number in zip(self.pairs, state.added, strict=True):
             key = (self.callers[index].asked, label)
@@ -163,7 +170,9 @@ class _Search:
             room = None if caller.room is None else caller.room - brought
             ranges = [range(self.top + 1 - state.added[at]) for at in mine]
             if prod(map(len, ranges)) > MOST_STATES:
-                raise UndecidedError("AX502", f"{caller.service} can bring too many kinds of trees")
+                raise UndecidedError(
+                    "AX502", f"the service {caller.service} can deliver too many kinds of trees"
+                )
             for more in product(*ranges):
                 if not any(more) or (room is not None and sum(more) > room):
                     continue
@@ -171,32 +180,32 @@ class _Search:
                 for at, number in zip(mine, more, strict=True):
                     added[at] += number
                 roots = {self.pairs[at][1]: n for at, n in zip(mine, more, strict=True) if n}
-                # a call that stayed with its first message is a stream and does not go
+                # a call that stayed open after its first message never closes
                 for goes in caller.goes if not brought else (False,):
                     gone = state.gone | {index} if goes else state.gone
                     yield Step(caller, roots, goes), _State(tuple(added), gone)
 
 
-def _steps(came: Mapping[_State, tuple[_State, Step] | None], state: _State) -> list[Step]:
+def _steps(origins: Mapping[_State, tuple[_State, Step] | None], state: _State) -> list[Step]:
     steps: list[Step] = []
-    while (before := came[state]) is not None:
+    while (before := origins[state]) is not None:
         state, step = before
         steps.append(step)
     return steps[::-1]
 
 
-# What can matter ----------------------------------------------------------------------------------
+# Relevant labels ----------------------------------------------------------------------------------
 
 
 def _coupled(constraint: Constraint, labels: set[str], callers: Sequence[Caller]) -> set[str]:
-    """The labels whose numbers can matter: those asked for, and what formulas tie to them.
+    """The labels whose numbers matter: those of the goal, and those that formulas relate to them.
 
-    More of a label that stands only in counts of its own never makes anything allowed.
+    More of a label that occurs only in bounds of its own never makes a forbidden state allowed.
     """
     found = set(labels)
     found |= {f"?{caller.service}" for caller in callers if True in caller.goes}
     ties = [set(symbols_of(part)) for part in _conjuncts(constraint.formula)]
-    # a symbol such as `dom` counts several kinds: these are tied as well
+    # a symbol such as `dom` counts several kinds, which it relates as well
     groups = [{k for s in tie for k in constraint.kinds.get(s, ())} for tie in ties]
     grown = True
     while grown:

@@ -1,16 +1,17 @@
-"""Whether some tree of a service's type matches patterns, with the tree (P2 4, theorems 3 and 4).
+"""Whether the type of a service has a tree that satisfies given conditions, and which tree.
 
-A `Place` is a label under a service's type with what is wanted of the node. It can be filled if the
-wants can be shared out among children and numbers of children exist that meet the constraints of
-the service's type and of the document's. Children are places again; a place that needs itself
-cannot be filled by that, so what can be filled is a least fixpoint, and each place that can has a
-recipe made of places found before it.
+A `Place` is a label under a service's type, with the conditions on the node (`Wants`). It can be
+filled if the conditions can be distributed over children, and numbers of children exist that
+satisfy both the service's type and the document's. Children are places again. A place cannot depend
+on itself, so the fillable places are a least fixpoint, and each has a recipe made of places found
+before it.
 
-Data that holds calls is followed (P2 remark 5): what a call inside a new tree brings later has its
-own service's type, and only the document's type counts for the numbers then (`type_steps`).
+Trees that hold calls are covered: data that a call inside a new tree delivers later has the type of
+its own service, and its numbers are subject to the document's type alone (`type_steps`).
 
-Exact, with a limit: sharing out is exponential in the wants, which are parts of the pattern
-(theorem 4: NP-hard for a fixed type).
+The result is exact, up to a limit (AX502): the number of distributions is exponential in the
+conditions, which are parts of the pattern; the problem is NP-hard even for a fixed type. (Paper 2,
+section 4, theorems 3 and 4, remark 5.)
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from axlog.document.schema import LAYOUT, OTHER, Schema, service_kind
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.future.disjuncts import is_name, is_text
-from axlog.future.requirements import NOTHING, Asking, Group, Slot, Subject, Wants, share_out
+from axlog.future.requirements import NOTHING, Group, NodeMatcher, Slot, Subject, Wants, share_out
 from axlog.future.type_steps import Caller, Goal, Step, reach
 from axlog.query.pattern import Axis, PatternNode
 
 
 @dataclass(frozen=True)
 class Place:
-    """An element to come under a service's type, and what is wanted of it."""
+    """A future element under a service's type, with the conditions on it."""
 
     service: str
     label: str
@@ -40,10 +41,10 @@ class Place:
 
 
 def may_hold_calls(tree: Tree, schema: Schema) -> bool:
-    """Whether trees to come may hold calls: if not, all nodes of one have one time.
+    """Whether future trees may hold calls; if not, all nodes of a tree have one time.
 
-    Refused where some streams may bring the calls that their types allow, and others may not: a
-    place is of a service, whichever stream brings it.
+    Rejected if some streams may deliver the calls that their types allow and others may not: a
+    place belongs to a service, not to a stream.
     """
     allowed = {
         tree.may_bring_calls(stream)
@@ -53,17 +54,17 @@ def may_hold_calls(tree: Tree, schema: Schema) -> bool:
     if len(allowed) > 1:
         raise UndecidedError(
             "AX503",
-            "the types of several streams allow calls, and only some of the streams may bring them",
-            advice='declare calls="yes" on all of them, or on none',
+            "the types of several streams allow calls, but only some of these declare `calls`",
+            advice='declare calls="yes" on all of these streams, or on none',
         )
     return True in allowed
 
 
 def _allows_calls(tree: Tree, schema: Schema, call: int) -> bool:
-    """Whether the type of a call's service lets its trees hold calls."""
+    """Whether the type of a call's service allows calls inside its trees."""
     type_ = schema.service(service_kind(tree, call)[1:])
     waiting = list(type_.roots)
-    for label in waiting:  # it grows
+    for label in waiting:  # grows while it is iterated
         kinds = type_.constraint(label).allowed & schema.document.constraint(label).allowed
         if any(kind.startswith("?") for kind in kinds):
             return True
@@ -73,7 +74,7 @@ def _allows_calls(tree: Tree, schema: Schema, call: int) -> bool:
 
 @dataclass(slots=True)
 class Recipe:
-    """How a place is filled: attributes, children, how many of each kind, what its calls bring."""
+    """How to fill a place: attributes, children, numbers of each kind, later deliveries."""
 
     attributes: dict[str, str]
     groups: list[Group]
@@ -82,15 +83,15 @@ class Recipe:
 
 
 class Trees:
-    """The places of one schema that can be filled, for one set of bindings."""
+    """The fillable places of one schema, for one set of bindings."""
 
-    def __init__(self, schema: Schema, asking: Asking, holds_calls: bool = True) -> None:
-        """`holds_calls`: trees to come may hold calls, where their types allow them."""
+    def __init__(self, schema: Schema, matcher: NodeMatcher, holds_calls: bool = True) -> None:
+        """`holds_calls`: future trees may hold calls where their types allow them."""
         self.schema = schema
         self._holds_calls = holds_calls
-        self.asking = asking
+        self.matcher = matcher
         self.recipes: dict[Place, Recipe] = {}
-        self._empty: set[Place] = set()  # that cannot be filled, for good
+        self._unfillable: set[Place] = set()  # places proved unfillable
         self._examined: dict[Place, None] = {}
         self._constraints: dict[tuple[str, str | None], Constraint] = {}
 
@@ -103,7 +104,7 @@ class Trees:
         return frozenset(labels)
 
     def constraint(self, label: str, service: str | None = None) -> Constraint:
-        """What a label's elements may hold by the document's type, or by a service's."""
+        """The content constraint of a label in the document's type, or in a service's."""
         key = (label, service)
         if key not in self._constraints:
             type_ = self.schema.document if service is None else self.schema.service(service)
@@ -111,8 +112,8 @@ class Trees:
         return self._constraints[key]
 
     def can_fill(self, place: Place) -> bool:
-        """Whether there is a tree for a place; then `recipes` has it."""
-        if place in self.recipes or place in self._empty:
+        """Whether a place has a tree; if so, `recipes` holds it."""
+        if place in self.recipes or place in self._unfillable:
             return place in self.recipes
         self._examined = {place: None}
         before = -1
@@ -122,17 +123,17 @@ class Trees:
                 recipe = self._fill(waiting)
                 if recipe is not None:
                     self.recipes[waiting] = recipe
-        self._empty |= self._examined.keys() - self.recipes.keys()
+        self._unfillable |= self._examined.keys() - self.recipes.keys()
         return place in self.recipes
 
     def _is_known(self, place: Place) -> bool:
-        """Whether a place can be filled as far as is known; if not, it is examined too."""
-        if place not in self.recipes and place not in self._empty:
+        """Whether a place is known to be fillable; otherwise schedule it for examination."""
+        if place not in self.recipes and place not in self._unfillable:
             self._examined.setdefault(place)
         return place in self.recipes
 
     def roots(self, service: str) -> tuple[str, ...]:
-        """The labels that trees of a service can have."""
+        """The root labels for which a service has a tree."""
         labels = self.schema.service(service).roots
         return tuple(label for label in labels if self.can_fill(Place(service, label)))
 
@@ -141,11 +142,11 @@ class Trees:
     def _fill(self, place: Place) -> Recipe | None:
         subject = Subject(NodeKind.ELEMENT, place.label)
         slots = list(self._slots(place))
-        for below, wanted in self.asking.settled(place.wants, subject):
-            attributes = self.asking.attributes(wanted)
+        for below, wanted in self.matcher.settled(place.wants, subject):
+            attributes = self.matcher.attributes(wanted)
             if attributes is None:
                 continue
-            for groups in share_out(below, slots, self.ways, self.asking.count):
+            for groups in share_out(below, slots, self.ways, self.matcher.count):
                 if all(self._meets(place, group) for group in groups):
                     recipe = self._recipe(place, attributes, groups)
                     if recipe is not None:
@@ -153,19 +154,19 @@ class Trees:
         return None
 
     def ways(self, want: PatternNode, slot: Slot) -> Iterator[Wants]:
-        """What a child to come must meet: the rest of the want here, or the want further down."""
-        if self.asking.passes(want, slot.subject):
+        """Conditions on a future child: the rest of the branch here, or the branch further down."""
+        if self.matcher.passes(want, slot.subject):
             yield frozenset(want.branches)
         if want.axis is Axis.DESCENDANT and slot.subject.label in self.universe:
             yield frozenset({want})
 
     def _slots(self, place: Place) -> Iterator[Slot]:
-        """The children that a place may have, and those that its calls may bring."""
+        """The children that a place may have, and those that its calls may deliver."""
         by_document = self.constraint(place.label).allowed
         allowed = by_document & self.constraint(place.label, place.service).allowed
         for label in sorted(allowed & self.universe):
             yield Slot(Subject(NodeKind.ELEMENT, label))
-        for string in self.asking.strings:
+        for string in self.matcher.strings:
             if TEXT in allowed and string and is_text(string):
                 yield Slot(Subject(NodeKind.TEXT, string))
             if OTHER in allowed and string not in self.universe and is_name(string):
@@ -183,11 +184,11 @@ class Trees:
         return self.leaf_attributes(group) is not None
 
     def leaf_attributes(self, group: Group) -> dict[str, str] | None:
-        """The attributes with which a text, or an element without a rule, meets its wants."""
+        """Attributes with which a text, or an element without a rule, meets its conditions."""
         is_element = group.slot.subject.kind is NodeKind.ELEMENT
-        for below, wanted in self.asking.settled(group.wants, group.slot.subject):
+        for below, wanted in self.matcher.settled(group.wants, group.slot.subject):
             if not below and (is_element or not wanted):
-                attributes = self.asking.attributes(wanted)
+                attributes = self.matcher.attributes(wanted)
                 if attributes is not None:
                     return attributes
         return None
@@ -207,11 +208,11 @@ class Trees:
                 goal[slot.service, slot.subject.label] += 1
                 least[f"?{slot.service}"] = 1
         most = self._most(place, constraints, attributes)
-        if goal and not self._has_end(constraints[1], least, goal):
+        if goal and not self._is_goal_allowed(constraints[1], least, goal):
             return None
         for numbers in solutions(constraints, least, most):
-            self.asking.count()
-            steps = self._later(place.label, numbers, goal) if goal else []
+            self.matcher.count()
+            steps = self._later_steps(place.label, numbers, goal) if goal else []
             if steps is not None:
                 return Recipe(attributes, groups, numbers, steps)
         return None
@@ -224,7 +225,7 @@ class Trees:
     def _most(
         self, place: Place, constraints: list[Constraint], attributes: Mapping[str, str]
     ) -> dict[str, int | None]:
-        """The kinds of which there can be any at all, and how many."""
+        """The kinds of children that can occur at all, with their largest numbers."""
         most: dict[str, int | None] = {}
         for kind in sorted(constraints[0].allowed & constraints[1].allowed - {LAYOUT}):
             if kind.startswith("?") and not self._holds_calls:
@@ -235,22 +236,22 @@ class Trees:
         most |= dict.fromkeys(sorted(mentioned | {f"@{name}" for name in attributes}), 1)
         return most
 
-    def _has_end(self, constraint: Constraint, least: Counter[str], goal: Goal) -> bool:
-        """Whether the document's type allows what is wanted at all, whoever brings it."""
+    def _is_goal_allowed(self, constraint: Constraint, least: Counter[str], goal: Goal) -> bool:
+        """Whether the document's type allows the wanted numbers at all."""
         wanted = Counter({kind: number for kind, number in least.items() if kind[0] != "?"})
         wanted.update({label: number for (_, label), number in goal.items()})
         anything = dict.fromkeys(constraint.allowed | wanted.keys())
         return next(solutions([constraint], wanted, anything), None) is not None
 
-    def _later(self, label: str, numbers: Mapping[str, int], goal: Goal) -> list[Step] | None:
-        """What the calls of a new node bring to it, or None if they cannot."""
+    def _later_steps(self, label: str, numbers: Mapping[str, int], goal: Goal) -> list[Step] | None:
+        """The steps by which the calls of a new node meet the goal; None if they cannot."""
         callers: list[Caller] = []
         for kind, number in numbers.items():
             if kind.startswith("?"):
                 service = kind[1:]
                 labels = self.schema.service(service).roots
                 known = tuple(r for r in labels if self._is_known(Place(service, r)))
-                # more calls than trees are wanted bring nothing new
+                # one call for each wanted tree is enough
                 for _ in range(min(number, sum(goal.values()))):
                     name = f"{service}.{len(callers)}"
                     callers.append(Caller(name, service, known, (False, True)))

@@ -1,13 +1,13 @@
-"""Whether a document with open calls can come to match a pattern under types, and how (P2 4).
+"""Whether valid messages can make a pattern hold in a document under types, and which messages.
 
-Top down: a want that holds at a node now holds for ever, as documents only grow. The others are
-shared out among the children that open calls can still change and the trees that the node's own
-calls may bring; the latter must be trees of the service's type, and as many as valid steps lead to.
-What one child needs does not disturb another, since types ask about the children of one node: so
-each node is decided on its own, once for each set of wants.
+The search goes top-down. A branch that holds at a node now holds in every future, because documents
+only grow. The other branches are distributed over the children that open calls can still change,
+and the trees that the node's own calls may deliver. These must be trees of the service's type, in
+numbers that valid steps can reach. Types constrain the children of one node, so each node is
+decided on its own, once for each set of branches.
 
-Exact for patterns without negation, deletions and times. A comparison of the value of an element
-above an open call is refused: more data may falsify it.
+Exact for patterns without negation, deletions and times. Rejected (AX503): comparing the value of
+an element above an open call, because more data may falsify it. (Paper 2, section 4.)
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from axlog.query.pattern import (
 from axlog.query.values import compare, comparison
 
 Part = tuple[list[Step], list[Group]]
-"""What the calls of one node bring: the steps, and what the trees must meet."""
+"""The deliveries at one node: the steps, and the conditions on the trees."""
 
 
 def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
-    """The open calls of a node that may still bring something."""
+    """The open calls of a node that may still deliver data."""
     found = []
     for stream, node in sorted(tree.calls().items()):
         call = tree.call(node)
@@ -53,12 +53,12 @@ def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
 
 
 class TypedDocument:
-    """A document and what can be brought to it, for one set of bindings."""
+    """A document and the data that can be delivered to it, for one set of bindings."""
 
     def __init__(self, tree: Tree, trees: Trees) -> None:
         self.tree = tree
         self.trees = trees
-        self.asking = trees.asking
+        self.matcher = trees.matcher
         self._callers: dict[int, list[Caller]] = {}
         self._growing = {
             above for call in tree.calls().values() for above in (call, *tree.ancestors(call))
@@ -67,7 +67,7 @@ class TypedDocument:
         self._plans: dict[tuple[int, Wants], list[Part] | None] = {}
 
     def messages(self, branches: tuple[Branch, ...]) -> list[Message] | None:
-        """Messages after which the branches hold, or None if no valid ones do."""
+        """Messages after which the branches hold; None if no valid messages achieve that."""
         plan = self._plan(DOCUMENT_NODE, frozenset(branches))
         if plan is None:
             return None
@@ -83,36 +83,36 @@ class TypedDocument:
         """Whether the branches hold now."""
         return all(self._holds(DOCUMENT_NODE, branch) for branch in branches)
 
-    # What can come to hold
+    # Future
 
     def _plan(self, node: int, wants: Wants) -> list[Part] | None:
         key = (node, wants)
         if key not in self._plans:
-            self._plans[key] = self._planned(node, wants)
+            self._plans[key] = self._make_plan(node, wants)
         return self._plans[key]
 
-    def _planned(self, node: int, wants: Wants) -> list[Part] | None:
-        for reading in self.asking.readings(tuple(wants), lambda p: self._passes(node, p)):
+    def _make_plan(self, node: int, wants: Wants) -> list[Part] | None:
+        for reading in self.matcher.readings(tuple(wants), lambda p: self._passes(node, p)):
             missing = [want for want in reading if not self._holds(node, want)]
-            found = self._brought(node, missing)
+            found = self._plan_missing(node, missing)
             if found is not None:
                 return found
         return None
 
-    def _brought(self, node: int, wants: list[Branch]) -> list[Part] | None:
+    def _plan_missing(self, node: int, wants: list[Branch]) -> list[Part] | None:
         if not wants:
             return []
         if any(isinstance(want, PatternNode) and want.axis is Axis.ATTRIBUTE for want in wants):
             return None
         slots = list(self._slots(node))
-        for groups in share_out(wants, slots, self._ways, self.asking.count):
-            found = self._together(node, groups)
+        for groups in share_out(wants, slots, self._conditions, self.matcher.count):
+            found = self._deliveries(node, groups)
             if found is not None:
                 return found
         return None
 
-    def _together(self, node: int, groups: list[Group]) -> list[Part] | None:
-        """What is brought if every group is met, or None."""
+    def _deliveries(self, node: int, groups: list[Group]) -> list[Part] | None:
+        """The deliveries that satisfy every group; None if there are none."""
         parts: list[Part] = []
         goal: Counter[tuple[str, str]] = Counter()
         for slot, wants in groups:
@@ -136,7 +136,7 @@ class TypedDocument:
         return parts
 
     def _slots(self, node: int) -> Iterator[Slot]:
-        """The children that can change, and those that can come."""
+        """The children that can change, and those that can arrive."""
         for child in self.tree.children(node):
             if child in self._growing and self.tree.kind(child) is NodeKind.ELEMENT:
                 yield Slot(Subject(NodeKind.ELEMENT, self.tree.label(child)), None, child)
@@ -151,7 +151,7 @@ class TypedDocument:
             self._callers[node] = callers_of(self.tree, self.trees, node) if is_parent else []
         return self._callers[node]
 
-    def _ways(self, want: PatternNode, slot: Slot) -> Iterator[Wants]:
+    def _conditions(self, want: PatternNode, slot: Slot) -> Iterator[Wants]:
         if slot.node is None:
             yield from self.trees.ways(want, slot)
             return
@@ -160,20 +160,20 @@ class TypedDocument:
         if want.axis is Axis.DESCENDANT:
             yield frozenset({want})
 
-    # What holds now
+    # Present
 
     def _passes(self, node: int, asked: PatternNode) -> bool:
-        """Whether a node that is there passes a test and its comparisons."""
+        """Whether an existing node passes a test and its comparisons."""
         if not passes(self.tree, node, asked.axis, asked.test):
             return False
         if isinstance(asked.test, Variable):
             label = self.tree.label(node)
-            if self.asking.bindings.get(asked.test.name, label) != label:
+            if self.matcher.bindings.get(asked.test.name, label) != label:
                 return False
         return all(self._compares(node, c) for c in asked.comparisons)
 
     def _compares(self, node: int, asked: Comparison) -> bool:
-        if self.asking.is_free(asked):
+        if self.matcher.is_free(asked):
             return True
         if node in self._growing:
             raise UndecidedError(
@@ -181,12 +181,12 @@ class TypedDocument:
             )
         value, operand = self.tree.string_value(node), asked.operand
         if isinstance(operand, Variable):
-            bound = self.asking.bindings.get(operand.name)
+            bound = self.matcher.bindings.get(operand.name)
             return bound is None or compare(value, asked.operator, bound)
         return comparison(asked.operator, operand)(value)
 
     def _holds(self, node: int, want: Branch) -> bool:
-        """Whether a want holds at a node as it is."""
+        """Whether a branch holds at a node now."""
         key = (node, want)
         if key not in self._holding:
             self._holding[key] = self._is_met(node, want)
@@ -199,7 +199,7 @@ class TypedDocument:
             case Collect():
                 return True
             case Not():
-                raise UndecidedError("AX503", "`not` under types is not decided")
+                raise UndecidedError("AX503", "`not` is not decided under types")
         return any(
             self._passes(below, want) and all(self._holds(below, w) for w in want.branches)
             for below in reached(self.tree, node, want.axis)

@@ -1,16 +1,17 @@
-"""Which scenarios the types of a document and its services allow (P2 4, theorems 3 and 4).
+"""Which scenarios the types of a document and its services allow.
 
-A scenario asks streams for sub-patterns. Under types it can be met if the sub-patterns that one
-stream is asked for can be put into trees of its service's type, and the calls of each node can
-bring those trees by valid steps (`type_steps`). Types ask about the children of one node, so each
-node with calls is decided on its own; what ties nodes together are the values that sub-patterns
-share, which are tried one by one (`typing.Question`).
+A scenario requires sub-patterns from streams. Under types it is possible if the sub-patterns of
+each stream fit into trees of its service's type, and the calls of each node can deliver those trees
+by valid steps (`type_steps`). Types constrain the children of one node, so each node with calls is
+decided on its own. The values that sub-patterns share connect the nodes; they are tried one by one
+(`typed_truth.Question`).
 
-Asking less is never harder, so scenarios that another dominates stay dominated. Exact, with the
-limits of `typing`.
+A smaller need is never harder to meet, so dominated scenarios remain dominated. The result is
+exact, with the limits of `typed_truth`.
 
-Times and types together are decided where no order of arrival breaks a type; where some order does,
-whether times allow the others is refused: theorem 6 is about times without types.
+Times and types together are decided if every order of arrival is valid. If some order is not, the
+question is rejected (AX503). (Paper 2, section 4, theorems 3 and 4; theorem 6 covers times without
+types.)
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from axlog.document.schema import Schema
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.future.generalized_rows import Need, Values
-from axlog.future.requirements import Asking, Slot, Subject, share_out
+from axlog.future.requirements import NodeMatcher, Slot, Subject, share_out
 from axlog.future.type_steps import Caller, reach
 from axlog.future.type_trees import Place, Trees, may_hold_calls
 from axlog.future.typed_document import callers_of
 from axlog.future.typed_truth import LIMIT, Question
-from axlog.future.typed_values import spelled_out
+from axlog.future.typed_values import with_text_comparisons
 from axlog.query.pattern import (
     Axis,
     Pattern,
@@ -41,14 +42,14 @@ from axlog.query.pattern import (
 )
 
 Asked = Mapping[str, tuple[PatternNode, ...]]
-"""What each stream must bring, as branches below its call's parent."""
+"""Sub-patterns required from each stream, as branches of its call's parent."""
 
 Numbers = Counter[str]
-"""How many trees with which root."""
+"""Numbers of trees, by root label."""
 
 
 class TypedScenarios:
-    """What calls may bring to a document under its types, for the scenarios of one pattern."""
+    """The deliveries that a document's types allow, for the scenarios of one pattern."""
 
     def __init__(self, tree: Tree, pattern: Pattern, schema: Schema, *, limit: int = LIMIT) -> None:
         self.tree = tree
@@ -61,7 +62,7 @@ class TypedScenarios:
         self._nodes: dict[PatternNode, PatternNode] = {}
 
     def allow(self, columns: Iterable[str], values: Values, need: Need) -> bool:
-        """Whether some valid future brings everything that a scenario asks for."""
+        """Whether some valid future delivers everything that a scenario needs."""
         if not need.brought:
             return True
         known = {
@@ -88,7 +89,7 @@ class TypedScenarios:
         return self._known[key]
 
     def _check_times(self, asked: Mapping[str, list[PatternNode]]) -> None:
-        """Refuse where times say how trees are shared out, or when calls inside them bring more."""
+        """Reject times that decide how trees are shared, or when inner calls deliver."""
         for stream, nodes in asked.items():
             call = self.tree.call(self.tree.calls()[stream])
             left = None if call.most is None else call.most - self.tree.brought.get(stream, 0)
@@ -97,15 +98,15 @@ class TypedScenarios:
                 self._may_hold_calls and max(named) > 1
             ):
                 raise UndecidedError(
-                    "AX503", f"times in what {stream!r} may bring, under types: not covered"
+                    "AX503", f"times in data of the stream {stream!r} are not covered under types"
                 )
 
     def _below_call(self, node: PatternNode) -> PatternNode:
-        """A sub-pattern as a branch of the call's parent, labels of named nodes as variables."""
+        """A sub-pattern as a branch of the call's parent; labels of named nodes are variables."""
         if node not in self._nodes:
             axis = Axis.CHILD if node.axis is Axis.CHILD else Axis.DESCENDANT
             self._nodes[node] = _with_labels(
-                spelled_out(replace(node, axis=axis), self.schema, self.tree)
+                with_text_comparisons(replace(node, axis=axis), self.schema, self.tree)
             )
         return self._nodes[node]
 
@@ -113,20 +114,20 @@ class TypedScenarios:
         branches = tuple(node for nodes in asked.values() for node in nodes)
         question = Question(branches, self._where, self.schema, bindings, self._limit)
 
-        def ask(asking: Asking) -> bool | None:
-            return self._with(asking, asked, is_timed) or None
+        def ask(matcher: NodeMatcher) -> bool | None:
+            return self._can_deliver(matcher, asked, is_timed) or None
 
         return question.answer(ask, {}) is not None
 
-    def _with(self, asking: Asking, asked: Asked, is_timed: bool) -> bool:
-        """Whether every node's calls can bring what is asked of them, with values bound."""
-        trees = Trees(self.schema, asking, self._may_hold_calls)
+    def _can_deliver(self, matcher: NodeMatcher, asked: Asked, is_timed: bool) -> bool:
+        """Whether the calls of every node can deliver what is required, with values bound."""
+        trees = Trees(self.schema, matcher, self._may_hold_calls)
         by_parent: dict[int, list[str]] = {}
         calls = self.tree.calls()
         for stream in asked:
             by_parent.setdefault(self.tree.parent(calls[stream]), []).append(stream)
         for parent, streams in by_parent.items():
-            ways = [list(self._ways(trees, stream, asked[stream])) for stream in streams]
+            ways = [list(self._distributions(trees, stream, asked[stream])) for stream in streams]
             callers = [
                 replace(caller, source=caller.name)
                 for caller in callers_of(self.tree, trees, parent)
@@ -135,19 +136,21 @@ class TypedScenarios:
             numbers = self.schema.document.count(self.tree, parent)
             goals = [dict(zip(streams, chosen, strict=True)) for chosen in product(*ways)]
             if not any(
-                self._arrive(constraint, numbers, callers, goal, is_timed) for goal in goals
+                self._can_reach(constraint, numbers, callers, goal, is_timed) for goal in goals
             ):
                 return False
         return True
 
-    def _ways(self, trees: Trees, stream: str, wants: tuple[PatternNode, ...]) -> Iterator[Numbers]:
-        """The numbers of trees by which a stream can bring everything it is asked for."""
+    def _distributions(
+        self, trees: Trees, stream: str, wants: tuple[PatternNode, ...]
+    ) -> Iterator[Numbers]:
+        """The numbers of trees with which a stream can meet all its requirements."""
         call = self.tree.call(self.tree.calls()[stream])
         service = call.service or call.stream
         roots = trees.roots(service)
         slots = [Slot(Subject(NodeKind.ELEMENT, label), service) for label in roots]
         seen: set[frozenset[tuple[str, int]]] = set()
-        for groups in share_out(wants, slots, trees.ways, trees.asking.count):
+        for groups in share_out(wants, slots, trees.ways, trees.matcher.count):
             numbers = Counter(slot.subject.label for slot, _ in groups)
             key = frozenset(numbers.items())
             if key not in seen and all(
@@ -157,7 +160,7 @@ class TypedScenarios:
                 seen.add(key)
                 yield numbers
 
-    def _arrive(
+    def _can_reach(
         self,
         constraint: Constraint,
         start: Mapping[str, int],
@@ -165,16 +168,16 @@ class TypedScenarios:
         goal: Mapping[str, Numbers],
         is_timed: bool,
     ) -> bool:
-        """Whether the calls of one node can bring so many trees."""
+        """Whether the calls of one node can deliver these numbers of trees."""
         wanted = {(s, label): n for s, numbers in goal.items() for label, n in numbers.items()}
         if reach(constraint, start, callers, wanted) is None:
             return False
         if is_timed and not self._in_any_order(constraint, start, callers, goal):
             raise UndecidedError(
                 "AX503",
-                "the types ask for an order of arrival, and so do the times: no theorem of P2"
-                " decides both",
-                advice="ask without the time constraint, or without the types",
+                "both the types and the time constraints require an order of arrival, which is not"
+                " decided",
+                advice="remove the time constraint or the types",
             )
         return True
 
@@ -185,11 +188,11 @@ class TypedScenarios:
         callers: list[Caller],
         goal: Mapping[str, Numbers],
     ) -> bool:
-        """Whether every part of what is to come is allowed on the way, and nothing else needed."""
+        """Whether every intermediate state is allowed, and no other delivery is needed."""
         modes = {caller.name: caller for caller in callers}
         choices: list[list[Numbers]] = []
         for stream, numbers in goal.items():
-            if True in modes[stream].goes:  # one message, and the call is gone with it
+            if True in modes[stream].goes:  # one message, which closes the call
                 gone = Counter({f"?{modes[stream].service}": -1})
                 gone.update(numbers)
                 choices.append([Counter(), gone])
@@ -215,12 +218,12 @@ def _variables(node: PatternNode) -> Iterator[str]:
 
 
 def _column(variable: str) -> str:
-    """The column of a variable; those that stand for labels are called by theirs."""
+    """The column of a variable; a variable that stands for a label has the column's name."""
     return variable if variable.endswith(".label") else f"${variable}"
 
 
 def _with_labels(node: PatternNode) -> PatternNode:
-    """The node with `t.label` as a variable at each node called t: a row may ask for it."""
+    """The node with a variable `t.label` at each node named t, so that a row can fix it."""
     branches = tuple(
         _with_labels(branch) if isinstance(branch, PatternNode) else branch
         for branch in node.branches
@@ -232,14 +235,14 @@ def _with_labels(node: PatternNode) -> PatternNode:
 
 
 def typed_scenarios(tree: Tree, pattern: Pattern) -> TypedScenarios | None:
-    """What a document's types allow of a pattern's scenarios; None for one without types."""
+    """The type checker for a pattern's scenarios; None for a document without types."""
     if tree.types is None:
         return None
     for stream, node in tree.calls().items():
         if tree.call(node).deletes == "yes":
             raise UndecidedError(
                 "AX503",
-                f"types where the stream {stream!r} may delete: deletions make room for what a type"
-                " forbids now (P2 theorem 5), and that is not searched",
+                f"types are not decided where the stream {stream!r} may delete: deletions make room"
+                " for data that a type forbids now",
             )
     return TypedScenarios(tree, pattern, tree.types)

@@ -1,19 +1,19 @@
-"""Truth under types: what calls can bring, and whether a pattern can come to hold (P2 4).
+"""Truth under types: what calls can deliver, and whether a pattern can come to hold.
 
-P2 theorems 3 and 4 for unordered DTDs, decided exactly for patterns without negation:
+Decided exactly for unordered DTDs and patterns without negation:
 
-- `can_bring`: whether a call of a service may bring a tree with a sub-pattern in it;
-- `document_allows`, `most_trees`: how many trees the calls of a node may add to it by valid steps;
-- `typed_future`: messages after which a pattern holds, each valid when it comes, or None;
-- `typed_truth`: TRUE now, POSSIBLE by such a future, NEVER.
+- `can_bring`: whether a call of a service may deliver a tree that matches a sub-pattern;
+- `document_allows`, `most_trees`: how many trees the calls of a node may add by valid steps;
+- `typed_future`: messages after which a pattern holds, each valid when it arrives, or None;
+- `typed_truth`: TRUE now, POSSIBLE by such a future, or NEVER.
 
-Joins are decided by trying values for the join variables, one by one: the strings of the document,
-the pattern and the types, and one new string for each variable. One-shot calls and `most` count.
-Futures are what calls may bring: that a stream may end, and so change how many calls a node holds,
-is not among them.
+Joins are decided by trying values for the join variables: the strings of the document, the pattern
+and the types, and one fresh string for each variable. One-shot calls and `most` are respected. The
+end of a stream, which changes the number of calls at a node, is not part of a future here.
 
-NP-hard in the pattern (theorem 4): past the limit, undecided. Refused by name: `not`, times,
-deletions, comparisons other than equality of values that may still come or change.
+The problem is NP-hard in the pattern: past the limit, AX502. Rejected with AX503: `not`, times,
+deletions, comparisons other than equality of values that may still arrive or change. (Paper 2,
+section 4, theorems 3 and 4.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axlog.document.schema import Schema, validate
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.future.comments import refuse_any_node
-from axlog.future.requirements import Asking
+from axlog.future.requirements import NodeMatcher
 from axlog.future.type_messages import Message, Writer
 from axlog.future.type_steps import Goal, reach
 from axlog.future.type_trees import Place, Trees, may_hold_calls
@@ -56,12 +56,12 @@ from axlog.query.truth import Truth
 from axlog.query.values import comparison
 
 LIMIT = 200_000
-"""Ways to share out and numbers to try before giving up."""
+"""Distributions and numbers to try before giving up."""
 
 T = TypeVar("T")
 
 
-# What a call can bring ----------------------------------------------------------------------------
+# Calls --------------------------------------------------------------------------------------------
 
 
 def can_bring(
@@ -72,10 +72,10 @@ def can_bring(
     bindings: Mapping[str, str] | None = None,
     limit: int = LIMIT,
 ) -> bool:
-    """Whether a call of a service may bring a tree in which a sub-pattern matches.
+    """Whether a call of a service may deliver a tree in which a sub-pattern matches.
 
-    On the child axis its root must match, on the descendant axis some node of it. How many trees
-    the call's parent may hold is another question (`document_allows`).
+    On the child axis the root must match, on the descendant axis any node. How many trees the
+    call's parent may hold is a separate question (`document_allows`).
     """
     return example_tree(schema, service, wanted, bindings=bindings, limit=limit) is not None
 
@@ -88,7 +88,7 @@ def example_tree(
     bindings: Mapping[str, str] | None = None,
     limit: int = LIMIT,
 ) -> list[Message] | None:
-    """A tree that shows `can_bring`, as a message of the service, and what its calls bring after.
+    """A tree that demonstrates `can_bring`, as a message, with the messages of its calls.
 
     >>> from axlog.document.schema_parser import parse_schema
     >>> from axlog.query.native import parse_pattern
@@ -107,8 +107,8 @@ def example_tree(
     _check(at_root)
     question = Question((at_root,), (), schema, dict(bindings or {}), limit)
 
-    def ask(asking: Asking) -> list[Message] | None:
-        trees = Trees(schema, asking)
+    def ask(matcher: NodeMatcher) -> list[Message] | None:
+        trees = Trees(schema, matcher)
         for label in schema.service(service).roots:
             place = Place(service, label, frozenset({at_root}))
             if trees.can_fill(place):
@@ -128,7 +128,7 @@ _AT_ROOT = {
 
 
 def document_allows(tree: Tree, schema: Schema, parent: int, wanted: Goal) -> bool:
-    """Whether the calls of a node may come to bring so many trees: by (service, root label)."""
+    """Whether the calls of a node can deliver these numbers of trees, by (service, root label)."""
     trees = _any_trees(tree, schema)
     numbers = schema.document.count(tree, parent)
     constraint = trees.constraint(tree.label(parent))
@@ -136,14 +136,14 @@ def document_allows(tree: Tree, schema: Schema, parent: int, wanted: Goal) -> bo
 
 
 def most_trees(tree: Tree, schema: Schema, parent: int, service: str, label: str) -> int | None:
-    """How many trees with this root a service may bring to a node; None if there is no end."""
+    """The most trees with this root that a service may deliver to a node; None: unlimited."""
     trees = _any_trees(tree, schema)
     callers = [c for c in callers_of(tree, trees, parent) if c.service == service]
     rooms = [caller.room for caller in callers]
     room = None if None in rooms else sum(r for r in rooms if r is not None)
     constraint = trees.constraint(tree.label(parent))
     numbers = schema.document.count(tree, parent)
-    # beyond every number that the type mentions or the node holds, one more is like the last
+    # beyond every number in the type and at the node, the type cannot distinguish one more
     enough = max([*constraint.constants, *numbers.values(), 0]) + len(numbers) + 1
     low, high = 0, enough if room is None else min(room, enough)
     if high and document_allows(tree, schema, parent, {(service, label): high}):
@@ -158,14 +158,14 @@ def most_trees(tree: Tree, schema: Schema, parent: int, service: str, label: str
 
 
 def _any_trees(tree: Tree, schema: Schema) -> Trees:
-    return Trees(schema, Asking({}, ("fresh",), lambda: None), may_hold_calls(tree, schema))
+    return Trees(schema, NodeMatcher({}, ("fresh",), lambda: None), may_hold_calls(tree, schema))
 
 
 # Truth --------------------------------------------------------------------------------------------
 
 
 def typed_truth(tree: Tree, pattern: Pattern, schema: Schema, *, limit: int = LIMIT) -> Truth:
-    """Whether some row is there, can come by what the types allow, or never can."""
+    """Whether some row exists, can appear by valid messages, or can never appear."""
     messages = typed_future(tree, pattern, schema, limit=limit)
     if messages is None:
         return Truth.NEVER
@@ -180,9 +180,10 @@ def typed_future(
     bindings: Mapping[str, str] | None = None,
     limit: int = LIMIT,
 ) -> list[Message] | None:
-    """Messages after which there is a row (with these values, if given), or None if none can be.
+    """Messages after which there is a row; None if no valid messages lead to one.
 
-    Every message is valid when it comes. Without any, the row is there now.
+    The row has the values of `bindings`, if given. Every message is valid when it arrives. An empty
+    list: the row exists now.
     """
     validate(tree, schema)
     refuse_any_node(pattern, "under types")
@@ -194,21 +195,23 @@ def typed_future(
     question = Question(normal.branches, normal.where, schema, dict(bindings or {}), limit)
     holds_calls = may_hold_calls(tree, schema)
 
-    def ask_now(asking: Asking) -> list[Message] | None:
-        holds = TypedDocument(tree, Trees(schema, asking, holds_calls)).holds(normal.branches)
+    def ask_now(matcher: NodeMatcher) -> list[Message] | None:
+        holds = TypedDocument(tree, Trees(schema, matcher, holds_calls)).holds(normal.branches)
         return [] if holds else None
 
-    def ask(asking: Asking) -> list[Message] | None:
-        return TypedDocument(tree, Trees(schema, asking, holds_calls)).messages(normal.branches)
+    def ask(matcher: NodeMatcher) -> list[Message] | None:
+        return TypedDocument(tree, Trees(schema, matcher, holds_calls)).messages(normal.branches)
 
     present = dict.fromkeys(_strings_of(tree)) if question.joins else {}
     question.cost = 1 + len(tree) // 4
-    now = question.answer(ask_now, present)  # first: other values may need a future
+    now = question.answer(
+        ask_now, present
+    )  # checked first: with other values a row may need messages
     return question.answer(ask, present) if now is None else now
 
 
 def _check(branch: Branch) -> None:
-    """Refuse what is not decided under types."""
+    """Reject features that are not decided under types."""
     waiting = [branch]
     while waiting:
         at = waiting.pop()
@@ -222,7 +225,7 @@ def _check(branch: Branch) -> None:
 
 
 class Question:
-    """A pattern with its variables: which must be bound, and to what. Decided by trying."""
+    """A pattern whose join variables are decided by trying values."""
 
     def __init__(
         self,
@@ -237,7 +240,7 @@ class Question:
         self.limit = limit
         self.tried = 0
         self.cost = 1
-        """What asking once more counts for: the document is looked at again."""
+        """The cost of one more `ask`, which examines the document again."""
         nodes = [node for branch in branches for node in nodes_of(branch)]
         asked = (c.right for c in where if isinstance(c, ValueConstraint))
         given = [string for string in asked if isinstance(string, str)]
@@ -265,7 +268,7 @@ class Question:
             operator, right = constraint.operator, constraint.right
             between = isinstance(right, Variable) and operator not in ("=", "!=")
             if between or needs_types(operator) or is_of_times(operator, right):
-                raise UndecidedError("AX503", f"{constraint} compares values that may come")
+                raise UndecidedError("AX503", f"{constraint} compares values that have not arrived")
             yield constraint.left.name
             if isinstance(constraint.right, Variable):
                 yield constraint.right.name
@@ -275,19 +278,21 @@ class Question:
         if self.tried > self.limit:
             raise UndecidedError(
                 "AX502",
-                f"more than {self.limit:,} ways would have to be tried",
+                f"more than {self.limit:,} combinations would have to be tried",
                 advice="give a larger limit",
             )
 
-    def answer(self, ask: Callable[[Asking], T | None], present: Mapping[str, None]) -> T | None:
-        """What asking gives for some values of the join variables."""
+    def answer(
+        self, ask: Callable[[NodeMatcher], T | None], present: Mapping[str, None]
+    ) -> T | None:
+        """The first result of `ask` for some values of the join variables, or None."""
         values = list(dict.fromkeys([*present, *self.constants, *self.labels, *self.fresh[1:]]))
         values += [v for v in self.bindings.values() if v not in values]
         return self._bind(ask, self.joins, values, dict(self.bindings))
 
     def _bind(
         self,
-        ask: Callable[[Asking], T | None],
+        ask: Callable[[NodeMatcher], T | None],
         joins: list[str],
         values: list[str],
         bound: dict[str, str],
@@ -295,7 +300,7 @@ class Question:
         if not self._is_possible(bound):
             return None
         strings = dict.fromkeys([*self.constants, *bound.values(), *self.fresh[:1]])
-        found = ask(Asking(dict(bound), tuple(strings), self._count))
+        found = ask(NodeMatcher(dict(bound), tuple(strings), self._count))
         if found is None or not joins:
             return found
         for value in values:

@@ -1,11 +1,12 @@
-"""Compared values under types: those of texts, and of elements that hold one text and nothing else.
+"""Comparisons of element values under types, rewritten to comparisons of texts.
 
-The value of an element is that of all texts in it, which a type does not tell apart. Where its type
-says that it holds a text and nothing else, its value is that text: `oid = "17"` is then `oid/"17"`,
-and that is how it is asked. Other values of elements to come are refused by name (`asking`).
+The value of an element is the concatenation of all its texts, and types do not constrain texts. If
+the type says that an element holds one text and nothing else, its value is that text: `oid = "17"`
+is then `oid/"17"`, and is rewritten so. Other values of future elements are rejected
+(`requirements.py`).
 
-Comparisons with constants are tried on strings that stand for all others: each constant, and one
-string or number below, between and above them (`samples`).
+Comparisons with constants are tried on sample strings that represent all others: each constant, and
+one string or number below, between and above them (`samples`).
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from axlog.query.pattern import (
 from axlog.query.values import comparison
 
 
-def spelled_out(node: PatternNode, schema: Schema, tree: Tree) -> PatternNode:
-    """The pattern with values of elements that hold one text asked of that text."""
+def with_text_comparisons(node: PatternNode, schema: Schema, tree: Tree) -> PatternNode:
+    """The pattern with value comparisons moved to the text, for elements that hold one text."""
     services = {service_kind(tree, call)[1:] for call in tree.calls().values()}
     services |= {service for service, _ in schema.services}
     types = [schema.document, *(schema.service(service) for service in sorted(services))]
-    return _spelled(node, types)
+    return _rewritten(node, types)
 
 
-def _spelled(node: PatternNode, types: list[UnorderedDTD]) -> PatternNode:
+def _rewritten(node: PatternNode, types: list[UnorderedDTD]) -> PatternNode:
     branches = tuple(_branch(branch, types) for branch in node.branches)
     test = node.test
     if (
@@ -56,14 +57,14 @@ def _spelled(node: PatternNode, types: list[UnorderedDTD]) -> PatternNode:
 
 def _branch(branch: Branch, types: list[UnorderedDTD]) -> Branch:
     if isinstance(branch, PatternNode):
-        return _spelled(branch, types)
+        return _rewritten(branch, types)
     if isinstance(branch, Or):
         return Or(tuple(tuple(_branch(b, types) for b in each) for each in branch.alternatives))
     return branch
 
 
 def _holds_one_text(type_: UnorderedDTD, label: str) -> bool:
-    """Whether elements of a label hold at most texts, and may hold just one."""
+    """Whether elements of a label hold only texts, and may hold exactly one."""
     constraint = type_.constraint(label)
     others = {kind for kind in constraint.allowed if kind not in (TEXT, LAYOUT)}
     return (
@@ -74,14 +75,14 @@ def _holds_one_text(type_: UnorderedDTD, label: str) -> bool:
 
 
 def _passes_empty(each: Comparison) -> bool:
-    """Whether an element without a text passes; a variable may be anything."""
+    """Whether an element without a text passes; a variable may have any value."""
     if isinstance(each.operand, Variable):
         return False
     return comparison(each.operator, each.operand)("")
 
 
 def samples(constants: Iterable[Constant]) -> list[str]:
-    """Strings that comparisons with these constants cannot tell from any other."""
+    """Strings that represent all others under comparisons with these constants."""
     given = list(constants)
     strings = sorted({c for c in given if isinstance(c, str)})
     found = [string for string in strings if string]

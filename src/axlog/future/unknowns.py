@@ -1,11 +1,13 @@
-"""What unknown strings must meet: compare with constants, differ from each other, name an element.
+"""Conditions on unknown strings: comparisons, equality with each other, validity as a name.
 
-Comparisons with constants are intervals of each kind of values (`query/values.py`): a string may
-be any number, moment, time of day or text, and passes if it does as one of them. Numbers, moments
-and times of day lie densely, and each can be written in endlessly many ways. Texts are ordered by
-code point, and the least text above s is s with a TAB, the least XML character, behind it. So
-intervals are decided exactly; an `xs:double` steps from one float to the next. Other types of XPath
-are not decided (AX503), nor is one value that is compared in two languages' ways.
+A comparison with a constant is an interval of one kind of value (`query/values.py`). A string may
+be a number, a moment, a time of day or a text, and passes if it passes as one of them. Numbers,
+moments and times of day are dense, and each can be written in infinitely many ways. Texts are
+ordered by code point, and the next text after s is s followed by TAB, the least XML character. So
+intervals are decided exactly; for `xs:double` the next value is the next float.
+
+Not decided (AX503): other XPath types, orders between two unknowns, and a value that is compared by
+the rules of two languages.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ _LEAST_NAME = "A"
 
 @dataclass(frozen=True, slots=True)
 class ValueNeeds:
-    """What unknown strings must meet, by column."""
+    """Conditions on unknown strings, by column."""
 
     compared: frozenset[tuple[str, Comparison]] = frozenset()
     different: frozenset[tuple[str, str]] = frozenset()  # pairs of unknown columns
-    names: frozenset[str] = frozenset()  # columns that label an element
-    same: frozenset[tuple[str, str]] = frozenset()  # pairs of columns that are one string
+    names: frozenset[str] = frozenset()  # columns that must be element names
+    same: frozenset[tuple[str, str]] = frozenset()  # pairs of columns with one string
 
     @property
     def is_empty(self) -> bool:
@@ -68,7 +70,7 @@ class ValueNeeds:
         )
 
     def constrained(self, constraint: ValueConstraint, values: Known) -> ValueNeeds | None:
-        """What a value constraint adds; None if it fails."""
+        """These conditions with a value constraint added; None if it fails."""
         left = f"${constraint.left.name}"
         right = constraint.right
         if isinstance(right, Variable):
@@ -98,12 +100,12 @@ class ValueNeeds:
         if operator != "!=":
             raise UndecidedError(
                 "AX503",
-                f"an order between two unknown values, {left} {operator} {right}",
+                f"an order between two unknown values is not decided: {left} {operator} {right}",
             )
         return replace(self, different=self.different | {(left, right)})
 
     def settled(self, values: Known) -> ValueNeeds | None:
-        """The needs with known values put in; None if one of them fails."""
+        """These conditions with known values substituted; None if one of them fails."""
         if not self.is_satisfiable(values):
             return None
         first = self._representatives()
@@ -113,7 +115,7 @@ class ValueNeeds:
         if not known:
             return self
         compared = {pair for pair in self.compared if pair[0] not in known}
-        # a column that is the same as a known one is known, but not to the row
+        # a column that equals a known one is known too, but the row does not hold it
         for column in known.keys() - {c for c, value in values.items() if value is not None}:
             compared.add((column, Comparison("=", str(known[column]))))
         different = set()
@@ -129,7 +131,7 @@ class ValueNeeds:
         return ValueNeeds(frozenset(compared), frozenset(different), names, same)
 
     def pins(self) -> dict[str, str]:
-        """The unknown columns that can be one string only, and which."""
+        """The unknown columns with only one possible string, with that string."""
         return {
             column: each.operand
             for column, each in self.compared
@@ -137,7 +139,7 @@ class ValueNeeds:
         }
 
     def _representatives(self) -> dict[str, str]:
-        """For each column that is the same as another, the one that stands for all of them."""
+        """For each column that equals another, the column that represents the class."""
         first: dict[str, str] = {}
         for left, right in sorted(self.same):
             one, other = first.setdefault(left, left), first.setdefault(right, right)
@@ -145,7 +147,7 @@ class ValueNeeds:
         return first
 
     def _merged(self, values: Known) -> tuple[ValueNeeds, Known] | None:
-        """The needs with one column in place of all that are the same; None if values differ."""
+        """The conditions with equal columns merged into one; None if their values differ."""
         first = self._representatives()
         known: dict[str, str | int | None] = {}
         for column, value in values.items():
@@ -161,7 +163,7 @@ class ValueNeeds:
         return merged, known
 
     def is_satisfiable(self, values: Known) -> bool:
-        """Whether some strings for the unknown columns meet everything."""
+        """Whether some strings for the unknown columns satisfy all conditions."""
         if self.same:
             merged = self._merged(values)
             return merged is not None and merged[0].is_satisfiable(merged[1])
@@ -180,12 +182,13 @@ class ValueNeeds:
         return all(self._column_satisfiable(column, values.get(column)) for column in columns)
 
     def _check_unbounded(self, column: str) -> None:
-        """Two unknowns can always differ where each has endlessly many values."""
+        """Reject bounded unknowns: two unknowns can surely differ only if each is unbounded."""
         orders = {parted(c.operator)[0] for name, c in self.compared
                   if name == column and isinstance(c.operand, str)}  # fmt: skip
         if "=" in orders or (orders & {"<", "<="} and orders & {">", ">="}):
             raise UndecidedError(
-                "AX503", f"{column} lies between two strings and must differ from another unknown"
+                "AX503",
+                f"{column} lies between two strings and must differ from another unknown value",
             )
 
     def _column_satisfiable(self, column: str, value: str | int | None) -> bool:
@@ -202,7 +205,7 @@ class ValueNeeds:
 
 
 def _name_meets(comparisons: list[Comparison]) -> bool:
-    """Whether some element's name can pass all these comparisons: a name is a text."""
+    """Whether some element name passes all these comparisons; a name is a text."""
     if any(isinstance(each.operand, float) and each.operator != "!=" for each in comparisons):
         return _passes_all("INF", _constants(comparisons))  # no other name is a double
     mine: list[tuple[str, str]] = []
@@ -211,7 +214,7 @@ def _name_meets(comparisons: list[Comparison]) -> bool:
         if isinstance(operand, Number | Moment) and not (
             isinstance(operand, Number) and each.operator == "!="
         ):
-            return False  # no name is a number or a date; it differs from all numbers
+            return False  # no name is a number or a date; every name passes `!=` with a number
         if isinstance(operand, str):
             _check_type(each.operator)
             if each.operator in ORDERS and key_of(operand)[0] is not ValueKind.TEXT:
@@ -224,18 +227,22 @@ def _name_meets(comparisons: list[Comparison]) -> bool:
     if any(s in ("<", "<=") and not _passes_all(_LEAST_NAME, [(o, v)]) for s, o, v in symbols):
         return False
     starts = [_LEAST_NAME, *(value for symbol, _, value in symbols if symbol in (">", ">="))]
-    longer = "-" * (1 + len(mine))  # the least character inside a name; `!=` takes some away
+    longer = "-" * (
+        1 + len(mine)
+    )  # the least character inside a name; each `!=` excludes one candidate
     for start in starts:
         for end in range(len(longer)):
             name = start + longer[:end]
             if _NAME.fullmatch(name) and _passes_all(name, mine):
                 return True
-    raise UndecidedError("AX503", "an order between an element's unknown name and a constant")
+    raise UndecidedError(
+        "AX503", "an order between the unknown name of an element and a constant is not decided"
+    )
 
 
 def _check_type(operator: str) -> None:
     if parted(operator)[1] not in (None, "xs:string"):
-        raise UndecidedError("AX503", f"an unknown value is compared by {operator}")
+        raise UndecidedError("AX503", f"comparing an unknown value by {operator} is not decided")
 
 
 def _passes_all(text: str, comparisons: Iterable[tuple[str, Constant]]) -> bool:
@@ -259,8 +266,8 @@ def is_consistent(comparisons: list[Comparison]) -> bool:
     others = [(o, v) for o, v in constants if not isinstance(v, float) and parted(o)[1] is None]
     ordered = [pair for pair in others if not (pair[0] == "!=" and isinstance(pair[1], str))]
     if sum(map(bool, (doubles, strings, ordered))) > 1:
-        raise UndecidedError("AX503", "one value is compared in two ways")
-    if doubles:  # every double can be written in endlessly many ways
+        raise UndecidedError("AX503", "one unknown value is compared by the rules of two languages")
+    if doubles:  # every double has infinitely many spellings
         return _doubles_meet(doubles)
     if strings:
         plain = [(parted(o)[0], v) for o, v in (*strings, *others) if isinstance(v, str)]
@@ -275,7 +282,7 @@ def _kind_meets(kind: ValueKind, constants: Sequence[tuple[str, Constant]]) -> b
         if isinstance(operand, str) and operator == "!=":
             if kind is ValueKind.TEXT:
                 mine.append((operator, operand))
-            continue  # others are written in endlessly many ways
+            continue  # other kinds have infinitely many spellings
         if isinstance(operand, str):
             of, value = key_of(operand)
         elif isinstance(operand, Number):
@@ -297,7 +304,7 @@ def _kind_meets(kind: ValueKind, constants: Sequence[tuple[str, Constant]]) -> b
 
 _HOUR = 3_600_000_000
 _DAY = [(">=", Fraction(-14 * _HOUR)), ("<", Fraction(38 * _HOUR))]
-"""Where times of day lie, with zones of 14 hours on either side."""
+"""The range of times of day, with zones of up to 14 hours on either side."""
 
 
 def _numbers_meet(constants: list[tuple[str, Fraction]]) -> bool:
@@ -313,7 +320,7 @@ def _numbers_meet(constants: list[tuple[str, Fraction]]) -> bool:
 
 
 def _doubles_meet(constants: list[tuple[str, float]]) -> bool:
-    """Whether some double passes all these comparisons; NaN passes `!=` alone."""
+    """Whether some double passes all these comparisons; NaN passes only `!=`."""
     if all(operator == "!=" for operator, _ in constants):
         return True
     low, high = -inf, inf
@@ -331,7 +338,7 @@ def _doubles_meet(constants: list[tuple[str, float]]) -> bool:
 
 
 def _texts_meet(constants: list[tuple[str, str]]) -> bool:
-    """Least text that passes the lower bounds and `!=`, against the upper bounds."""
+    """Whether the least text above the lower bounds, `!=` respected, is below the upper bounds."""
     excluded = {v for o, v in constants if o == "!="}
     least = ""
     for operator, value in constants:

@@ -1,8 +1,9 @@
-"""Strings that stand for all numbers, moments and times of day that constants can tell apart.
+"""Sample values that represent all numbers, moments and times of day under given comparisons.
 
-Constants cut numbers (and moments, and times of day) into cells: each constant, what lies between
-two neighbours, what lies below and above all. Comparisons with the constants cannot tell two values
-of one cell apart, so one value of each cell is enough to try. Texts are their callers' business.
+Constants divide numbers (and moments, and times of day) into cells: each constant, the interval
+between two neighbours, and the intervals below and above all. Comparisons with the constants cannot
+distinguish two values of one cell, so one value of each cell is enough to try. Callers handle texts
+themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LEAST_TIME, _GREATEST_TIME = -14 * 3_600_000_000, 38 * 3_600_000_000 - 1
 
 
 def needs_types(operator: str) -> bool:
-    """Whether an operator reads values as a type of which the analyses know no cells."""
+    """Whether an operator reads values as a type for which there are no cells."""
     return parted(operator)[1] not in (None, "xs:string")
 
 
@@ -36,7 +37,7 @@ def is_of_times(operator: str, operand: object) -> bool:
 
 
 def samples_of(constants: Iterable[Constant], share: Fraction = _HALF) -> list[str]:
-    """A value of each cell of numbers, moments and times of day; `share` says where inside."""
+    """One value of each cell of numbers, moments and times; `share` is its position inside."""
     numbers: set[Fraction] = set()
     moments: set[Fraction] = set()
     times: set[Fraction] = set()
@@ -51,13 +52,14 @@ def samples_of(constants: Iterable[Constant], share: Fraction = _HALF) -> list[s
                 {0: numbers, 1: moments, 2: times}[int(kind)].add(Fraction(value))
         else:
             numbers.add(Fraction(Decimal(repr(constant))))
-    found = [_number_text(each) for each in _inside(numbers, Fraction(1), share)]
-    found += [_moment_text(each) for each in _inside(moments, Fraction(_DAY), share)]
-    found += [_time_text(each) for each in _inside(times, Fraction(1), share)]
+    found = [_number_text(each) for each in _cell_values(numbers, Fraction(1), share)]
+    found += [_moment_text(each) for each in _cell_values(moments, Fraction(_DAY), share)]
+    found += [_time_text(each) for each in _cell_values(times, Fraction(1), share)]
     return list(dict.fromkeys(text for text in found if text))
 
 
-def _inside(values: set[Fraction], step: Fraction, share: Fraction) -> list[Fraction]:
+def _cell_values(values: set[Fraction], step: Fraction, share: Fraction) -> list[Fraction]:
+    """The constants, one value between each two neighbours, and one on either side."""
     if not values:
         return []
     ordered = sorted(values)
@@ -70,7 +72,7 @@ def _number_text(value: Fraction) -> str:
 
 
 def _decimals(value: Fraction) -> str:
-    """A fraction as a decimal; empty if it is none of at most 40 digits."""
+    """A fraction as a decimal; empty if it has more than 40 decimal places."""
     scaled = value * 10**40
     if scaled.denominator != 1:
         return ""
@@ -80,7 +82,7 @@ def _decimals(value: Fraction) -> str:
 
 
 def _moment_text(value: Fraction) -> str:
-    """An instant as a date and time in UTC; empty where no such text is made."""
+    """An instant as a date and time in UTC; empty if it cannot be written."""
     seconds = value // 1_000_000
     part = _decimals(value / 1_000_000 - seconds)
     try:

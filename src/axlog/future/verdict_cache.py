@@ -1,21 +1,23 @@
-"""Truth as data arrives: a verdict is kept while nothing that it rests on has changed (P1 3).
+"""The truth of a view between updates, reused while its evidence holds.
 
-What streams bring only narrows the future, so verdicts on a view that has no rows last:
+Data from streams only narrows the future, so verdicts on a view without rows last:
 
-    NEVER      the futures of a later document are futures of this one: it stays
-    POSSIBLE   rests on one scenario (a witness). What is matched of it stays, so it stands while
-               the calls that it asks are open and have trees left, and its deadline has not passed
+    NEVER      stays: every future of a later document is a future of this one
+    POSSIBLE   rests on one scenario, the witness. Its matched parts stay, so it holds while the
+               calls that it needs are open and have trees left, and its deadline has not passed
 
-Asking again costs the size of the scenario, not of the document. When the witness falls, the
-scenarios that are kept as data arrives answer (`scenario_tracker.py`), if they are: from the first
-end of a stream on, so that a hundred ends cost no hundred walks. Else the document is walked for
-another witness, and the one that lasts longest is taken. A view with rows is TRUE without any of
-this (`views/view.py`).
+Checking the witness costs the size of the scenario, not of the document. When the witness becomes
+impossible, the incrementally maintained scenarios answer (`scenario_tracker.py`), if they exist.
+They are maintained from the first end of a stream on, so a hundred ends do not cost a hundred walks
+over the document. Otherwise the document is searched for another witness, and the longest-lived one
+is chosen. A view with rows is TRUE without any of this (`views/view.py`).
 
-`forget` is called for all that streams do not do by adding: statements, deletions, texts that a
-call's end brings together, calls that are opened. No witness is kept with `not`, with types, and
-for scenarios that hold a key's value, which a message may use up: there a verdict lasts until the
-next update, NEVER aside.
+Call `forget` after every change other than added data: statements, deletions, texts that merge when
+a call ends, opened calls. There is no witness with `not`, with types, and for scenarios that hold a
+key's value, which a message may use up. There, POSSIBLE lasts until the next update; NEVER still
+stays.
+
+(Paper 1, section 3.)
 """
 
 from __future__ import annotations
@@ -30,20 +32,23 @@ from axlog.query.truth import Truth
 
 
 class Standing:
-    """The truth of a view without rows, kept from one question to the next."""
+    """The truth of a view without rows, cached between questions."""
 
     def __init__(self, pattern: Pattern, nodes: Callable[[], Tree]) -> None:
         self.pattern = pattern
-        self.searches = 0  # walks over the document
+        self.searches = 0  # number of searches over the document
         self.may_come: Callable[[], bool | None] = lambda: None
-        """Whether scenarios that are kept say that a row may come; None: they are not kept."""
+        """Whether the maintained scenarios allow a row; None: no scenarios are maintained."""
         self._nodes = nodes
         self._is_never = False
         self._witness: Witness | None = None
-        self._decided: tuple[int, int, Truth] | None = None  # at which version and clock
+        self._decided: tuple[int, int, Truth] | None = None  # document version, clock, verdict
 
     def forget(self) -> None:
-        """Something happened that is not a stream bringing data, ending, or the clock."""
+        """Drop the cached verdict.
+
+        Needed after every change other than arriving data, the end of a stream, and the clock.
+        """
         self._is_never, self._witness, self._decided = False, None, None
 
     @property
@@ -74,6 +79,6 @@ class Standing:
 
 
 def only_adds(delta: Delta) -> bool:
-    """Whether an update takes nothing away but calls, changes nothing and opens no call."""
+    """Whether an update removes nothing but calls, changes nothing and opens no call."""
     kinds = delta.tree.kind_column
     return not (delta.changed or delta.opened or any(kinds[node] != CALL for node in delta.removed))

@@ -1,12 +1,12 @@
-"""A document that shows that one pattern is not contained in another, checked before it is told.
+"""A verified counterexample: a document which shows that one query is not contained in another.
 
-The canonical model is written as a document, loaded as any other, and both patterns are evaluated
-on it by the reference. Where a pattern has so many valuations that the definition would take too
-long, the matcher is asked on the loaded document instead (`checked_by`).
+The canonical model is written as XML and loaded as a document, and both patterns are evaluated on
+it by definition. If a pattern has too many valuations for that, the matcher checks the loaded
+document instead (`checked_by`).
 
 Value tests on elements (`oid = "17"`) need texts that the canonical model does not have, and may
-hold or fail by texts that nobody asked for: `attempts` writes several variants, none of which need
-be a witness.
+hold or fail because of texts that no test mentions. `attempts` generates several variants; none of
+them need be a witness.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axlog.future.homomorphism import Matcher
 from axlog.query.pattern import Branch, Or, PatternNode
 
 MOST_PLACEMENTS = 100_000
-"""Where the definition may have to try more placements of pattern nodes, it is not run."""
+"""Largest number of placements of pattern nodes for which the definition is evaluated."""
 
 _DEEP = Limits(depth=DEEPEST)
 _SHOWN = (NodeKind.DOCUMENT, NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT)
@@ -47,7 +47,7 @@ class Witness:
 def witness_from(
     sketch: Sketch, row: list[str | Twig], first: Matcher, second: Matcher
 ) -> Witness | None:
-    """The witness that a sketch without open choices draws, or None if it is none."""
+    """The witness that a sketch without open choices yields; None if it is not a witness."""
     tree = load(as_element(sketch.below[0]), limits=_DEEP, keep_whitespace=True)
     model = Model.of_tree(tree)
     numbers = Model.of_sketch(sketch).number
@@ -61,12 +61,14 @@ def witness_from(
         if key not in rows(tree, first.pattern) or key in rows(tree, second.pattern):
             return None
         checked_by = "the reference"
-    said = tuple(value if isinstance(value, str) else tree.path(nodes[value]) for value in shown)
-    return Witness(serialise(tree), said, checked_by)
+    shown_row = tuple(
+        value if isinstance(value, str) else tree.path(nodes[value]) for value in shown
+    )
+    return Witness(serialise(tree), shown_row, checked_by)
 
 
 class _Placements:
-    """How many placements of pattern nodes the definition may try; stops counting at the limit."""
+    """Counts the placements of pattern nodes that the definition may try, up to the limit."""
 
     def __init__(self, model: Model, matcher: Matcher) -> None:
         self.model = model
@@ -101,12 +103,12 @@ class _Placements:
 
 
 def attempts(sketch: Sketch, prefix: str) -> Iterator[Sketch]:
-    """Documents like the sketch with texts that give elements their values, or other values."""
-    for wrapped, spoilt in product((False, True), (None, False, True)):
+    """Variants of a sketch with texts that give elements their values, or other values."""
+    for wrapped, other in product((False, True), (None, False, True)):
         variant = _copied(sketch)
         if _fill(variant, wrapped, prefix):
-            if spoilt is not None:
-                _spoil(variant, spoilt, prefix)
+            if other is not None:
+                _add_other_values(variant, other, prefix)
             yield variant
 
 
@@ -117,7 +119,7 @@ def _copied(sketch: Sketch) -> Sketch:
 
 
 def _fill(sketch: Sketch, wrapped: bool, prefix: str) -> bool:
-    """Add texts until every element has the value that it must have; False where that fails."""
+    """Add texts until every element has its required value; False if that is impossible."""
     if not all(_fill(below, wrapped, prefix) for below in sketch.below):
         return False
     if sketch.sort is not Sort.ELEMENT or sketch.value is None:
@@ -143,12 +145,12 @@ def _texts(text: str, wrapped: bool, prefix: str) -> list[Sketch]:
     return [Sketch(Sort.ELEMENT, f"{prefix}_v", below=[made])] if wrapped else [made]
 
 
-def _spoil(sketch: Sketch, wrapped: bool, prefix: str) -> None:
-    """Give every element that may have any value one that nobody tests for."""
+def _add_other_values(sketch: Sketch, wrapped: bool, prefix: str) -> None:
+    """Give every element without a required value one that no test mentions."""
     if sketch.sort is Sort.ELEMENT and sketch.value is not None:
         return
     for below in sketch.below:
         if below.sort is Sort.ELEMENT:
-            _spoil(below, wrapped, prefix)
+            _add_other_values(below, wrapped, prefix)
     if sketch.sort is Sort.ELEMENT:
         sketch.below += _texts(f"{prefix}_s", wrapped, prefix)
