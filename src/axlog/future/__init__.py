@@ -11,8 +11,9 @@ future:
 
 Every answer is exact. Where an analysis cannot decide, it raises `UndecidedError`: AX501 the
 question is undecidable, AX502 the search exceeded its limit, AX503 the query or document has a
-feature that the analysis does not cover. `garbage` alone may also return a sound but incomplete
-answer, and says so (`Pair.is_exact`).
+feature that the analysis does not cover. Exact relevance and containment return an undecided
+verdict with its reason instead. `garbage` may return a sound but incomplete answer, and says so
+(`Pair.is_exact`).
 
 Words used throughout. A future node or tree is one that has not arrived yet. An unknown is a string
 or time of a future node. A scenario is one way in which a row can come about: the values known so
