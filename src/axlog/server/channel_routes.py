@@ -1,14 +1,14 @@
-"""Channels as web services: make, publish, read, follow.
+"""Channels as web services: create, publish, read, follow.
 
-    PUT    /channels/NAME                          make a channel
+    PUT    /channels/NAME                          create a channel
     POST   /channels/NAME/updates                  publish: JSON, JSON lines or XML
-    GET    /channels/NAME/updates?after=17&wait=20 read on, waiting for something
+    GET    /channels/NAME/updates?after=17&wait=20 read from a position, with long polling
     GET    /channels/NAME/events                   follow by server-sent events, and resume
 
-Reading changes nothing: not the channel, no subscription, no filter. `filter` (what
-`Filter.to_json` writes) and `match` (one pattern) are judged for this request alone. `subscription`
-reads by the filter and from the place of one of the principal's own subscriptions, and leaves both
-as they are; `Last-Event-ID` says where to read on, and acknowledges nothing.
+Reading changes nothing: not the channel, no subscription, no filter. `filter` (the output of
+`Filter.to_json`) and `match` (one pattern) apply to this request only. `subscription` reads with
+the filter and from the position of one of the principal's own subscriptions and changes neither.
+`Last-Event-ID` is the position to resume from, and acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from axlog.server.wakeups import Pulses
 from axlog.server.webhooks import Webhooks
 
 LONGEST_WAIT = 60.0
-ALIVE = 15.0  # seconds of silence after which a comment shows that the connection lives
-LARGE = 64 * 1024  # characters of a message that is checked beside the loop
-NEWEST = 50  # entries that a feed has
-MOST_PATTERNS = 1000  # of a filter that comes in a request
-AT_ONCE = 500  # entries in one piece of an event stream
-JUDGED = 200  # entries that are judged at once for a reader with a filter
+ALIVE = 15.0  # seconds of silence after which a comment keeps the connection alive
+LARGE = 64 * 1024  # characters above which a message is parsed outside the event loop
+NEWEST = 50  # entries of a feed
+MOST_PATTERNS = 1000  # patterns of a filter in a request
+AT_ONCE = 500  # entries in one chunk of an event stream
+JUDGED = 200  # entries matched at once for a reader with a filter
 _LAST = datetime(9999, 12, 31, tzinfo=UTC)
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
-_AFTER = ("after", "the number of the last update seen; without it, from now on")
-_FILTER = ("filter", "what Filter.to_json writes; for this request alone")
-_MATCH = ("match", "a pattern: a filter of one")
+_AFTER = ("after", "the number of the last update seen (default: the newest)")
+_FILTER = ("filter", "the output of Filter.to_json; for this request only")
+_MATCH = ("match", "a single pattern as the filter")
 
 
 class Serving:
-    """The operations of channels."""
+    """Return the operations of channels."""
 
     def __init__(
         self, channels: Channels, access: Access, pulses: Pulses, webhooks: Webhooks
@@ -72,7 +72,7 @@ class Serving:
         self.webhooks = webhooks
 
     def operations(self) -> list[Operation]:
-        """The table."""
+        """Return the table of operations."""
         one = "/channels/{channel}"
         return [
             Operation("GET", "/channels", "The channels", self._list, "own"),
@@ -96,13 +96,16 @@ class Serving:
             Operation(
                 "GET",
                 f"{one}/updates",
-                "Read on, waiting for something",
+                "Read from a position, with long polling",
                 self._read,
                 query=(
                     _AFTER,
-                    ("limit", "at most so many"),
+                    ("limit", "maximum number of entries"),
                     ("wait", "seconds"),
-                    ("subscription", "read by this subscription of yours: its filter, its place"),
+                    (
+                        "subscription",
+                        "read with the filter and position of one of your subscriptions",
+                    ),
                     _FILTER,
                     _MATCH,
                 ),
@@ -112,7 +115,7 @@ class Serving:
                 f"{one}/events",
                 "Follow by server-sent events",
                 self._events,
-                query=(_AFTER, ("subscription", "follow by it"), _FILTER, _MATCH),
+                query=(_AFTER, ("subscription", "follow with it"), _FILTER, _MATCH),
                 headers=(("Last-Event-ID", "resume after this number"),),
                 answers=("text/event-stream",),
             ),
@@ -140,7 +143,7 @@ class Serving:
         return answer(self.said(self._channel(request), who))
 
     def said(self, channel: LocalChannel, who: Principal) -> dict[str, Any]:
-        """What a principal is told of a channel: its own subscriptions; administrators, of all."""
+        """Describe a channel to a principal: its own subscriptions; to administrators, all."""
         is_all = who.may("administer", resource(channel.name))
         shown: dict[str, Remembered] = {}
         for each in channel.subscriptions().values():
@@ -210,7 +213,7 @@ class Serving:
     async def _put(
         self, channel: LocalChannel, update: StreamUpdate, producer: tuple[str, int] | None
     ) -> int:
-        if channel.retention.when_full == "wait":  # it may: not on the loop of all others
+        if channel.retention.when_full == "wait":  # it may block: not on the shared event loop
             return await asyncio.to_thread(channel.publish, update, producer)
         return channel.publish(update, producer)
 
@@ -233,7 +236,7 @@ class Serving:
     # Reading --------------------------------------------------------------------------------------
 
     async def _reader(self, request: Request, who: Principal, after: int | None) -> Reader:
-        """What a request reads by."""
+        """Return the reader of a request."""
         channel = self._channel(request)
         name = request.query_params.get("subscription")
         wanted = await _wanted(request)
@@ -277,7 +280,7 @@ class Serving:
         after = _after(request, request.headers.get("last-event-id"))
         reader = await self._reader(request, who, after)
         with self.access.streaming(who, address_of(request)):
-            pass  # refused here, it is refused with a status
+            pass  # checked before streaming starts, so that it is refused with a status
         return StreamingResponse(
             self._followed(reader, who, request),
             media_type="text/event-stream",
@@ -287,10 +290,10 @@ class Serving:
     async def _followed(
         self, reader: Reader, who: Principal, request: Request
     ) -> AsyncIterator[bytes]:
-        """The event stream of a reader, until it leaves, may not read on, or has missed something.
+        """Stream events to a reader, until it disconnects, loses its grant, or has missed entries.
 
-        The sender waits while the connection's buffer is full, so a slow reader holds back nobody:
-        it stays behind in the channel, and is told when what it wants is not kept any more.
+        The sender waits while the connection's buffer is full, so a slow reader delays no other: it
+        falls behind in the channel, and gets a gap event when its entries are no longer retained.
         """
         yield b"retry: 1000\n\n"
         try:
@@ -345,7 +348,7 @@ class Serving:
 
 @asynccontextmanager
 async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
-    """What is done once whoever asked has left: nobody waits on for them."""
+    """Run cleanup after the client has disconnected, without a request waiting for it."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -359,21 +362,21 @@ async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
 
 
 def channel_of(channels: Channels, name: str) -> LocalChannel:
-    """A channel by name; the names of others are not told."""
+    """Return a channel by name; the error does not reveal other names."""
     if name not in channels:
         raise ChannelError("AX801", f"there is no channel {name[:100]!r}")
     return channels[name]
 
 
 async def _looked(reader: Reader, limit: int) -> Delivery:
-    """What a reader finds; beside the loop, a part at a time, where it has to judge messages."""
+    """Read for a reader; in chunks outside the event loop if it must match messages."""
     if not reader.has_filter:
         return reader.read(limit)
     return await asyncio.to_thread(reader.read, min(limit, JUDGED))
 
 
 async def _check(update: StreamUpdate) -> None:
-    """Refuse what no widget could take: a channel does not pass attacks on."""
+    """Refuse messages that no widget could accept: a channel does not forward attacks."""
     if update.action == "delete":
         await asyncio.to_thread(parse_query, str(update.content))
     elif update.action == "insert" and len(update.content) > LARGE:
@@ -383,7 +386,7 @@ async def _check(update: StreamUpdate) -> None:
 
 
 def _delivered(delivery: Delivery) -> Response:
-    """A delivery as JSON, put together from the texts that the entries have."""
+    """Return a delivery as JSON, concatenated from the texts of the entries."""
     entries = ", ".join(entry.text for entry in delivery.entries)
     clock = None if delivery.clock is None else plain(delivery.clock)
     rest = {"upto": delivery.upto, "clock": clock, "closed": delivery.is_closed}
@@ -393,7 +396,7 @@ def _delivered(delivery: Delivery) -> Response:
 
 
 def _moment(time: int) -> str:
-    """A time as feeds write it; one that has no date stands at the end of all dates."""
+    """Return a time for feeds; one without a date becomes the last possible date."""
     found = shown(time, "dates")
     return (found if isinstance(found, datetime) else _LAST).isoformat()
 
@@ -419,14 +422,14 @@ async def _wanted(request: Request) -> Filter | None:
 
 
 async def filter_of(text: str) -> Filter:
-    """The filter that somebody sent, of a size that holds nobody up; made beside the loop."""
+    """Parse the filter of a request, with a size limit; outside the event loop."""
     if text.count('"keys"') > MOST_PATTERNS:
         raise wrong(f"a filter of more than {MOST_PATTERNS:,} patterns", "several subscriptions")
     return await asyncio.to_thread(Filter.from_json, text)
 
 
 def _producer(request: Request, who: Principal, channel: LocalChannel) -> tuple[str, int] | None:
-    """Who publishes, with its number; each principal has producers of its own."""
+    """Return the producer and its number; each principal has its own producers."""
     name, number = request.headers.get("axlog-producer"), request.headers.get("axlog-number")
     if name is None and number is None:
         return None
@@ -440,7 +443,7 @@ def _producer(request: Request, who: Principal, channel: LocalChannel) -> tuple[
 
 
 def _xml(body: bytes) -> str:
-    """The XML of a body in the encoding that it says it is in."""
+    """Decode the XML of a body by its declared encoding."""
     encoding = encoding_of(body)
     if encoding == "utf-8":
         return text_of(body)

@@ -1,9 +1,9 @@
-"""The live page: HTML with its style and scripts, and what it asks for as JSON.
+"""The live page: HTML with its style and scripts, and its data as JSON.
 
-No build step and no outside address: the page is served from the package, and its policy lets it
-load nothing from anywhere else. Everything that comes from documents is put in as text, never as
-markup. The files are open to all, as they say nothing of what is served; what the page asks for
-shows what the principal may read and leaves out the rest.
+There is no build step and no external address: the page is served from the package, and its content
+security policy allows nothing from elsewhere. Contents of documents are inserted as text, never as
+markup. The files are public, because they contain no data; the data shows only what the principal
+may read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TYPES = {
 
 
 def page_operations(observer: Observed, access: Access) -> list[Operation]:
-    """What the server does for the live page."""
+    """Return the operations of the live page."""
 
     def static(name: str) -> Operation:
         async def file(request: Request, who: Principal) -> Response:
@@ -82,10 +82,14 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
             raise wrong(f"the row has no value for {error.args[0]!r}") from None
 
     named = (("widget", "the widget"), ("view", "its view"))
-    sought = (("truth", "true, possible or never"), ("find", "a text"), ("show", "so many rows"))
+    sought = (
+        ("truth", "true, possible or never"),
+        ("find", "a text"),
+        ("show", "maximum number of rows"),
+    )
     return [
         *(static(name) for name in _TYPES),
-        Operation("GET", "/live/state", "What the live page shows", live_state, "own",
+        Operation("GET", "/live/state", "The data of the live page", live_state, "own",
                   query=(*named, *sought)),
         Operation("GET", "/live/tree", "The top of a document", live_tree, "own",
                   query=named[:1]),
@@ -95,10 +99,10 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
 
 
 def shown_to(who: Principal, state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a page without what a principal may not read.
+    """Remove from the state of a page what a principal may not read.
 
-    Of a document of which only views may be read its streams and sizes are left out; dead letters,
-    what lags and the system's graph are of the server as a whole.
+    For a document of which only views may be read, streams and sizes are omitted. Dead letters,
+    lagging connectors and the system's graph belong to the server as a whole.
     """
     widgets = []
     for each in state["widgets"]:
@@ -121,7 +125,7 @@ def _asked(request: Request) -> Asked:
     given = request.query_params
     truth = given.get("truth", "")
     if truth not in ("", *TRUTHS):
-        raise wrong("there is no such truth", ", ".join(TRUTHS))
+        raise wrong("unknown truth value", ", ".join(TRUTHS))
     show = int(number_in(request, "show", 100, 1, MOST))
     return Asked(
         given.get("widget", ""), given.get("view", ""), truth, given.get("find", "")[:200], show

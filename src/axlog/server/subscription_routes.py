@@ -1,13 +1,13 @@
-"""Subscriptions as web services: by name, by webhook, by WebSub. Each belongs to who made it.
+"""Subscriptions as web services: by name, by webhook, by WebSub. Each has an owner.
 
     PUT    /channels/NAME/subscriptions/PEER       subscribe, with a filter and an address
     POST   /channels/NAME/subscriptions/PEER/acknowledge
     DELETE /channels/NAME/subscriptions/PEER       unsubscribe
-    POST   /hub                                    the same for an address, as WebSub has it
+    POST   /hub                                    the same for an address, by WebSub
 
-A filter is what `Filter.to_json` writes; it runs where messages are published. Whoever administers
-a channel may also delete the subscriptions of others (`PEER` is then `PRINCIPAL%2FNAME`, as the
-listing has it), but not the pipeline's own.
+A filter is the output of `Filter.to_json`; it runs where messages are published. An administrator
+of a channel may also delete the subscriptions of others (`PEER` is then `PRINCIPAL%2FNAME`, as in
+the listing), but not those of the pipeline.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _JSON = ("application/json",)
 
 
 class Subscribing:
-    """The operations of subscriptions."""
+    """Return the operations of subscriptions."""
 
     def __init__(
         self, channels: Channels, access: Access, webhooks: Webhooks, serving: Serving
@@ -48,7 +48,7 @@ class Subscribing:
         self.serving = serving
 
     def operations(self) -> list[Operation]:
-        """The table."""
+        """Return the table of operations."""
         peer = "/channels/{channel}/subscriptions/{subscription}"
         return [
             Operation("PUT", peer, "Subscribe by name", self._subscribe, "subscribe", body=_JSON),
@@ -105,7 +105,7 @@ class Subscribing:
         return answer(self.serving.said(channel, who)["subscriptions"][name])
 
     def _claimed(self, channel: LocalChannel, name: str, who: Principal) -> str:
-        """The key of a subscription that is the principal's, or may become so."""
+        """Return the key of a subscription that the principal has or may create."""
         key = key_of(who, name)
         if not check_free(channel, key, who):
             used_up(who, "subscriptions", count_of(self.channels, who))
@@ -125,7 +125,7 @@ class Subscribing:
         known = channel.subscriptions().get(name)
         is_old_webhook = known is not None and "hook" in options_of(known)
         if known is None or not (owner_of(known) or is_old_webhook):
-            raise ChannelError("AX805", f"nobody has subscribed as {name[:100]!r} from outside")
+            raise ChannelError("AX805", f"there is no client subscription {name[:100]!r}")
         return known
 
     async def _acknowledge(self, request: Request, who: Principal) -> Response:
@@ -138,12 +138,12 @@ class Subscribing:
         return answer({"acknowledged": sequence})
 
     async def _hub(self, request: Request, who: Principal) -> Response:
-        """WebSub's request to subscribe or unsubscribe."""
+        """Handle a WebSub request to subscribe or unsubscribe."""
         body = await body_of(request, min(who.limits.size, LARGEST_FORM))
         try:
             given = parse_qs(text_of(body), max_num_fields=20)
         except ValueError as error:
-            raise wrong(f"the form cannot be read: {error}") from None
+            raise wrong(f"invalid form: {error}") from None
         fields = {name: values[-1] for name, values in given.items()}
         mode, topic = fields.get("hub.mode", ""), fields.get("hub.topic", "")
         callback = fields.get("hub.callback", "")
@@ -151,7 +151,7 @@ class Subscribing:
             raise wrong("hub.mode, hub.topic and hub.callback are needed")
         path = path_of(topic)
         if path is None or path_of(callback) is None:
-            raise wrong("hub.topic or hub.callback is no address")
+            raise wrong("hub.topic or hub.callback is not a valid address")
         about = path.rstrip("/").rpartition("/")[2] or topic
         self.access.check(who, "subscribe", resource(about))
         channel = channel_of(self.channels, about)

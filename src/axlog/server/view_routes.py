@@ -1,13 +1,13 @@
-"""Widgets over HTTP: their views' rows, and views that others add, within their quota.
+"""Documents over HTTP: rows of their views, and views added by clients within their quota.
 
     GET    /widgets                       widgets, their views and streams
-    GET    /widgets/NAME/views/VIEW       the rows now
-    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; it counts to the quota
-    DELETE /widgets/NAME/views/VIEW       take one away that was added so
+    GET    /widgets/NAME/views/VIEW       the current rows
+    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; counts to the quota
+    DELETE /widgets/NAME/views/VIEW       remove an added view
 
-A view that is added is filled from what the widget keeps; where that is not enough it is refused
-(AX307). It belongs to who added it: others cannot take it away, unless they administer it. Views of
-the pipeline's own cannot be replaced or taken away by anybody.
+An added view is back-filled from the data that the widget keeps; if that is not enough it is
+refused (AX307). It belongs to the principal that added it; only that principal or an administrator
+can remove it. Views of the pipeline cannot be replaced or removed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ MOST_ROWS = 10_000
 
 
 class Views:
-    """The operations of widgets."""
+    """Return the operations of widgets."""
 
     def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
         self.widgets = widgets
         self.access = access
-        self._owners: dict[tuple[str, str], str] = {}  # of the views that were added
+        self._owners: dict[tuple[str, str], str] = {}  # of the added views
 
     def operations(self) -> list[Operation]:
-        """The table."""
+        """Return the table of operations."""
         one, json = "/widgets/{widget}/views/{view}", ("application/json",)
         return [
             Operation("GET", "/widgets", "The widgets", self._widgets, "own"),
             Operation("GET", one, "A view's rows", self._rows, query=(("limit", "at most"),)),
             Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
-            Operation("DELETE", one, "Take a view away", self._drop_view, "watch", success="204"),
+            Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
         ]
 
     def _widget(self, request: Request) -> tuple[str, Widget]:
@@ -56,13 +56,13 @@ class Views:
         return name, self.widgets[name]
 
     def _view(self, widget: Widget, name: str) -> View:
-        """A view by name; the names of others are not told."""
+        """Return a view by name; the error does not reveal other names."""
         if name not in widget.views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
         return widget.view(name)
 
     async def _widgets(self, request: Request, who: Principal) -> Response:
-        """Those that the principal may read, or has a view of that it may read."""
+        """Return the widgets that the principal may read, or of which it may read a view."""
         self.access.check_known(who)
         said = {}
         for name, widget in self.widgets.items():
@@ -87,7 +87,7 @@ class Views:
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
-        except (UndecidedError, UpdateError) as error:  # not decided, or what it needs is gone
+        except (UndecidedError, UpdateError) as error:  # undecided, or the needed data was dropped
             said["undecided"] = error.message
         return answer(said)
 
@@ -118,9 +118,9 @@ class Views:
         self._view(widget, view)
         owner = self._owners.get((name, view))
         if owner is None:
-            raise AccessError("AX814", f"the view {view!r} is the pipeline's own")
+            raise AccessError("AX814", f"the view {view!r} belongs to the pipeline")
         if owner != who.name and not who.may("administer", resource(name, view)):
-            raise AccessError("AX814", f"the view {view!r} is another's")
+            raise AccessError("AX814", f"the view {view!r} belongs to another principal")
         widget.document.forget(view)
         del self._owners[name, view]
         return Response(status_code=204)
