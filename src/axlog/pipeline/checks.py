@@ -204,15 +204,15 @@ class _Checks:
     def option(self, told: Any, kind: AnyKind, path: yaml_reader.Path) -> None:
         loc = told["loc"]
         last = loc[-1] if loc else ""
-        who = f"the {kind.role} {kind.name!r}"
+        connector = f"the {kind.role} {kind.name!r}"
         expected = None
         if told["type"] == "missing":
-            what = f"{who} needs {last!r}"
+            what = f"{connector} needs {last!r}"
         elif told["type"] == "extra_forbidden":
-            what = f"{who} has no option {last!r}"
+            what = f"{connector} has no option {last!r}"
             expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
         else:
-            what = f"{who}: {last}: {told['msg']}"
+            what = f"{connector}: {last}: {told['msg']}"
         elsewhere = told["type"] == "address"
         if elsewhere:
             expected = "a path, or file:///PATH"

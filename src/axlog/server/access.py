@@ -164,7 +164,7 @@ class Access:
         """Return the principal of a name."""
         return self._by_name.get(name)
 
-    def who(self, request: Request) -> Principal:
+    def caller(self, request: Request) -> Principal:
         """Return the principal of a request."""
         authorization = request.headers.get("authorization")
         if authorization is not None:

@@ -127,7 +127,7 @@ def make_application(
         operations += views.operations()
     operations += more
 
-    async def describe(request: Request, who: Principal) -> Response:
+    async def describe(request: Request, caller: Principal) -> Response:
         return answer(description([*operations, described], version("axlog")))
 
     described = Operation("GET", "/openapi.json", "This description", describe, "")

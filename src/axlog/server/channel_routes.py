@@ -89,7 +89,7 @@ class Serving:
                 query=(("stream", "of an XML body"), ("at", "the time of an XML body")),
                 body=(_JSON, _LINES, _XML),
                 headers=(
-                    ("Axlog-Producer", "who publishes"),
+                    ("Axlog-Producer", "caller publishes"),
                     ("Axlog-Number", "the producer's own number of the first update"),
                 ),
             ),
@@ -134,21 +134,21 @@ class Serving:
     def _channel(self, request: Request) -> LocalChannel:
         return channel_of(self.channels, request.path_params["channel"])
 
-    async def _list(self, request: Request, who: Principal) -> Response:
-        shown = [each for each in self.channels if who.may("read", resource(each.name))]
-        self.access.check_known(who)
-        return answer({"channels": [self.said(each, who) for each in shown]})
+    async def _list(self, request: Request, caller: Principal) -> Response:
+        shown = [each for each in self.channels if caller.may("read", resource(each.name))]
+        self.access.check_known(caller)
+        return answer({"channels": [self.said(each, caller) for each in shown]})
 
-    async def _status(self, request: Request, who: Principal) -> Response:
-        return answer(self.said(self._channel(request), who))
+    async def _status(self, request: Request, caller: Principal) -> Response:
+        return answer(self.said(self._channel(request), caller))
 
-    def said(self, channel: LocalChannel, who: Principal) -> dict[str, Any]:
+    def said(self, channel: LocalChannel, caller: Principal) -> dict[str, Any]:
         """Describe a channel to a principal: its own subscriptions; to administrators, all."""
-        is_all = who.may("administer", resource(channel.name))
+        is_all = caller.may("administer", resource(channel.name))
         shown: dict[str, Remembered] = {}
         for each in channel.subscriptions().values():
             owner = owner_of(each)
-            if owner == who.name:
+            if owner == caller.name:
                 shown[each.name.removeprefix(f"{owner}/")] = each
             elif is_all:
                 shown[each.name] = each
@@ -170,8 +170,8 @@ class Serving:
             },
         }
 
-    async def _make(self, request: Request, who: Principal) -> Response:
-        given = await json_of(request, who.limits.size)
+    async def _make(self, request: Request, caller: Principal) -> Response:
+        given = await json_of(request, caller.limits.size)
         unknown = set(given) - {"messages", "size", "when_full"}
         if unknown:
             raise wrong(f"unknown key {min(unknown)!r}", "messages, size, when_full")
@@ -185,21 +185,21 @@ class Serving:
         except (OverflowError, TypeError, ValueError):
             raise wrong("a retention is not a number") from None
         made = self.channels.make(request.path_params["channel"], retention)
-        return answer(self.said(made, who), 201)
+        return answer(self.said(made, caller), 201)
 
     # Publishing -----------------------------------------------------------------------------------
 
-    async def _publish(self, request: Request, who: Principal) -> Response:
+    async def _publish(self, request: Request, caller: Principal) -> Response:
         channel = self._channel(request)
-        updates = await self._updates(request, who)
-        self.access.spend(who, address_of(request), len(updates))
+        updates = await self._updates(request, caller)
+        self.access.spend(caller, address_of(request), len(updates))
         for at, update in enumerate(updates):
             try:
                 await _check(update)
             except AxlogError as error:
                 error.within(f"update {at + 1} of {len(updates)}; none is published")
                 raise
-        producer = _producer(request, who, channel)
+        producer = _producer(request, caller, channel)
         last = channel.last
         for at, update in enumerate(updates):
             numbered = None if producer is None else (producer[0], producer[1] + at)
@@ -217,8 +217,8 @@ class Serving:
             return await asyncio.to_thread(channel.publish, update, producer)
         return channel.publish(update, producer)
 
-    async def _updates(self, request: Request, who: Principal) -> list[StreamUpdate]:
-        body = await body_of(request, who.limits.size)
+    async def _updates(self, request: Request, caller: Principal) -> list[StreamUpdate]:
+        body = await body_of(request, caller.limits.size)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in (_XML, "text/xml"):
             query = request.query_params
@@ -235,7 +235,7 @@ class Serving:
 
     # Reading --------------------------------------------------------------------------------------
 
-    async def _reader(self, request: Request, who: Principal, after: int | None) -> Reader:
+    async def _reader(self, request: Request, caller: Principal, after: int | None) -> Reader:
         """Return the reader of a request."""
         channel = self._channel(request)
         name = request.query_params.get("subscription")
@@ -244,20 +244,20 @@ class Serving:
             return Reader(channel, wanted=wanted, after=after)
         if wanted is not None:
             raise wrong("a subscription has its own filter", "subscription, filter or match")
-        return Reader(channel, owned(channel, who, name).name, after=after)
+        return Reader(channel, owned(channel, caller, name).name, after=after)
 
-    async def _read(self, request: Request, who: Principal) -> Response:
+    async def _read(self, request: Request, caller: Principal) -> Response:
         after = _after(request, None)
         limit = int(number_in(request, "limit", 1000, 1, 10_000))
         wait = number_in(request, "wait", 0, 0, LONGEST_WAIT)
-        reader = await self._reader(request, who, after)
-        with reader, self.access.streaming(who, address_of(request)):
+        reader = await self._reader(request, caller, after)
+        with reader, self.access.streaming(caller, address_of(request)):
             async with _leaving(request) as gone:
-                delivery = await self._wait(reader, who, limit, wait, gone)
+                delivery = await self._wait(reader, caller, limit, wait, gone)
         return _delivered(delivery)
 
     async def _wait(
-        self, reader: Reader, who: Principal, limit: int, wait: float, gone: asyncio.Future[None]
+        self, reader: Reader, caller: Principal, limit: int, wait: float, gone: asyncio.Future[None]
     ) -> Delivery:
         pulse = self.pulses.of(reader.channel)
         loop = asyncio.get_running_loop()
@@ -274,21 +274,21 @@ class Serving:
                 return Delivery(delivery.entries, delivery.upto, clock, delivery.is_closed)
             if not reader.is_behind:
                 await pulse.wait(ticket, left, gone)
-            self.access.check(who, "read", resource(reader.channel.name))
+            self.access.check(caller, "read", resource(reader.channel.name))
 
-    async def _events(self, request: Request, who: Principal) -> Response:
+    async def _events(self, request: Request, caller: Principal) -> Response:
         after = _after(request, request.headers.get("last-event-id"))
-        reader = await self._reader(request, who, after)
-        with self.access.streaming(who, address_of(request)):
+        reader = await self._reader(request, caller, after)
+        with self.access.streaming(caller, address_of(request)):
             pass  # checked before streaming starts, so that it is refused with a status
         return StreamingResponse(
-            self._followed(reader, who, request),
+            self._followed(reader, caller, request),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
     async def _followed(
-        self, reader: Reader, who: Principal, request: Request
+        self, reader: Reader, caller: Principal, request: Request
     ) -> AsyncIterator[bytes]:
         """Stream events to a reader, until it disconnects, loses its grant, or has missed entries.
 
@@ -298,20 +298,20 @@ class Serving:
         yield b"retry: 1000\n\n"
         try:
             async with _leaving(request) as gone:
-                with reader, self.access.streaming(who, address_of(request)):
-                    async for part in self._parts(reader, who, gone):
+                with reader, self.access.streaming(caller, address_of(request)):
+                    async for part in self._parts(reader, caller, gone):
                         yield part
         except AxlogError as error:
             said = json.dumps({"code": error.code, "detail": error.message})
             yield f"event: gap\ndata: {said}\n\n".encode()
 
     async def _parts(
-        self, reader: Reader, who: Principal, gone: asyncio.Future[None]
+        self, reader: Reader, caller: Principal, gone: asyncio.Future[None]
     ) -> AsyncIterator[bytes]:
         pulse = self.pulses.of(reader.channel)
         while not gone.done():
             ticket = pulse.ticket()
-            self.access.check(who, "read", resource(reader.channel.name))
+            self.access.check(caller, "read", resource(reader.channel.name))
             delivery = await _looked(reader, AT_ONCE)
             if delivery.entries:
                 yield pulse.events(delivery.entries)
@@ -327,7 +327,7 @@ class Serving:
             if not await pulse.wait(ticket, ALIVE, gone):
                 yield b": alive\n\n"
 
-    async def _feed(self, request: Request, who: Principal) -> Response:
+    async def _feed(self, request: Request, caller: Principal) -> Response:
         channel = self._channel(request)
         form = request.query_params.get("format", "rss")
         if form not in FORMATS:
@@ -428,17 +428,17 @@ async def filter_of(text: str) -> Filter:
     return await asyncio.to_thread(Filter.from_json, text)
 
 
-def _producer(request: Request, who: Principal, channel: LocalChannel) -> tuple[str, int] | None:
+def _producer(request: Request, caller: Principal, channel: LocalChannel) -> tuple[str, int] | None:
     """Return the producer and its number; each principal has its own producers."""
     name, number = request.headers.get("axlog-producer"), request.headers.get("axlog-number")
     if name is None and number is None:
         return None
     if not name or not number or not number.isdecimal() or len(number) > 18:
         raise wrong("a producer needs a name and a number", "Axlog-Producer and Axlog-Number")
-    key = f"{who.name}/{name[:200]}"
-    known = channel.producers(f"{who.name}/")
+    key = f"{caller.name}/{name[:200]}"
+    known = channel.producers(f"{caller.name}/")
     if key not in known:
-        used_up(who, "producers", len(known))
+        used_up(caller, "producers", len(known))
     return key, int(number)
 
 

@@ -83,13 +83,13 @@ def channel_samples(channels: Channels | None) -> Iterator[Sample]:
 def operating_operations(report: Report, access: Access) -> list[Operation]:
     """Return the operations of a report."""
 
-    async def metrics(request: Request, who: Principal) -> Response:
+    async def metrics(request: Request, caller: Principal) -> Response:
         text = await asyncio.to_thread(lambda: exposition(report.samples()))
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def health(request: Request, who: Principal) -> Response:
+    async def health(request: Request, caller: Principal) -> Response:
         found = together([await asyncio.to_thread(report.health), access.health()])
-        said = found.plain() if who.may("read", SERVER) else {"status": found.state.value}
+        said = found.plain() if caller.may("read", SERVER) else {"status": found.state.value}
         return answer(said, status=found.status)
 
     return [

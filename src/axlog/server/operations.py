@@ -46,11 +46,11 @@ class Operation:
     def route(self, access: Access) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
-                who = access.who(request)
-                access.spend(who, address_of(request))
+                caller = access.caller(request)
+                access.spend(caller, address_of(request))
                 if self.needs not in ("", "own"):
-                    access.check(who, self.needs, about(request))
-                answered = await self.handler(request, who)
+                    access.check(caller, self.needs, about(request))
+                answered = await self.handler(request, caller)
             except AxlogError as error:
                 return problem(error)
             if request.method == "HEAD" and isinstance(answered, StreamingResponse):

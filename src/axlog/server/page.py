@@ -41,7 +41,7 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
     """Return the operations of the live page."""
 
     def static(name: str) -> Operation:
-        async def file(request: Request, who: Principal) -> Response:
+        async def file(request: Request, caller: Principal) -> Response:
             headers = {
                 "Content-Security-Policy": _POLICY,
                 "X-Content-Type-Options": "nosniff",
@@ -54,19 +54,19 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
         path = "/" if name == "page.html" else f"/{name}"
         return Operation("GET", path, f"The live page: {name}", file, "", answers=(_TYPES[name],))
 
-    async def live_state(request: Request, who: Principal) -> Response:
-        access.check_known(who)
+    async def live_state(request: Request, caller: Principal) -> Response:
+        access.check_known(caller)
         asked = _asked(request)
-        if asked.view and not who.may("read", view(asked.widget, asked.view)):
+        if asked.view and not caller.may("read", view(asked.widget, asked.view)):
             asked = replace(asked, widget="", view="")
-        return answer(shown_to(who, await in_thread(observer.state, asked)))
+        return answer(shown_to(caller, await in_thread(observer.state, asked)))
 
-    async def live_tree(request: Request, who: Principal) -> Response:
+    async def live_tree(request: Request, caller: Principal) -> Response:
         widget = request.query_params.get("widget", "")
-        access.check(who, "read", document(widget))
+        access.check(caller, "read", document(widget))
         return answer(await in_thread(observer.tree, widget))
 
-    async def live_why(request: Request, who: Principal) -> Response:
+    async def live_why(request: Request, caller: Principal) -> Response:
         asked = request.query_params
         try:
             row = json.loads(asked.get("row", ""))
@@ -75,7 +75,7 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')
         widget = asked.get("widget", "")
-        access.check(who, "read", document(widget))  # reasons show the document
+        access.check(caller, "read", document(widget))  # reasons show the document
         try:
             return answer(await in_thread(observer.why, widget, asked.get("view", ""), row))
         except KeyError as error:
@@ -98,7 +98,7 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
     ]  # fmt: skip
 
 
-def shown_to(who: Principal, state: dict[str, Any]) -> dict[str, Any]:
+def shown_to(caller: Principal, state: dict[str, Any]) -> dict[str, Any]:
     """Remove from the state of a page what a principal may not read.
 
     For a document of which only views may be read, streams and sizes are omitted. Dead letters,
@@ -107,15 +107,17 @@ def shown_to(who: Principal, state: dict[str, Any]) -> dict[str, Any]:
     widgets = []
     for each in state["widgets"]:
         name = each["name"]
-        views = [one for one in each["views"] if who.may("read", view(name, one["name"]))]
-        if who.may("read", document(name)):
+        views = [one for one in each["views"] if caller.may("read", view(name, one["name"]))]
+        if caller.may("read", document(name)):
             widgets.append({**each, "views": views})
         elif views:
             hidden: dict[str, Any] = {"nodes": None, "state": None, "sizes": [], "streams": []}
             widgets.append({**each, **hidden, "views": views})
-    changes = [one for one in state["changes"] if who.may("read", view(one["widget"], one["view"]))]
+    changes = [
+        one for one in state["changes"] if caller.may("read", view(one["widget"], one["view"]))
+    ]
     said = {**state, "widgets": widgets, "changes": changes}
-    if not who.may("read", SERVER):
+    if not caller.may("read", SERVER):
         empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         said |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
     return said

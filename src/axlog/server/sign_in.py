@@ -18,7 +18,7 @@ LARGEST = 4096
 def signing_operations(access: Access) -> list[Operation]:
     """Return the operations of sessions."""
 
-    async def sign_in(request: Request, who: Principal) -> Response:
+    async def sign_in(request: Request, caller: Principal) -> Response:
         token = (await json_of(request, LARGEST)).get("token")
         if not isinstance(token, str):
             raise wrong("the token is not a text", '{"token": "..."}')
@@ -27,11 +27,11 @@ def signing_operations(access: Access) -> list[Operation]:
         set_cookie(request, answered, access.sessions.begin(principal))
         return answered
 
-    async def signed_in(request: Request, who: Principal) -> Response:
-        access.check_known(who)
-        return answer(said_of(who))
+    async def signed_in(request: Request, caller: Principal) -> Response:
+        access.check_known(caller)
+        return answer(said_of(caller))
 
-    async def sign_out(request: Request, who: Principal) -> Response:
+    async def sign_out(request: Request, caller: Principal) -> Response:
         access.sessions.end(request)
         answered = Response(status_code=204)
         set_cookie(request, answered, None)

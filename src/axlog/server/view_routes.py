@@ -61,13 +61,15 @@ class Views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
         return widget.view(name)
 
-    async def _widgets(self, request: Request, who: Principal) -> Response:
+    async def _widgets(self, request: Request, caller: Principal) -> Response:
         """Return the widgets that the principal may read, or of which it may read a view."""
-        self.access.check_known(who)
+        self.access.check_known(caller)
         said = {}
         for name, widget in self.widgets.items():
-            is_whole = who.may("read", document(name))
-            views = [view for view in sorted(widget.views) if who.may("read", resource(name, view))]
+            is_whole = caller.may("read", document(name))
+            views = [
+                view for view in sorted(widget.views) if caller.may("read", resource(name, view))
+            ]
             if is_whole or views:
                 said[name] = {
                     "views": views,
@@ -75,7 +77,7 @@ class Views:
                 }
         return answer(said)
 
-    async def _rows(self, request: Request, who: Principal) -> Response:
+    async def _rows(self, request: Request, caller: Principal) -> Response:
         _, widget = self._widget(request)
         view = self._view(widget, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
@@ -91,10 +93,10 @@ class Views:
             said["undecided"] = error.message
         return answer(said)
 
-    async def _add_view(self, request: Request, who: Principal) -> Response:
+    async def _add_view(self, request: Request, caller: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
-        given = await json_of(request, who.limits.size)
+        given = await json_of(request, caller.limits.size)
         query, language = given.get("query"), given.get("language")
         if not isinstance(query, str) or set(given) - {"query", "language"}:
             raise wrong("a view needs a query", '{"query": "match ..."}')
@@ -102,24 +104,24 @@ class Views:
             raise wrong("the language is not a text")
         if view in widget.views or (name, view) in self._owners:
             raise AccessError("AX817", f"there is a view {view!r} already")
-        used_up(who, "views", list(self._owners.values()).count(who.name))
-        self._owners[name, view] = who.name
+        used_up(caller, "views", list(self._owners.values()).count(caller.name))
+        self._owners[name, view] = caller.name
         try:
-            work = who.limits.work
+            work = caller.limits.work
             await asyncio.to_thread(widget.watch, query, view, language=language, work=work)
         except BaseException:
             del self._owners[name, view]
             raise
         return answer({"columns": list(widget.view(view).columns)}, 201)
 
-    async def _drop_view(self, request: Request, who: Principal) -> Response:
+    async def _drop_view(self, request: Request, caller: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
         self._view(widget, view)
         owner = self._owners.get((name, view))
         if owner is None:
             raise AccessError("AX814", f"the view {view!r} belongs to the pipeline")
-        if owner != who.name and not who.may("administer", resource(name, view)):
+        if owner != caller.name and not caller.may("administer", resource(name, view)):
             raise AccessError("AX814", f"the view {view!r} belongs to another principal")
         widget.document.forget(view)
         del self._owners[name, view]

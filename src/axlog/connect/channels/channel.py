@@ -101,7 +101,7 @@ class LocalChannel:
                 number, sequence = self._producers.get(producer[0], (-1, 0))
                 if producer[1] <= number:
                     return sequence
-            wanted_by = self._wanting.who(update)
+            wanted_by = self._wanting.subscribers(update)
             self._make_room()
             entry = Entry(self._retained.last + 1, update, wanted_by)
             # Journal before delivering: a subscriber must never see an entry that a crash could
@@ -120,7 +120,7 @@ class LocalChannel:
         with self._changed:
             self._check_open()
             entries = [
-                Entry(self._retained.last + at, update, self._wanting.who(update))
+                Entry(self._retained.last + at, update, self._wanting.subscribers(update))
                 for at, update in enumerate(updates, 1)
             ]
             if self._journal is not None:

@@ -104,7 +104,7 @@ class Wanting:
         for key in self._keys.pop(subscription, ()):
             self._shared.remove(key)
 
-    def who(self, update: StreamUpdate) -> frozenset[str]:
+    def subscribers(self, update: StreamUpdate) -> frozenset[str]:
         """Return the subscriptions with filters that want an update."""
         forest = judged(update, self.limits)
         if forest is None:
