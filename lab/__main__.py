@@ -13,7 +13,7 @@ VERBS = ("fuzz", "bench", "torture", "load", "soak", "generate")
 
 
 def application(verbs: Sequence[str] = ()) -> typer.Typer:
-    """The command line with these verbs; with all of them where one is unknown or none is named."""
+    """Return the command line with these verbs, or with all if none or an unknown one is named."""
     app = new_application("python -m lab", "Example: python -m lab fuzz --law 1 --cases 10000")
 
     @app.callback()

@@ -133,7 +133,7 @@ def test_commands_that_examples_begin_with_exist() -> None:
 
 
 def test_tests_that_pages_name_exist() -> None:
-    tests = "".join(p.read_text("utf-8") for p in (REPOSITORY / "tests").glob("test_*.py"))
+    tests = "".join(p.read_text("utf-8") for p in (REPOSITORY / "tests").rglob("test_*.py"))
     for page in PAGES:
         for found in re.findall(r"(?:`|::)(test_\w+)`", page.read_text("utf-8")):
             assert f"def {found}(" in tests, f"{page.name}: {found}"

@@ -1,4 +1,4 @@
-"""Benchmarks: one module a subject, each printing both sides of its ratio (PERFORMANCE.md's goals).
+"""Benchmarks: one module per subject, each printing both sides of its ratio (docs/performance.md).
 
-Anyone with a checkout can repeat a measurement: `python -m lab bench`.
+To repeat a measurement in a checkout: `python -m lab bench`.
 """

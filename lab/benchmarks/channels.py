@@ -1,12 +1,12 @@
-"""One server, many subscribers: does everybody get everything, how late, in how much memory?
+"""One server, many subscribers: completeness, latency and memory.
 
-Three processes: a server (`axlog serve`), a process that follows one channel over many connections
-by server-sent events, and this one, which publishes at a steady rate. Every connection counts what
-it gets and must get every number; the latest message of each piece that arrives is timed, from
-before it was published to after it was read (the clock is the machine's). In a second run some
-subscribers read nothing at all: what that does to the others is the ratio.
+There are three processes: a server (`axlog serve`), a process that follows one channel over many
+connections by server-sent events, and this one, which publishes at a steady rate. Every connection
+counts what it receives and must receive every number. The latest message of each chunk that arrives
+is timed, from before it was published to after it was read (the clock is the machine's). In a
+second run some subscribers read nothing; the ratio is the effect on the others.
 
-Not handled: networks; all of it is loopback, on one machine that all three processes share.
+Not handled: networks; everything is loopback, on one machine that all three processes share.
 """
 
 from __future__ import annotations

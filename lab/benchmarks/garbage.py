@@ -1,11 +1,11 @@
-"""What an engine keeps of keyed orders, each delivered or past its deadline (DESIGN 3, P1 5).
+"""What an engine keeps of keyed orders, each delivered or past its deadline.
 
 The on-time view over a long run of the order monitor, several times over the same messages: with
 collection; without it; and with it but without the declared keys. Every order ships, one in ten
-past its deadline. Counted are the rows, deadlines
-and key values that the join keeps, and the bytes of the process (rows of the view itself, which
-were handed to a publisher, are part of the bytes, not of the counts). All tell the same
-rows; what never comes is told with the keys only, for without them an order may come again.
+past its deadline. Counted are the rows, deadlines and key values that the join keeps, and the bytes
+of the process (rows of the view itself, which were delivered to a sink, are part of the bytes, not
+of the counts). All variants emit the same rows; `never` is emitted with the keys only, because
+without them an order may come again.
 """
 
 from __future__ import annotations

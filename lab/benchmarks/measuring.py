@@ -1,11 +1,11 @@
-"""Measuring two or more sides in one run, so that noise from other processes hits them alike.
+"""Measure two or more sides in one run, so that noise from other processes affects them alike.
 
-The work is cut into chunks. In every round each side does a chunk before any side does the next
-one. Two figures come out of it: the sum over the chunks of the best round (`least`), and the sum of
-the median rounds (`median`). Best of each chunk, not the best chunk: chunks differ in what they
-hold. A side is made anew for each round, since what it keeps grows while it is measured.
+The work is split into chunks. In every round each side does a chunk before any side does the next
+one. Two figures result: the sum over the chunks of the best round (`least`), and the sum of the
+median rounds (`median`). It is the best of each chunk, not the best chunk, because chunks differ in
+content. A side is created again for each round, because its state grows while it is measured.
 
-Not handled: what a machine does in slow and fast phases longer than a run; compare ratios of one
+Not handled: slow and fast phases of a machine that are longer than a run; compare ratios of one
 run, never times of two.
 """
 

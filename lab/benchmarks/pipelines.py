@@ -1,8 +1,8 @@
-"""What the embedded runner adds to a message: lines read, put in order, written down, delivered.
+"""The overhead of the embedded runner per message: reading, ordering, checkpoint, delivery.
 
 The order monitor over a growing file of JSON lines: the widget alone (each line parsed and fed),
-the runner without a checkpoint, and with one, where every batch is on disk before it is fed. Then a
-restart: the whole input fed again out of the checkpoint.
+the runner without a checkpoint, and with one, where every batch is on disk before it is applied.
+Then a restart: the whole input is replayed from the checkpoint.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which benchmarks there are, how large each runs, and what is written of a run."""
+"""The table of benchmarks, their sizes, and the output of a run."""
 
 from __future__ import annotations
 

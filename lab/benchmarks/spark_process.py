@@ -1,9 +1,9 @@
-"""What the Spark benchmarks do in a process of their own: a Java that is cold, or has its options.
+"""The part of the Spark benchmarks that runs in a separate process: a cold Java, or other options.
 
     python -m lab.benchmarks.spark_process '{"kind": "streams", ...}'
 
-prints what it measured as the last line, as JSON. A session's Java keeps the options that it was
-started with as long as the process lives, so every set of options, and every cold start, needs one.
+prints its measurements as the last line, as JSON. A session's Java keeps its options as long as the
+process lives, so every set of options, and every cold start, needs a new process.
 """
 
 from __future__ import annotations

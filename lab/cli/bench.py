@@ -25,17 +25,20 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(BENCHMARKS)}; all without any.")
+        list[str] | None,
+        typer.Argument(help=f"Any of {', '.join(BENCHMARKS)} (default: all)."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="At the goals' sizes; slow.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Use the sizes of the goals (slow).")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write the results to this file.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the figures to this file (PNG, SVG, PDF).")
+        Path | None, typer.Option(help="Plot the results to this file (PNG, SVG, PDF).")
     ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Note the parts that are done in this file, and go on from it"
+            help="Record finished parts in this file, and resume from it"
             " (tods, spark, spark-documents)."
         ),
     ] = None,
@@ -43,7 +46,7 @@ def bench(
         Path | None, typer.Option(help="Write all pairs of view and update, as Markdown (tods).")
     ] = None,
 ) -> None:
-    """Run benchmarks; each prints both sides of its ratio, measured in turns in one run."""
+    """Run benchmarks; each prints both sides of its ratio, measured alternately in one run."""
     wanted = chosen(names or ())
     typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
     results = []
@@ -62,7 +65,7 @@ def bench(
 
 
 def lines(result: Result) -> list[str]:
-    """A result for people."""
+    """Format a result for people."""
     said = ["", f"{result.name}: {result.about}"]
     if result.skipped is not None:
         return [*said, f"  skipped: {result.skipped}"]
@@ -87,7 +90,7 @@ def draw(results: list[Result], path: Path) -> None:
     plots = [plot for result in results for plot in result.plots]
     if not plots:
         names = ", ".join(result.name for result in results)
-        raise WorkloadError("AX601", f"there is nothing to draw in {names}")
+        raise WorkloadError("AX601", f"there is nothing to plot in {names}")
     across = 1 if len(plots) < 4 else 2
     down = -(-len(plots) // across)
     figure = Figure(figsize=(7 * across, 3.2 * down), layout="constrained")

@@ -1,8 +1,8 @@
-"""`python -m lab fuzz`: the laws on as many random cases as one likes, by ranges of seeds.
+"""`python -m lab fuzz`: check the laws on random cases, by ranges of seeds.
 
-A run goes on where another stopped (`--resume FILE`, or `--seed` by hand) and is shared between
-processes (`--jobs`). What fails is cut down and written as a fixture file, ready for
-`tests/fixtures/`, or as the case prints where its law has no fixtures.
+A run resumes where another stopped (`--resume FILE`, or `--seed`) and can use several processes
+(`--jobs`). A failing case is reduced and written as a fixture file for `tests/fixtures/`, or as the
+case prints itself if its law has no fixtures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lab.laws.fuzz_runs import State, new_run, run
 from lab.laws.fuzzing import LAWS, Failure
 
 SAY_EVERY = 60.0
-"""Seconds between two lines about progress where there is no terminal."""
+"""Seconds between two progress lines without a terminal."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "fuzz",
         epilog="Example: python -m lab fuzz --cases 1000000 --law all --jobs 2 --resume fuzz.json",
-        help="Run the laws on random cases; a case that fails is cut down and written.\n\n"
+        help="Check the laws on random cases; a failing case is reduced and written to a file.\n\n"
         + "\n\n".join(f"{name}: {law.says}" for name, law in LAWS.items()),
     )(fuzz)
 
@@ -38,15 +38,15 @@ def register(app: typer.Typer) -> None:
 def fuzz(
     cases: Annotated[
         int,
-        typer.Option(help="How many cases; with --law all, of all laws together.", min=1),
+        typer.Option(help="Number of cases; with --law all, of all laws together.", min=1),
     ] = 1000,
     law: Annotated[str, typer.Option(help=f"all, or one of {', '.join(LAWS)}.")] = "1",
-    seed: Annotated[int, typer.Option(help="The first seed; a later run goes on from it.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
-    stop_after: Annotated[int, typer.Option(help="Stop after so many failures.", min=1)] = 5,
+    stop_after: Annotated[int, typer.Option(help="Stop after this many failures.", min=1)] = 5,
     resume: Annotated[
         Path | None,
-        typer.Option(help="A file that notes what is done; if it is there, go on with its run."),
+        typer.Option(help="A file that records finished seeds; if it exists, resume its run."),
     ] = None,
     into: Annotated[Path | None, typer.Option(help="Directory for the files of failing cases.")] = (
         None

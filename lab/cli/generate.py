@@ -11,25 +11,28 @@ from lab.generators import active, random_documents, random_patterns
 
 generate = typer.Typer(
     name="generate",
-    help="Write random documents, patterns and update streams. One seed, one output.",
+    help="Write random documents, patterns and update streams. The same seed gives the same "
+    "output.",
     no_args_is_help=True,
     epilog="Example: python -m lab generate widget --into random --updates 1000",
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb and its own verbs."""
+    """Add the verb and its subcommands."""
     app.add_typer(generate)
 
 
-Labels = Annotated[int, typer.Option(help="How many different labels.", min=1)]
+Labels = Annotated[int, typer.Option(help="Number of different labels.", min=1)]
 
 
 @generate.command()
 def document(
     size: Annotated[int, typer.Argument(help="Number of elements.", min=1)] = 1000,
     depth: Annotated[int, typer.Option(help="Greatest depth.", min=1)] = 8,
-    fanout: Annotated[int, typer.Option(help="Most children of an element.", min=1)] = 10,
+    fanout: Annotated[
+        int, typer.Option(help="Maximum number of children of an element.", min=1)
+    ] = 10,
     labels: Labels = 20,
     text: Annotated[float, Share] = 0.5,
     attributes: Annotated[float, Share] = 0.1,
@@ -39,7 +42,7 @@ def document(
     seed: Seed = 0,
     out: Out = None,
 ) -> None:
-    """A random document."""
+    """Write a random document."""
     chunks = random_documents.document(
         size, depth, fanout, labels, seed, text, attributes, values, mixed, calls
     )
@@ -60,7 +63,7 @@ def pattern(
     seed: Seed = 0,
     out: Out = None,
 ) -> None:
-    """A random tree pattern in the native text."""
+    """Write a random tree pattern in the native text."""
     text = random_patterns.pattern(
         size,
         descendants,
@@ -92,7 +95,7 @@ def widget(
     deletions: Annotated[float, Share] = 0.0,
     seed: Seed = 0,
 ) -> None:
-    """An active document, a pattern it can satisfy, and updates for its calls (P3 section 5.4)."""
+    """Write an active document, a pattern it can satisfy, and updates for its calls."""
     made = active.widget(
         document_size,
         pattern_size,

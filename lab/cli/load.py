@@ -1,4 +1,4 @@
-"""`python -m lab load`: a sustained load on one process, with slow publishers and many views."""
+"""`python -m lab load`: a sustained load on one process, with slow sinks and many views."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def register(app: typer.Typer) -> None:
 
 
 def load(
-    minutes: Annotated[float, typer.Option(help="How long to feed.", min=0.01)] = 1.0,
+    minutes: Annotated[float, typer.Option(help="Duration of feeding in minutes.", min=0.01)] = 1.0,
     views: Annotated[int, typer.Option(help="Views over the document.", min=1)] = 40,
     publishers: Annotated[int, typer.Option(help="Of them published.", min=1)] = 8,
     sync: Annotated[str, typer.Option(help="The log's policy: always, batch or off.")] = "batch",
     directory: Annotated[
-        Path | None, typer.Option(help="Where to make the store; a temporary place without it.")
+        Path | None, typer.Option(help="Directory of the store (default: a temporary one).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the report to this file, as JSON.")] = (
         None
     ),
-    plot: Annotated[Path | None, typer.Option(help="Draw the run to this file (PNG, SVG).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the run to this file (PNG, SVG).")] = None,
     json: options.Json = None,
 ) -> None:
-    """Feed as fast as a durable widget takes it; one publisher slows down half way.
+    """Feed a durable widget as fast as it accepts updates; one sink slows down half way.
 
-    Prints rates, latencies and memory of each phase. Exit code 1 if publishers and views disagree
-    at the end, the store does not verify, or an outbox grew past its bound.
+    Prints rates, latencies and memory of each phase. Exit code 1 if sinks and views disagree at the
+    end, the store does not verify, or an outbox exceeded its bound.
     """
     sizes = Sizes(views=views, publishers=min(publishers, views), sync=sync)
     console = Console(stderr=True)
@@ -93,7 +93,7 @@ _SHOWN = ("p50", "p99", "p99.9", "max")
 
 
 def _result(report: LoadReport) -> Result:
-    """The run as plots: memory, what waits, and the rate, over time."""
+    """Plot memory, waiting changes and the rate over time."""
     moments = report.moments
     rates = [
         (later.seconds, (later.updates - earlier.updates) / (later.seconds - earlier.seconds))

@@ -1,9 +1,9 @@
 """The screenshots of the README and the docs: `python -m lab.cli.screenshots DIRECTORY`.
 
-The supply chain runs in this process for a few seconds of real time and five days of its own; its
-page is looked at in a real Chromium, wide and narrow, light and dark, and so are the tables that
-`axlog demo` shows in a terminal. Run by `make screenshots`; needs playwright, a Chromium and
-Pillow, which makes the files small.
+The supply chain runs in this process for a few seconds of real time and five days of simulated
+time. Its page is rendered in Chromium, wide and narrow, light and dark, and so are the tables of
+`axlog demo`. `make screenshots` runs it; it needs playwright, Chromium and Pillow, which reduces
+the file sizes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOURS_A_STEP, _STEP = 1.0, 0.2
 
 
 def main(into: Path) -> None:
-    """Make all of them."""
+    """Create all screenshots."""
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
@@ -67,7 +67,7 @@ def _simulate(simulator: supply_chain.Simulator, stopping: Event) -> None:
 
 
 def _terminal(observed: Any, stopping: Event) -> str:
-    """The tables of `axlog demo` as a page."""
+    """Return the tables of `axlog demo` as a page."""
     stopping.wait(12)
     console = Console(record=True, width=152, file=StringIO(), force_terminal=True)
     console.print(tables(observed, "engine embedded", "http://127.0.0.1:8040"))
@@ -123,7 +123,7 @@ def _take(
 
 
 def _save(taken: bytes, path: Path) -> None:
-    """Write a picture with few colours: a fifth of the size, and nobody sees it."""
+    """Write a picture with few colours: a fifth of the size, without a visible difference."""
     from PIL import Image
 
     few = Image.open(BytesIO(taken)).convert("RGB").quantize(_COLOURS)

@@ -1,4 +1,4 @@
-"""`python -m lab soak`: a server under well-behaved and hostile principals at once."""
+"""`python -m lab soak`: a server with well-behaved and hostile principals at once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ def register(app: typer.Typer) -> None:
 
 
 def soak(
-    minutes: Annotated[float, typer.Option(help="How long, both phases together.", min=0.05)] = 1.0,
-    rate: Annotated[float, typer.Option(help="Well-behaved requests a second.", min=1.0)] = 40.0,
+    minutes: Annotated[
+        float, typer.Option(help="Duration of both phases together in minutes.", min=0.05)
+    ] = 1.0,
+    rate: Annotated[float, typer.Option(help="Well-behaved requests per second.", min=1.0)] = 40.0,
     slow_clients: Annotated[
-        int, typer.Option(help="Connections that never ask for anything.", min=0)
+        int, typer.Option(help="Connections that never send a request.", min=0)
     ] = 1100,
     json: options.Json = None,
 ) -> None:
     """Serve 50 principals on loopback: first the well-behaved alone, then beside hostile ones.
 
     Prints the latencies of well-behaved requests, and the memory, file descriptors and threads of
-    the server, for each phase. Exit code 1 if a well-behaved request failed, a stranger got in, or
-    the server made an error of its own.
+    the server, for each phase. Exit code 1 if a well-behaved request failed, an unauthorized
+    request succeeded, or the server had an internal error.
     """
     from lab.stress.soak import Sizes, run_soak
 

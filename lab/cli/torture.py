@@ -1,4 +1,6 @@
-"""`python -m lab torture`: kill durable widgets, fail their disk, and compare with a quiet run."""
+"""`python -m lab torture`: kill durable widgets, fail their disk, compare with an undisturbed
+run.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ def register(app: typer.Typer) -> None:
 
 
 def torture(
-    rounds: Annotated[int, typer.Option(help="Runs on a disk that forgets, tears, fails.")] = 50,
+    rounds: Annotated[
+        int, typer.Option(help="Runs on a simulated disk that loses, tears and fails writes.")
+    ] = 50,
     kills: Annotated[int, typer.Option(help="Processes to kill with SIGKILL.")] = 10,
     start: Annotated[int, typer.Option(help="The first seed.")] = 0,
 ) -> None:
-    """Run durable widgets through crashes; stops with exit code 1 at the first difference.
+    """Run durable widgets through crashes; exit with 1 at the first difference.
 
-    A run is given by its seed: `--start SEED --rounds 1` repeats one.
+    A run depends only on its seed: `--start SEED --rounds 1` repeats one.
     """
     crashes = 0
     killed: Counter[str] = Counter()

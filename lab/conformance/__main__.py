@@ -1,7 +1,8 @@
-"""`python -m lab.conformance [DATA] [--json FILE] [--reasons N]`: run all, report.
+"""`python -m lab.conformance [DATA] [--json FILE] [--reasons N]`: run all suites and report.
 
-DATA is where the conformance data lies; else the environment's `AXLOG_CONFORMANCE`. The file gets
-one JSON object a case: suite, part, case, outcome, reason. The exit code is 1 if a case failed.
+DATA is the location of the conformance data (default: the environment variable
+`AXLOG_CONFORMANCE`). The file gets one JSON object per case: suite, part, case, outcome, reason.
+The exit code is 1 if a case failed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The answer to a query as a sequence of items, in the order that XPath and XQuery define.
 
 Rows are a set: those of XPath are sorted by their nodes; those of XQuery by the nodes of the `for`
-variables, which are asked for besides. `count(path)` is the number of its rows. Evaluated by
-counting where it accepts the pattern, else by the definitions.
+variables, which are added to the outputs. `count(path)` is the number of its rows. Patterns are
+evaluated by counting if it accepts them, otherwise by the definitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COUNT = re.compile(r"\s*(?:fn:)?count\s*\(")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Items, or a truth value, or a number; `around` is what stands around all items."""
+    """Items, or a truth value, or a number; `around` is the element around all items."""
 
     items: tuple[Piece, ...] = ()
     truth: bool | None = None
@@ -51,7 +51,7 @@ def answer(
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
 ) -> Answer:
-    """What a query says of a document; its refusal if it is outside the languages."""
+    """Return the answer of a query on a document; its refusal if it is outside the languages."""
     inside = counted(text)
     if inside is not None:
         found = answer(inside, tree, namespaces)
@@ -66,7 +66,7 @@ def answer(
 
 
 def rows(tree: Tree, pattern: Pattern) -> Iterable[Row]:
-    """The rows of a pattern, by the fastest engine that takes it."""
+    """Return the rows of a pattern, by the fastest engine that accepts it."""
     if Counting.refusal(pattern) is None:
         return Counting(tree, pattern).rows()
     found = reference.rows(tree, replace(pattern, branches=_once(pattern.branches))).values()
@@ -74,9 +74,9 @@ def rows(tree: Tree, pattern: Pattern) -> Iterable[Row]:
 
 
 def _once(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
-    """Branches that only ask whether something is there, so that it is looked for once.
+    """Turn branches that only test existence into conditions, so that they are evaluated once.
 
-    The rows are the same; their counts are not, and nothing here looks at them.
+    The rows are the same; their counts differ, but are not used here.
     """
     found: list[Branch] = []
     for branch in branches:
@@ -96,7 +96,7 @@ def _once_inside(branch: Branch) -> Branch:
 
 
 def counted(text: str) -> str | None:
-    """What is inside a text that is `count(...)` as a whole."""
+    """Return the argument of a text that is `count(...)` as a whole."""
     opened = _COUNT.match(text)
     if opened is None:
         return None

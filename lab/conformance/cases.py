@@ -1,4 +1,4 @@
-"""A conformance case, how it is run, and what came of it."""
+"""A conformance case, how it is run, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.conformance.judging import Judge
 
 
 class Outcome(Enum):
-    """What came of a case."""
+    """The outcome of a case."""
 
     PASSED = "passed"
     RAISED = "raised, as it should"
@@ -27,9 +27,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query on a document, and who judges the answer.
+    """A query on a document, and the judge of its answer.
 
-    `outside` is a reason of the suite's own, known before running, why the case cannot apply.
+    `outside` is a reason of the suite itself, known before running, why the case does not apply.
     """
 
     suite: str
@@ -91,7 +91,7 @@ def run(case: Case) -> Result:
 
 
 def _refused_or(case: Case, otherwise: Result) -> Result:
-    """A case without a document says at least whether its text is taken."""
+    """Check at least whether the text of a case without a document is accepted."""
     try:
         answer(case.text, load("<none/>"), case.namespaces, case.language)
     except AxlogError as refusal:
@@ -100,11 +100,11 @@ def _refused_or(case: Case, otherwise: Result) -> Result:
 
 
 def reason_of(refusal: AxlogError) -> str:
-    """The reason that a refusal gives, without its place."""
+    """Return the reason of a refusal, without its position."""
     return refusal.message
 
 
 @lru_cache(maxsize=8)
 def document(path: Path) -> Tree:
-    """A document with all its white space, as the suites count it."""
+    """Load a document with all its white space, as the suites count it."""
     return load(path, keep_whitespace=True)

@@ -1,8 +1,8 @@
 """Judges: whether an answer is what a suite expects.
 
 QT3 writes expectations as XML: `assert-true`, `assert-eq`, `assert-xml`, ... alone or inside
-`all-of` and `any-of`. What is an expression over `$result`, or a type, is not judged; an `all-of`
-then rests on its other members. A Boolean view has no row for false nor for nothing.
+`all-of` and `any-of`. An expression over `$result`, or a type, is not judged; an `all-of` is then
+judged by its other members. A Boolean view has no row for false nor for nothing.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LITERAL = re.compile(
     r"\s*(?:\"([^\"]*)\"|'([^']*)'|(-?[\d.]+(?:[eE][+-]?\d+)?)|(true|false)\(\))\s*"
 )
 Judge = Callable[[Answer], bool | None]
-"""Whether an answer is as expected; None if nobody here can say."""
+"""Whether an answer is as expected; None if it cannot be judged here."""
 Files = Callable[[str], Path | None]
 _TEXT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def judge_of(assertion: str, files: Files) -> Judge:
-    """The judge of a QT3 result; `files` finds what it refers to."""
+    """Return the judge of a QT3 result; `files` resolves its references."""
     element = etree.fromstring(assertion)
     return lambda answer: _judge(element, answer, files)
 
@@ -102,7 +102,7 @@ _SIMPLE: dict[str, Callable[[Answer, str], bool | None]] = {
 
 
 def literals(text: str) -> list[str | float] | None:
-    """The constants of `"a", 1`; None if it says anything else."""
+    """Return the constants of `"a", 1`; None if the text is anything else."""
     found: list[str | float] = []
     for part in re.findall(r"(?:\"[^\"]*\"|'[^']*'|[^,])+", text):
         literal = _LITERAL.fullmatch(part)

@@ -1,8 +1,8 @@
-"""libxml2's regression lines of XPath 1.0, judged by the dumps of what libxml2 found.
+"""libxml2's regression lines of XPath 1.0, judged by dumps of libxml2's results.
 
-A dump lists the nodes of a set by kind and name. Lines without a document of their own (`expr`) say
-nothing of one. libxml2 evaluates relative paths at the root element, not at the document node:
-those are outside. XPointer (`xptr`) is another language and not run.
+A dump lists the nodes of a set by kind and name. Lines without a document (`expr`) do not depend on
+one. libxml2 evaluates relative paths at the root element, not at the document node: those are
+outside. XPointer (`xptr`) is another language and not run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def cases(data: Path) -> Iterator[Case]:
 
 
 def _document_of(name: str, documents: Path) -> str:
-    """The document that a file of lines is for: its name begins with the document's."""
+    """Return the document of a file of lines: its name begins with the document's."""
     fitting = [each.name for each in documents.iterdir() if name.startswith(each.name)]
     return max(fitting, key=len)
 
@@ -96,5 +96,5 @@ def _described(item: Piece) -> tuple[str, str]:
 
 
 def _dumped(name: str) -> str:
-    """A name as the dumps write it: bytes beyond ASCII by their number."""
+    """Return a name as in the dumps: bytes beyond ASCII by their number."""
     return "".join(chr(byte) if byte < 0x80 else f"#{byte:X}" for byte in name.encode())

@@ -1,8 +1,8 @@
-"""RFC 5261 triples: a document, a patch, and what it makes of the document.
+"""RFC 5261 triples: a document, a patch, and the patched document.
 
-The suite compares without white space around texts and without prefixes, as its own expected
+The comparison ignores white space around texts and prefixes, because the suite's own expected
 documents differ from the RFC's in them. The lists of a patch are also aggregated before they are
-applied, so that a case passes only if both ways lead to one document.
+applied, so that a case passes only if both ways give the same document.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDER = Path("xml-patch-diff") / "eidng8_rfc5261"
 
 
 def results(data: Path) -> Iterator[Result]:
-    """What came of every triple."""
+    """Return the outcome of every triple."""
     for patch in sorted((data / FOLDER).glob("*A.diff.xml")):
         name = patch.name.removesuffix("A.diff.xml")
         case = Case(

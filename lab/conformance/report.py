@@ -1,4 +1,6 @@
-"""The report: for each suite and part how many cases passed, and why the others are outside."""
+"""The report: for each suite and part the number of passed cases, and why the others are
+outside.
+"""
 
 from __future__ import annotations
 
@@ -55,5 +57,5 @@ def _counts(results: Sequence[Result]) -> list[str]:
 
 
 def why(results: Sequence[Result], outcome: Outcome) -> Counter[str]:
-    """How often each reason was given."""
+    """Count each reason."""
     return Counter(result.reason for result in results if result.outcome is outcome)

@@ -1,4 +1,4 @@
-"""The suites that the report runs, in its order; one whose data is not given is left out."""
+"""The suites of the report, in its order; a suite without data is skipped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab.conformance.cases import Case, Result, run
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Where a suite's data lies, and what came of its cases."""
+    """The location of a suite's data, and the outcomes of its cases."""
 
     name: str
     folder: Path
@@ -33,5 +33,5 @@ SUITES = (
 
 
 def given(data: Path) -> list[Suite]:
-    """The suites that this data has."""
+    """Return the suites that this data has."""
     return [suite for suite in SUITES if (data / suite.folder).is_dir()]

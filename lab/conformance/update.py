@@ -1,9 +1,9 @@
-"""The XQuery Update tests: our statements, judged by what another engine then reads.
+"""The XQuery Update tests: axlog runs the statements, and another engine reads the result.
 
-A case is steps in order. Those that update go through `Document.update`; those that ask are put to
-Saxon, with the document as we left it, so that nothing of ours judges us. White space is kept, as
-the suite counts it. Outside: cases over several documents, cases that only ask, and what is
-refused. Where an error is expected, raising one passes; the reason says which, if it is another.
+A case is a sequence of steps. Updates go through `Document.update`; queries go to Saxon, with the
+document as axlog left it, so that axlog does not judge itself. White space is kept, as the suite
+counts it. Outside: cases over several documents, cases without updates, and what is refused. If an
+error is expected, raising any error passes; the reason names it, if it is another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lab.conformance.cases import Case, Outcome, Result, reason_of
 from lab.conformance.judging import judge_of
 
 FOLDER = "xquery-update"
-_OUTSIDE = ("AX2",)  # codes of what is no statement of ours
+_OUTSIDE = ("AX2",)  # codes for texts that are not statements of axlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class UpdateCase:
 
 
 def results(data: Path) -> Iterator[Result]:
-    """What came of every case."""
+    """Return the outcome of every case."""
     return (run(given) for given in cases(data))
 
 
@@ -114,7 +114,7 @@ def _without_error(given: UpdateCase) -> Result:
 
 
 def _answer(given: UpdateCase) -> Answer | None:
-    """Carry out the updates; what the last question then says, None if there is none."""
+    """Run the updates; return the answer of the last query, None if there is none."""
     source = given.case.document or "<none/>"
     tree = load(source, keep_whitespace=True)
     document = Document(tree, keep_whitespace=True, namespaces=given.case.namespaces)
@@ -122,7 +122,7 @@ def _answer(given: UpdateCase) -> Answer | None:
     for text, updates in given.steps:
         if not updates:
             found = _asked(text, document.xml(), given.variables)
-        elif text.strip() != ".":  # the suite's way to say that the next step sees the document
+        elif text.strip() != ".":  # the suite's marker that the next step sees the document
             document.update(text)
     return found
 
@@ -139,7 +139,7 @@ def _saxon() -> Any:
 
 
 def _asked(text: str, xml: str, variables: tuple[str, ...]) -> Answer:
-    """What Saxon says of a document."""
+    """Return Saxon's answer on a document."""
     saxon = _saxon()
     document = saxon.parse_xml(xml_text=xml)
     query = saxon.new_xquery_processor()
@@ -164,7 +164,7 @@ def _piece(saxon: Any, item: Any) -> Piece:
 
 
 def _written(saxon: Any, node: Any) -> str:
-    """A node as XML without the white space that Saxon's own way of writing puts in."""
+    """Return a node as XML without the white space that Saxon's serializer adds."""
     query = saxon.new_xquery_processor()
     query.set_context(xdm_item=node)
     query.set_query_content(

@@ -1,7 +1,7 @@
 """XPathMark's queries with the number of nodes that lxml finds, on documents of XMark's generator.
 
-At factor 0.01 only what counting takes is run: the definitions need too long for the rest. The
-XMark queries themselves have expected answers among QT3's cases.
+At factor 0.01 only patterns that counting accepts are run: the definitions take too long for the
+rest. The XMark queries themselves have expected answers among QT3's cases.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FACTORS = ("0.001", "0.01")
 
 
 def cases(data: Path) -> Iterator[Case]:
-    """The PT queries on the documents that are given."""
+    """Return the outcomes of the PT queries on the given documents."""
     listed = json.loads((data / FOLDER / "xpathmark_pt.json").read_text(encoding="utf-8"))
     for factor in FACTORS:
         for query in listed:

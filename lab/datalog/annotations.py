@@ -1,6 +1,6 @@
 """Annotations: what a fact carries, so that one program gives counts, answers or three values.
 
-DESIGN section 2: facts of one body are multiplied, derivations of one fact are added. For that to
+Facts of one body are multiplied, derivations of one fact are added. For that to
 mean the same however a program is evaluated, an annotation is a commutative semiring:
 
     plus, times associative and commutative; zero, one their neutral elements; times distributes

@@ -10,10 +10,15 @@ import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import axlog
+import lab
 from axlog import errors
+
+_PRODUCT = Path(axlog.__file__).parent
+_LABORATORY = Path(lab.__file__).parent  # benchmarks raise codes of the table too
 
 _HEAD = """# Error codes
 
@@ -81,14 +86,14 @@ def _groups() -> list[tuple[str, list[str]]]:
 
 @cache
 def classes() -> dict[str, frozenset[str]]:
-    """For each code the classes that it is raised as, somewhere in the package.
+    """For each code the classes that it is raised as, in the package or the laboratory.
 
     Where a code is passed on before the error is made, these are the classes that its module makes
     of codes that it is given.
     """
     found: dict[str, set[str]] = {}
     passed: dict[str, set[str]] = {}
-    for path in sorted(Path(axlog.__file__).parent.rglob("*.py")):
+    for path in sorted(chain(_PRODUCT.rglob("*.py"), _LABORATORY.rglob("*.py"))):
         if path.name != "errors.py":
             _read(ast.parse(path.read_text(encoding="utf-8")), found, passed)
     nothing: set[str] = set()

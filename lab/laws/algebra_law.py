@@ -1,12 +1,12 @@
 """Laws 1 and 2 for the algebra: `algebraic`, `ivma` and `adaptive` against re-evaluation, on trees.
 
 Cheaper than law 1, which runs widgets: one view on one tree, so that its cases can be run by the
-hundred thousand. A case says which maintainer keeps the view and with which options: pruning rules
-on and off, every choice of snowcaps, rows found by index and by scan. Adaptive views change over
-every few updates; deferred ones are read now and then, and tell then what the updates came to.
+hundred thousand. A case names the maintainer of the view and its options: pruning rules on and off,
+every choice of snowcaps, rows found by index and by scan. Adaptive views switch every few updates;
+deferred ones are read from time to time, and then emit the net changes.
 
 Patterns have `or`, `not` and `collect` at the document node too, as absolute paths in predicates
-give them.
+produce them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Law 7 for pipelines, without a session of Spark: what buckets say is what the reference says.
+"""Law 7 for pipelines, without a Spark session: the output of buckets equals the reference.
 
-The left half (`runtime/extraction.py`) and the right half (`spark/buckets.py`) are run as Spark
-runs them, with batches of random size: each partition's messages in packets of their own, packets
-of a batch in any order, buckets that forget their engines, or are all on the driver. The embedded
-runner is run on the same case. Compared with `pipeline_cases.reference`: rows, net changes, dead
-letters with their contents.
+The stateless half (`runtime/extraction.py`) and the stateful half (`spark/buckets.py`) are run as
+Spark runs them, with batches of random size: the messages of each partition in separate packets,
+the packets of a batch in any order, buckets that lose their engines, or are all on the driver. The
+embedded runner is run on the same case. Compared with `pipeline_cases.reference`: rows, net
+changes, dead letters with their contents.
 """
 
 from __future__ import annotations

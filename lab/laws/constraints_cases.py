@@ -1,9 +1,9 @@
-"""Cases for the law of constraints: joins that tie times and values of several streams.
+"""Cases for the law of constraints: joins with constraints over times and values of several
+streams.
 
 A case has one to three parts, each fed by a stream, linear constraints over their times (any
-coefficients, up to three times in one), constraints that pin values, and the messages, clocks and
-ends that come. Some of the streams declare that their messages may hold calls, and some messages
-hold one.
+coefficients, up to three times in one), constraints that fix values, and messages, clocks and ends.
+Some of the streams declare that their messages may contain calls, and some messages contain one.
 """
 
 from __future__ import annotations

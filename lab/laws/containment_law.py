@@ -1,9 +1,9 @@
-"""Containment is what it says: `contains` against all small documents, and on its witnesses.
+"""Containment is correct: `contains` against all small documents, and on its witnesses.
 
-    contained       no small document has a row of the first pattern that the second has not
-    not contained   the reference sees such a row on the witness
+    contained       no small document has a row of the first pattern that the second lacks
+    not contained   the reference finds such a row on the witness
 
-Patterns are positive; undecided pairs are left out (values of elements, DESIGN section 3).
+Patterns are positive; undecided pairs are skipped (values of elements, docs/meaning.md).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The law of damaged stores: what was acknowledged is there, or the store is refused.
+"""The law of damaged stores: acknowledged updates are there, or the store is refused.
 
-A small store is made with one of the sync policies and then closed, or left as a killed process
-leaves it. Bits of its files are flipped, files are cut short, lengthened and removed, and the store
+A small store is created with one of the sync policies and then closed, or left as a killed process
+leaves it. Bits of its files are flipped, files are truncated, extended and removed, and the store
 is opened again:
 
 - after a close the state is the same, or the store is refused;
 - after a kill it may also be the state after an earlier record, and then the cut is reported;
-- a store that is refused is not changed, and the error names the file with an offset, or the file
-  that is missing.
+- a refused store is not changed, and the error names the file with an offset, or the missing file.
 """
 
 from __future__ import annotations

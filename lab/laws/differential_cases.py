@@ -1,11 +1,11 @@
 """Random cases for the whole public API: documents, queries in three languages, updates, faces.
 
 A case is data and follows from its seed: a document as text, queries as text, updates as statements
-and messages, and the faces that it is run by (`Face`): which class has the document, which
-maintainer keeps the views, where the engine's rows lie, whether the views are read at once.
+and messages, and the faces that run it (`Face`): the class of the document, the maintainer of the
+views, the location of the engine's rows, whether the views are read at once.
 
-What the languages mean is not settled here: `Switches` says which parts of them queries use, so
-that a part that is being changed can be left out or put in at one place.
+`Switches` selects the parts of the languages that queries use, so that a part whose meaning is
+being changed can be excluded or included in one place.
 """
 
 from __future__ import annotations

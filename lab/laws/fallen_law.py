@@ -1,16 +1,16 @@
-"""What never comes, of any view: random small cases, and `never` by its definition.
+"""`never` changes of any view: random small cases, and `never` by its definition.
 
     never after an update  =  the rows that were possible before it, of which afterwards no
                               instance holds or is possible
 
-by a walk over the whole document before and after (`future/truth.py`, which law 4 compares with
-brute force over futures). Cases are those of law 4: joins of any number of parts, `or`, `not`,
-times, ids, values and contents, calls with declared facts, keys and types. Then messages come, with
-and without calls, streams end, delete and are deleted, the clock moves. Statements start anew:
-nothing is told of what they make impossible.
+The definition is computed by a walk over the whole document before and after (`future/truth.py`,
+which law 4 compares with brute force over futures). Cases are those of law 4: joins of any number
+of parts, `or`, `not`, times, ids, values and contents, calls with declared facts, keys and types.
+Then messages arrive, with and without calls, streams end, delete and are deleted, and the clock
+advances. Statements start over: rows that they make impossible emit no `never`.
 
-Widgets that are told by the joins' tables leave out a row whose deadline was the clock at which it
-came under way (`never_law.py`): such views are compared there.
+Views that use the tables of joins omit a row whose deadline was the clock at which its match began
+(`never_law.py`): such views are compared there.
 """
 
 from __future__ import annotations

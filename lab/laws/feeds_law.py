@@ -1,15 +1,14 @@
-"""The feed alerter against its definition: what is published is what changed in the feed.
+"""The source `feed` against its definition: the published updates are the changes of the feed.
 
-Of a feed's items, in their order: an item is known by its guid, else its link, else its title, and
-by how many items with the same name stand before it. From one version of the feed to the next the
-alerter deletes exactly the items that are gone or have another text, inserts exactly those that are
-new or have another text, and logs how many new items have a name that is taken. With
-`only: additions` it inserts exactly the items that no version had before.
+Items are considered in their order. An item is identified by its guid, else its link, else its
+title, and by the number of items with the same name before it. From one version of the feed to the
+next the source deletes exactly the items that are removed or have another text, inserts exactly
+those that are new or have another text, and logs how many new items have a duplicate name. With
+`only: additions` it inserts exactly the items that no earlier version had.
 
-A case is a list of versions of one feed, written in one dialect. Versions differ in what feeds
-really differ in: texts whose encoding was mangled and mended again, guids that are shared or
-missing, order, items that come, change and go. The model keeps the items as they were drawn and
-never parses XML.
+A case is a list of versions of one feed, in one dialect. Versions differ as real feeds do: texts
+whose encoding was mangled and corrected, guids that are shared or missing, order, items that are
+added, changed and removed. The model keeps the drawn items and never parses XML.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Filters find what evaluation finds: every pattern on every message, by whatever way (P3 3.5).
+"""Filters find what evaluation finds: every pattern on every message, in every mode.
 
     Filter.match(message) == {key: rows of the pattern on the message}, and `matches` its keys
 
-Each case has several patterns and messages. The ways: the automaton with room for all its states,
-with next to none, patterns tested one by one; with and without the bytes of the message; and a
-filter that was written as JSON and read again. Between messages patterns are taken out.
+Each case has several patterns and messages. The modes: the automaton with room for all its states,
+with almost none, patterns tested one by one; with and without the bytes of the message; and a
+filter that was written as JSON and read again. Patterns are removed between messages. (Paper 3,
+section 3.5.)
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Collection in documents changes nothing that can be seen: widgets with and without (law 5).
+"""Garbage collection in documents has no visible effect: widgets with and without it (law 5).
 
 A case is a small document of managers and of two joined parts, one or two views, and steps:
-messages (wanted or not, with new calls in them), ends of streams, the clock. One widget collects
-after every step, one after every second, one never; after each step they must have made the same
-changes, `never` among them, and have the same rows, truth and possible rows. After nodes went under
-a key, truth may be refused instead (AX307).
+messages (needed or not, with new calls in them), ends of streams, the clock. One widget collects
+after every step, one after every second, one never. After each step they must have emitted the same
+changes, including `never`, and have the same rows, truth and possible rows. After nodes were
+dropped under a key, truth may be refused instead (AX307).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Random cases for the laws: a document, views over it, and updates in the order they come.
+"""Random cases for the laws: a document, views over it, and updates in order.
 
-A case is data: it can be run again, cut smaller, and written as a fixture file. Its updates are
-made on a document that follows along, so that most of them can be applied; some cannot, on purpose.
+A case is data: it can be repeated, reduced, and written as a fixture file. Its updates are drawn on
+a document that applies them, so that most of them are valid; some are invalid on purpose.
 """
 
 from __future__ import annotations

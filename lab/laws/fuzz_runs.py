@@ -1,10 +1,10 @@
-"""Runs of the fuzzer: many cases of one law or of all, by several processes, gone on with later.
+"""Runs of the fuzzer: many cases of one law or of all, in several processes, resumable.
 
-A run is a seed to start from and a number of cases for each law; with all laws, a total that is
-dealt out by their shares. It is cut into chunks of seeds, the laws in turn, so that a run that is
-stopped early has tried all of them alike. What is done is noted in a file (`State`), written beside
-and renamed, so that a killed run loses a few seconds of work and never its file; `resume` goes on
-with what is missing. Which process ran a chunk, and in which order, changes nothing.
+A run is a start seed and a number of cases for each law; with all laws, a total that is divided by
+their shares. It is split into chunks of seeds, the laws in turn, so that a run that is stopped
+early has covered all of them evenly. Finished chunks are recorded in a file (`State`), written
+beside and renamed, so that a killed run loses a few seconds of work and never its file; `resume`
+continues with the rest. The process and the order of a chunk have no effect.
 """
 
 from __future__ import annotations

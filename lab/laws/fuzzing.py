@@ -1,8 +1,8 @@
-"""Fuzzing: the laws of DESIGN section 8 on random small cases, by thousands or by millions.
+"""Fuzzing: the laws of docs/design.md on random small cases, by thousands or by millions.
 
-A case follows from its law and its seed alone, so a run can be cut into ranges of seeds and
-repeated anywhere (`fuzz_runs.py`). What fails is cut down while it still fails, where the law knows
-how, and told as text: a fixture file where the case is one, else the case as it prints.
+A case depends only on its law and its seed, so a run can be split into ranges of seeds and repeated
+anywhere (`fuzz_runs.py`). A failing case is reduced while it still fails, if the law supports it,
+and reported as text: a fixture file if the case can be one, otherwise its repr.
 """
 
 from __future__ import annotations

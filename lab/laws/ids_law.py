@@ -1,8 +1,8 @@
-"""Law 6: ids never change, and what two ids say of each other is what the tree says.
+"""Law 6: ids never change, and relations between ids are those of the tree.
 
-The definitions are on the tree: a node's place in a walk, its ancestors, its parent. The ids must
-agree after any updates anywhere, in both their forms; a node that stays keeps its id, and none that
-comes takes the id of one that goes in the same update.
+The definitions are on the tree: a node's position in a walk, its ancestors, its parent. The ids
+must agree after any updates, in both their forms. A node that stays keeps its id, and an inserted
+node never takes the id of a node that is deleted in the same update.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Law 2 for pending update lists (P5 5): reduced, aggregated, integrated, the same document.
+"""Law 2 for pending update lists: reduced, aggregated, integrated, the same document.
 
-reduction     a list and its reduced form make the same document, and reducing again changes
-              nothing; so does every stage of the rules alone
-aggregation   the lists one after the other make what the aggregated lists make
-integration   lists that do not conflict, integrated, make what they make one after the other
+    reduction     a list and its reduced form make the same document, and reducing again changes
+                  nothing; so does every stage of the rules alone
+    aggregation   the lists one after the other make what the aggregated lists make
+    integration   lists that do not conflict, integrated, make what they make one after the other
+
+(Paper 5, section 5.)
 """
 
 from __future__ import annotations

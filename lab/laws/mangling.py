@@ -1,8 +1,8 @@
-"""Samples mangled: bytes as an enemy, a bad line or a bad disk would leave them.
+"""Mangled samples: bytes as an attacker, a bad line or a bad disk would leave them.
 
-A mutation works on bytes (flip, cut, double, splice with another sample, put in a word that has
-broken parsers before), or, where the sample is JSON, on its structure: a value becomes one of
-another type. Everything follows from the generator given.
+A mutation works on bytes (flip, cut, duplicate, splice with another sample, insert a word that has
+broken parsers before), or, if the sample is JSON, on its structure: a value is replaced by one of
+another type. Everything follows from the given generator.
 """
 
 from __future__ import annotations

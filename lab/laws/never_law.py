@@ -3,12 +3,12 @@
     never after an update  =  the rows that were possible before it, of which afterwards no
                               instance holds or is possible
 
-by a walk over the whole document before and after (`future/truth.py`, which law 4 compares with
-brute force over futures). Left out, as in `views/counting/prospects.py`: a row whose deadline was
-the clock at which it came under way.
+The definition is computed by a walk over the whole document before and after (`future/truth.py`,
+which law 4 compares with brute force over futures). Excluded, as in `views/counting/prospects.py`:
+a row whose deadline was the clock at which its match began.
 
 A case is a small document with three calls, a view over two of them, declared keys, and steps:
-messages that the view wants or does not, the clock, ends of streams. Messages keep to the keys.
+messages that the view needs or not, the clock, ends of streams. Messages respect the keys.
 """
 
 from __future__ import annotations

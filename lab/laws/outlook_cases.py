@@ -1,8 +1,8 @@
-"""Cases for law 4: a tiny document with open calls, what has come, and one pattern.
+"""Cases for law 4: a tiny document with open calls, the messages so far, and one pattern.
 
-One case in 25 declares a key, one in 25 a type (`outlook_declared.py`). Of the others, half of
-the calls declare a fact, half of the patterns are made to join, and one in five has `not`.
-A case that fails is cut down here too: less of the document, of what came, or of the pattern.
+One case in 25 declares a key, one in 25 a type (`outlook_declared.py`). Of the others, half of the
+calls declare a fact, half of the patterns have joins, and one in five has `not`. Failing cases are
+reduced here too: less of the document, of the messages, or of the pattern.
 """
 
 from __future__ import annotations

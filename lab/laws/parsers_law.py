@@ -1,14 +1,14 @@
-"""Parsers on mangled input: it is read, or refused by an error of ours; nothing else comes out.
+"""Parsers on mangled input: they return a value or raise an AxlogError, nothing else.
 
     read(mangle(sample))  is a value, or raises AxlogError
 
-for every parser that reads what came from outside: XML, queries of three languages, statements,
-lists of updates, patches, pipelines, lines, feeds, access logs, types, filters, and the files of a
-store. Of a log more is asked: whatever happened to its bytes, every record that is read is the one
+This holds for every parser of external input: XML, queries of three languages, statements, lists of
+updates, patches, pipelines, lines, feeds, access logs, types, filters, and the files of a store.
+For a log the law is stronger: whatever happened to its bytes, every record that is read is the one
 that was written under that number, and a snapshot is read as it was written or not at all. Files
-whose checksums are right and whose content is not (`forged`) are refused by error, too.
+with correct checksums and invalid content (`forged`) are refused with an error, too.
 
-A case that runs for `SECONDS` of the processor's time fails: nothing here may hang.
+A case that runs for `SECONDS` of processor time fails: nothing may hang.
 """
 
 from __future__ import annotations

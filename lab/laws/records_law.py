@@ -1,7 +1,7 @@
 """Laws 1 and 2 for the records maintainer: patterns with sibling and reverse axes.
 
-Three kinds of cases: any pattern that records take on any document; conjunctive forward patterns;
-and sibling patterns on one row of children, which is where algorithm 1 of P4 is at work. Rows are
+Three kinds of cases: any pattern that records accept on any document; conjunctive forward patterns;
+and sibling patterns on one row of children, which exercise algorithm 1 of paper 4. Rows are
 compared with their counts; changes without, since records know that a row holds, not how often.
 """
 

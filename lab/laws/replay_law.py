@@ -1,15 +1,15 @@
-"""Law 7, embedded: a run killed anywhere and restarted is the run that was not (DESIGN section 8).
+"""Law 7, embedded: a run that is killed anywhere and restarted equals an undisturbed run.
 
-A case is one of law 1 that streams feed; it runs on a durable widget over a directory in memory
-(`lab/stress/faulty_disk.py`) beside a plain widget. Between the steps the store is snapshotted, or
-its process is killed, or the power fails (synced bytes stay, others as the disk likes), and it is
-opened again. Compared after every step: what is refused, the changes with their numbers, the rows,
-the clock; at the end the document with its ids, what publishers have still to get, and what
-`verify` says.
+A case is one of law 1 with streams. It runs on a durable widget over a directory in memory
+(`lab/stress/faulty_disk.py`) beside a plain widget. Between the steps the store takes a snapshot,
+or its process is killed, or the power fails (synced bytes survive, others at random), and it is
+opened again. Compared after every step: rejections, the changes with their numbers, the rows, the
+clock; at the end the document with its ids, the undelivered changes of sinks, and the result of
+`verify`.
 
-One case in ten has joins that wait under declared keys (`never_law.py`): what they know of keys and
-deadlines has to survive as well, so truth and possible rows are compared too. One case in three is
-a run of `lab/stress/torture.py`: a disk that fails in the middle of things.
+One case in ten has joins that wait under declared keys (`never_law.py`): their knowledge of keys
+and deadlines has to survive as well, so truth and possible rows are compared too. One case in three
+is a run of `lab/stress/torture.py`, with a disk that fails during operations.
 """
 
 from __future__ import annotations

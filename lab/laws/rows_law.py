@@ -1,12 +1,12 @@
 """The evaluators agree with the definitions: the interpreter, the columns, the datalog program.
 
-    reference.rows(document, pattern)                       P3 definition 3
-        ==  the datalog program under integers              DESIGN section 2
+    reference.rows(document, pattern)                       the definition (paper 3)
+        ==  the datalog program under integers              lab/datalog
         ==  the bottom-up interpreter                       evaluate/answers.py
         ==  the columnar selection, where it covers         evaluate/select.py
         ==  the algebra's whole view, where it covers       views/algebraic/whole.py
 
-Documents are changed by random updates before they are asked, so that handles are used again and
+Documents are changed by random updates before they are queried, so that handles are reused and
 siblings have components beyond one integer.
 """
 

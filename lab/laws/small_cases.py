@@ -1,6 +1,6 @@
-"""Small random cases for the laws: documents, patterns and updates that meet each other often.
+"""Small random cases for the laws: documents, patterns and updates that often match.
 
-A few labels and values, so that joins, nots and deletions have something to do. Everything follows
+They use few labels and values, so that joins, nots and deletions have an effect. Everything follows
 from one seed; `fuzzing.py` and the tests run the same cases, by thousands or by millions.
 """
 

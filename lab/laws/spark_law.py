@@ -1,13 +1,13 @@
-"""Law 7 on Spark itself: random pipelines, from every kind of source, with both places of state.
+"""Law 7 on Spark: random pipelines, from every kind of source, with both places of state.
 
 A case is a random pipeline (`pipeline_cases.py`), a kind of source and a place of state. It runs as
-streaming queries of one session, the first with what comes before the restart, the second from the
+streaming queries of one session, the first with the input before the restart, the second from the
 same checkpoint with the rest. Compared with the reference: rows, net changes, dead letters with
-their contents. Sources of one sequence are given each partition as a source of its own; a topic and
-a DataFrame have them as their partitions.
+their contents. For sources of one sequence each partition is a separate source; a topic and a
+DataFrame have them as their partitions.
 
-The session is started by the first case and serves all others; so does the broker, which is
-librdkafka's mock cluster in this process.
+The first case starts the session, which all others share; so is the broker, librdkafka's mock
+cluster in this process.
 
 The long form: `python -m lab.laws.spark_law SEED CASES SECONDS`.
 """

@@ -1,11 +1,11 @@
-"""The laws that can be fuzzed, in one table: how a case is made, and what must hold of it.
+"""The table of laws for the fuzzer: how a case is drawn, and what must hold for it.
 
-The numbers are those of DESIGN section 8; laws that have a word are parts of them that are checked
-on cases of their own. `share` says how many of ten thousand cases are this law's when all laws run
-together (`python -m lab fuzz --law all`): cheap laws get more, so that a million cases can be run.
+The numbers are those of docs/design.md; laws with a name are parts of them that have their own
+cases. `share` is the number of this law's cases in ten thousand when all laws run together (`python
+-m lab fuzz --law all`): cheap laws get more, so that a million cases can be run.
 
-Not here: law 7 on Spark, which a session of Spark has to be started for (`spark_law.py`,
-`test_spark_kills`), and Saxon's and BaseX's answers for law 3, which the conformance tests compare.
+Not here: law 7 on Spark, which needs a Spark session (`spark_law.py`, `test_spark_kills`), and
+Saxon's and BaseX's answers for law 3, which the conformance tests compare.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Truth as data arrives is truth: what a view says after every step, and a walk over the document.
+"""Truth as data arrives: the view's answer after every step equals a walk over the document.
 
-    view.truth  =  Outlook(document, pattern).truth        after every update, end and move of time
+    view.truth  =  Outlook(document, pattern).truth        after every update, end and clock change
 
-Cases are those of law 4 (`outlook_cases.py`: facts, keys, types and `not` among them), and more
-comes: messages with and without calls, ends, the clock, deletions, statements. The walk is made
-over a second document, so that the first is not disturbed by it. Where the walk does not decide,
-the view may know better from before, and what it says is not compared.
+Cases are those of law 4 (`outlook_cases.py`, including facts, keys, types and `not`), with further
+steps: messages with and without calls, ends, the clock, deletions, statements. The walk uses a
+second document, so that it does not disturb the first. If the walk is undecided, the view may know
+more from earlier steps, and its answer is not compared.
 """
 
 from __future__ import annotations

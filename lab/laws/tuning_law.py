@@ -1,11 +1,11 @@
-"""Law 5: filters, tuning and collection on or off give the same changes (DESIGN section 8).
+"""Law 5: filters, tuning and collection on or off give the same changes (docs/design.md).
 
-A case is a document with streams, views, and what streams bring in the order it comes; between the
-messages the tested widget is tuned at random moments, streams end, the clock moves. Beside it an
-untuned one takes the same. Compared after every step: what is refused, the changes of each view,
-the rows (counts aside, which tuning may change), what listeners heard, the clock; at the end the
-documents, where all is kept, and the rows by re-evaluation. Where all is kept, some views are kept
-by other maintainers than counting, whose streams must not be filtered.
+A case is a document with streams, views, and the messages of the streams in order. Between the
+messages the tested widget is tuned at random moments, streams end, and the clock advances. An
+untuned widget gets the same input. Compared after every step: rejections, the changes of each view,
+the rows (except counts, which tuning may change), the calls of listeners, the clock; at the end the
+documents, if all is kept, and the rows by re-evaluation. If all is kept, some views have other
+maintainers than counting, whose streams must not be filtered.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The law of values: every way of evaluating orders values as the definition says.
+"""The law of values: every evaluator compares values as the definition says.
 
 A case has pairs of values (numbers with decimals, signs, leading zeros and exponents, dates and
 times with and without zones, texts, mixed), a comparison of the two or of one with a constant, and
-updates that change values. The definition is written here once more, with `Fraction` and
-`datetime` instead of `query/values.py`. Compared after every update: the rows of a maintainer
-(mostly counting) and what its changes come to; the definitions' own evaluator; in one case of five
-the filter on each pair as a message, and the query's text, parsed; and whether the analysis calls a
-comparison of an unknown value impossible that some value passes. XPath's casts are among the
-comparisons; where the recommendation raises FORG0001 nothing passes.
+updates that change values. The definition is implemented here again, with `Fraction` and `datetime`
+instead of `query/values.py`. Compared after every update: the rows of a maintainer (mostly
+counting) and the accumulated changes; the definitions' own evaluator; in one case of five the
+filter on each pair as a message, and the query's text, parsed; and whether the analysis rules out a
+comparison of an unknown value that some value satisfies. XPath's casts are among the comparisons;
+where the recommendation raises FORG0001 no value passes.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Law 3: the nodes that a random XPath selects on a random document are those that lxml selects.
 
 Nodes are compared by their position in the document: an element, comment or processing instruction
-by its number, a text by its parent's number and its place there, an attribute by its owner's number
-and its name. Comments and instructions stand between the other nodes and beside the root element.
-Documents have no adjacent texts; expressions stay in the fragment, so a refusal is a failure,
-except those of the document node, which is never a row, and of paths with too many alternatives.
+by its number, a text by its parent's number and its position there, an attribute by its owner's
+number and its name. Comments and processing instructions are between the other nodes and beside the
+root element. Documents have no adjacent texts. Expressions stay in the fragment, so a refusal is a
+failure, except for the document node, which is never a row, and for paths with too many
+alternatives.
 
-The maintainers that take a pattern must find the nodes that the definitions find, two in each case,
-and so must the columnar selection.
+The maintainers that accept a pattern must find the nodes that the definitions find, two in each
+case, and so must the columnar selection.
 
-Left out: `following` from an attribute, where lxml passes over what the attribute's element holds,
-which the recommendation counts in; `preceding` from a node behind the root element, where lxml
-passes over the root element. Saxon and BaseX are asked in the tests of conformance.
+Excluded: `following` from an attribute, where lxml skips the content of the attribute's element,
+which the recommendation includes; `preceding` from a node after the root element, where lxml skips
+the root element. The conformance tests use Saxon and BaseX.
 """
 
 from __future__ import annotations

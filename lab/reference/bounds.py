@@ -269,7 +269,7 @@ def is_monotone(tree: Tree, pattern: Pattern, bound: Bound) -> bool:
     """Whether a match stays one whatever else arrives, and every call may bring everything.
 
     Not so with `not`, sibling axes, and a value test that can stand on a node above an open call
-    (DESIGN 3, Truth); nor where calls are limited, deletions count, or `allows` forbids documents.
+    (docs/meaning.md); nor where calls are limited, deletions count, or `allows` forbids documents.
     """
     calls = [tree.call(node) for node in tree.calls().values()]
     is_limited = any(call.most is not None for call in calls if call.deletes != "only")

@@ -1,7 +1,7 @@
 """All small trees over an alphabet: what a call may bring, for brute force over futures.
 
 A fragment is a tree that a stream may bring: an element, since top-level text in a message is
-refused (DESIGN 3). Its size counts elements, texts and attributes (with their values) as one node
+rejected. Its size counts elements, texts and attributes (with their values) as one node
 each.
 
 Two ways to enumerate. Reduced: P2's reduced trees, where children are a set and no two siblings are

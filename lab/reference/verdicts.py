@@ -9,7 +9,7 @@ patterns: callers give smaller ones, and NEVER and "not relevant" then mean "wit
 
 Where more data never answers less (`bounds.is_monotone`), one future in which all calls bring
 everything stands for all futures, whatever `trees_per_call` says; that makes useful sizes
-affordable. Relevance of streams in documents with deletions is not covered (DESIGN 3): refused.
+affordable. Relevance of streams in documents with deletions is not covered: refused.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A disk that fails: it forgets what was not synced, is full, tears and fails writes.
+"""A simulated disk that fails: it loses unsynced writes, is full, tears and fails writes.
 
-`FaultyFiles` is a directory in memory that stands in for `store.files.DiskFiles`. It follows what
-file systems promise and no more: bytes survive a power failure once the file was synced, names once
-the directory was. Whatever else was written may survive whole, in part, with holes (pages reach the
-disk in any order), or not at all. Faults come when the plan says so; `crash` gives the directory as
-the next start finds it.
+`FaultyFiles` is a directory in memory that replaces `store.files.DiskFiles`. It guarantees what
+file systems guarantee and no more: bytes survive a power failure once the file was synced, names
+once the directory was. Other writes may survive completely, in part, with holes (pages reach the
+disk in any order), or not at all. A plan decides when faults occur; `crash` returns the directory
+as the next start finds it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Crashed(BaseException):
 
 
 class _Content:
-    """The bytes of a file: those that are safe, and those that the process sees."""
+    """The bytes of a file: the durable ones, and those that the process sees."""
 
     def __init__(self, data: bytes = b"") -> None:
         self.seen = bytearray(data)
@@ -29,7 +29,7 @@ class _Content:
 
 
 class FaultyFiles:
-    """A directory on a disk that fails as `fault` says: it is asked before every operation."""
+    """A directory on a failing disk; `fault` is called before every operation."""
 
     def __init__(self, random: Random, fault: Callable[[str], str | None] | None = None) -> None:
         self._random = random
@@ -40,14 +40,14 @@ class FaultyFiles:
 
     @classmethod
     def holding(cls, files: Mapping[str, bytes]) -> FaultyFiles:
-        """A directory that has these files, all of them safe."""
+        """Return a directory with these files, all durable."""
         made = cls(Random(0))
         for name, data in files.items():
             made._seen[name] = made._safe[name] = _Content(data)
         return made
 
     def _ask(self, operation: str) -> str | None:
-        """What goes wrong now: None, `crash`, `full`, `fail` or `tear`."""
+        """Return the fault of this operation: None, `crash`, `full`, `fail` or `tear`."""
         self.operations += 1
         fault = self._fault(operation)
         if fault == "crash":
@@ -57,7 +57,7 @@ class FaultyFiles:
         return fault
 
     def stop_at(self, operation: int, fault: str = "crash") -> None:
-        """Let this operation go wrong, and no other."""
+        """Make this operation fail, and no other."""
         self._fault = lambda _: fault if self.operations == operation else None
 
     def names(self) -> list[str]:
@@ -86,7 +86,7 @@ class FaultyFiles:
         self._safe = dict(self._seen)
 
     def crash(self) -> FaultyFiles:
-        """The directory after a power failure: what is safe, and some of what is not."""
+        """Return the directory after a power failure: what is durable, and some of the rest."""
         after = FaultyFiles(self._random)
         for name in {*self._seen, *self._safe}:
             known = self._safe.get(name)
@@ -100,14 +100,14 @@ class FaultyFiles:
         return after
 
     def killed(self) -> FaultyFiles:
-        """The directory after the process was killed: the system still has all it was given."""
+        """Return the directory after the process was killed: the system still has all writes."""
         after = FaultyFiles(self._random)
         for name, content in self._seen.items():
             after._seen[name] = after._safe[name] = _Content(bytes(content.seen))
         return after
 
     def _survivor(self, content: _Content) -> bytes:
-        """Safe bytes, and of the pages behind them some as they were seen, some as zeros."""
+        """Return the durable bytes, and of the pages after them some as written, some as zeros."""
         safe, seen = content.safe, bytes(content.seen)
         if seen[: len(safe)] != safe:
             return safe if self._random.random() < 0.5 else seen
@@ -145,4 +145,4 @@ class FaultyFile:
         del self._content.seen[size:]
 
     def close(self) -> None:
-        """Nothing is synced by it."""
+        """Does not sync."""

@@ -1,7 +1,7 @@
-"""Percentiles of very many durations in little memory: counts in buckets that grow by a twelfth.
+"""Percentiles of many durations in little memory: counts in buckets that grow by a twelfth.
 
-A duration from a microsecond to an hour falls into one of some four hundred buckets; a percentile
-is the upper bound of its bucket, so at most 6 % too high, and never above the longest.
+A duration from a microsecond to an hour falls into one of some four hundred buckets. A percentile
+is the upper bound of its bucket, so it is at most 6 % too high, and never above the longest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Latencies:
         self._buckets: dict[int, int] = {}
 
     def note(self, seconds: float) -> None:
-        """Take one more."""
+        """Add a duration."""
         self.count += 1
         if seconds > self.longest:
             self.longest = seconds
@@ -38,14 +38,14 @@ class Latencies:
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
 
     def add(self, others: Latencies) -> None:
-        """Take all of another's."""
+        """Add all durations of another."""
         self.count += others.count
         self.longest = max(self.longest, others.longest)
         for bucket, number in others._buckets.items():
             self._buckets[bucket] = self._buckets.get(bucket, 0) + number
 
     def percentile(self, percent: float) -> float:
-        """The duration that this many in a hundred do not exceed; 0 if there are none."""
+        """Return the duration that this percentage does not exceed; 0 if there are none."""
         left = self.count * percent / 100
         for bucket in sorted(self._buckets):
             left -= self._buckets[bucket]
@@ -54,7 +54,7 @@ class Latencies:
         return self.longest
 
     def plain(self) -> dict[str, float]:
-        """In milliseconds, for JSON."""
+        """Return the percentiles in milliseconds, for JSON."""
         said = {f"p{each:g}": self.percentile(each) for each in PERCENTILES}
         return {
             name: round(1000 * each, 3) for name, each in (said | {"max": self.longest}).items()

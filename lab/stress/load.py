@@ -1,20 +1,20 @@
-"""A sustained load on one process: as many updates as it takes, many views, publishers that lag.
+"""A sustained load on one process: maximum update rate, many views, lagging sinks.
 
-A durable widget holds a window of orders and shipments: what comes goes again some thousand
-messages later, a hundred by one statement, so rows come and go all the time and nothing has to
-grow. One thread feeds as fast as updates are accepted (a closed loop: the rate is what the process
-holds). Publishers take the changes of some views. Once the window is full, the run has three
-phases:
+A durable widget holds a sliding window of orders and shipments: a message is deleted some thousand
+messages later, a hundred by one statement, so that rows are inserted and deleted all the time and
+nothing has to grow. One thread feeds as fast as updates are accepted (a closed loop: the rate is
+what the process sustains). Sinks receive the changes of some views. Once the window is full, the
+run has three phases:
 
-    steady      every publisher takes what comes
-    slow        one of them needs a while for each batch, more than it is given
+    steady      every sink accepts its changes at once
+    slow        one of them is slower than its changes arrive
     recovered   as in the first
 
-In the second the slow one's outbox fills, and feeding has to wait for it: back-pressure in place of
-growth. Reported for each phase: updates a second, the time from the call to its return
-(acknowledged: in the log, as `sync` says), the time to a publisher's acceptance (delivered), memory
-in use, the largest outbox. At the end what publishers got, replayed, must be the rows of the views,
-and the store verifies. `Sizes` says how large everything is; no time is asserted anywhere.
+In the second phase the outbox of the slow sink fills, and feeding has to wait: back-pressure
+instead of growth. Reported for each phase: updates per second, the time from a call to its return
+(acknowledged: in the log, by the `sync` policy), the time to a sink's acceptance (delivered),
+memory in use, the largest outbox. At the end the changes that the sinks received, replayed, must
+equal the rows of the views, and the store must verify. `Sizes` has all sizes; no time is asserted.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ PHASES = (("steady", 0.5), ("slow", 0.25), ("recovered", 0.25))
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large a load is."""
+    """The sizes of a load."""
 
     views: int = 40
     publishers: int = 8
-    window: int = 40  # batches of orders that the document holds
-    batch: int = 100  # orders that go together, with as many shipments
-    outbox: int = 500  # changes that may wait for a publisher
-    pause: float = 0.1  # seconds that the slow publisher needs for a batch of changes
+    window: int = 40  # batches of orders in the document
+    batch: int = 100  # orders that are deleted together, with as many shipments
+    outbox: int = 500  # changes that may wait for a sink
+    pause: float = 0.1  # seconds that the slow sink needs for a batch of changes
     sync: str = "batch"
     compact_after: int = 50_000
 
 
 @dataclass(slots=True)
 class Phase:
-    """What one phase came to."""
+    """The result of one phase."""
 
     name: str
     updates: int = 0
@@ -110,16 +110,16 @@ class Moment:
 
 @dataclass(slots=True)
 class LoadReport:
-    """What a load came to."""
+    """The result of a load."""
 
     sizes: Sizes
     phases: list[Phase]
     moments: list[Moment]
     snapshots: int
-    longest_pause: float  # that a snapshot stopped maintenance for, seconds
+    longest_pause: float  # seconds that a snapshot paused maintenance
     longest_snapshot: float
     most_nodes: int
-    faults: list[str]  # what is not as it should be
+    faults: list[str]  # detected faults
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -139,7 +139,7 @@ class LoadReport:
 
 
 def views_of(count: int) -> dict[str, str]:
-    """Views over the window: joins, paths, values and shipments that are missing."""
+    """Return views over the window: joins, paths, values and missing shipments."""
     found: dict[str, str] = {}
     for number in range(count):
         client = f"c{number // 4 % CLIENTS}"
@@ -155,7 +155,9 @@ def views_of(count: int) -> dict[str, str]:
 
 
 def updates(sizes: Sizes) -> Iterator[tuple[str, str]]:
-    """Messages without end, each with its stream, and statements (no stream) that delete them."""
+    """Yield messages without end, each with its stream, and statements (no stream) that delete
+    them.
+    """
     number = batch = 0
     while True:
         if number % sizes.batch == 0 and number:
@@ -179,7 +181,7 @@ def updates(sizes: Sizes) -> Iterator[tuple[str, str]]:
 
 
 class Taker:
-    """A publisher's outside: it keeps the rows that the changes come to, and notes the delay."""
+    """A sink: stores the rows that the changes produce, and records the delay."""
 
     def __init__(self, fed: Callable[[int], float | None]) -> None:
         self.pause = 0.0
@@ -196,7 +198,7 @@ class Taker:
                 row = change.row.values_
                 self.rows[row] += 1 if change.op == "insert" else -1
                 if not self.rows[row]:
-                    del self.rows[row]  # it keeps what is there, as a table would
+                    del self.rows[row]  # it keeps the current rows, as a table would
         self.taken += len(changes)
         fed = self._fed(batch)
         if fed is not None:
@@ -204,7 +206,7 @@ class Taker:
 
 
 class _Fed:
-    """When the last records were fed, in a ring."""
+    """The times of the last updates, in a ring buffer."""
 
     def __init__(self, size: int = 1 << 16) -> None:
         self._numbers, self._times = [0] * size, [0.0] * size
@@ -229,7 +231,7 @@ def run_load(
     show: Callable[[Moment], None] | None = None,
     most_updates: int | None = None,
 ) -> LoadReport:
-    """Load a process for so long; with `most_updates`, each phase at most for so many."""
+    """Load a process for a time; with `most_updates`, each phase for at most that many."""
     sizes = sizes or Sizes()
     with tempfile.TemporaryDirectory(prefix="axlog-load-", dir=directory) as made:
         path = Path(made) / "store"
@@ -244,7 +246,7 @@ def run_load(
 
 
 class _Load:
-    """A load under way."""
+    """A running load."""
 
     def __init__(self, path: Path, sizes: Sizes, show: Callable[[Moment], None] | None) -> None:
         self.sizes, self._path, self._show = sizes, path, show
@@ -265,14 +267,14 @@ class _Load:
         self.most_nodes = 0
 
     def fill(self) -> None:
-        """Feed until the window is full and the first batch has gone again."""
+        """Feed until the window is full and the first batch has been deleted."""
         phase, statements = Phase("filling"), 0
         while statements < 4:
             statements += self._feed(phase)
         self._began = perf_counter()
 
     def phase(self, name: str, seconds: float, most: int | None) -> None:
-        """Feed for so long."""
+        """Feed for a time."""
         phase = Phase(name)
         self.phases.append(phase)
         self.slow.pause = self.sizes.pause if name == "slow" else 0.0
@@ -297,11 +299,11 @@ class _Load:
             phase.delivered.add(taker.delays)
 
     def _feed(self, phase: Phase) -> bool:
-        """Take the next update; whether it is a statement."""
+        """Apply the next update; return whether it is a statement."""
         stream, content = next(self._updates)
         began = perf_counter()
-        # The number that the record gets, unless a publisher's note comes between: then it is
-        # not found, and not counted.
+        # The expected number of the record. If a sink's note comes between, it is not found, and
+        # not counted.
         self._fed.note(self.widget.record + 1, began)
         if stream:
             self.widget.feed(stream, content)
@@ -328,12 +330,12 @@ class _Load:
         for entry in os.scandir(self._path):
             try:
                 total += entry.stat().st_size
-            except OSError:  # it went just now
+            except OSError:  # it was deleted just now
                 continue
         return total
 
     def report(self) -> LoadReport:
-        """Wait for the publishers, compare, and sum up."""
+        """Wait for the sinks, compare, and summarize."""
         widget, faults = self.widget, []
         for name, box in widget.outboxes.items():
             if not box.flush(60):

@@ -1,20 +1,20 @@
-"""A soak: well-behaved principals beside hostile ones, on one server, for as long as you like.
+"""A soak test: well-behaved principals beside hostile ones, on one server.
 
-A server runs in a process of its own (`axlog serve` with a pipeline and a file of roles). Forty
+A server runs in a separate process (`axlog serve` with a pipeline and a roles file). Forty
 principals publish orders at a fixed rate, follow a channel and read a view, first alone (`quiet`),
 then beside the others (`hostile`):
 
     slow readers     open event streams and never read them
-    slow clients     open far more connections than there may be and send a byte now and then
+    slow clients     open more connections than allowed and send a byte now and then
     bad messages     not well-formed, with entities, with long namespaces, dated in the year 9999
     greedy views     watch queries whose branches multiply, again and again
     floods           more requests than their limits allow
     strangers        no token, a wrong token, the names of others
 
 Reported for each phase: the latencies of the well-behaved requests, and the server's memory, file
-descriptors and threads at its beginning and its end. `SoakReport.faults` says what is not as it
-should be: a well-behaved request that failed, a hostile one that succeeded. All traffic stays on
-loopback. No time is asserted; the ratio of the two 99th percentiles is reported.
+descriptors and threads at its beginning and its end. `SoakReport.faults` lists the faults: a
+well-behaved request that failed, a hostile one that succeeded. All traffic stays on loopback. No
+time is asserted; the ratio of the two 99th percentiles is reported.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ HOSTILE_MESSAGES: dict[str, bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large a soak is."""
+    """The sizes of a soak test."""
 
     publishers: int = 40
-    rate: float = 40.0  # well-behaved requests a second, of all principals together
+    rate: float = 40.0  # well-behaved requests per second, of all principals together
     slow_readers: int = 20
     slow_clients: int = 1100
     hostile: int = 10  # principals that misbehave
@@ -90,7 +90,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class Usage:
-    """What the server's process uses."""
+    """The resources of the server's process."""
 
     memory: int
     files: int
@@ -110,7 +110,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Phase:
-    """What one phase came to."""
+    """The result of one phase."""
 
     name: str
     seconds: float = 0.0
@@ -118,7 +118,7 @@ class Phase:
     usages: list[Usage] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON; `half` is the middle of the phase: what is flat does not grow after it."""
+        """For JSON; `half` is the middle of the phase: a flat resource does not grow after it."""
         names = ("start", "half", "end")
         places = (0, len(self.usages) // 2, -1)
         return {
@@ -131,7 +131,7 @@ class Phase:
 
 @dataclass(slots=True)
 class SoakReport:
-    """What a soak came to."""
+    """The result of a soak test."""
 
     phases: list[Phase]
     attacks: Counter[str]  # by kind, how often
@@ -141,7 +141,7 @@ class SoakReport:
 
     @property
     def ratio(self) -> float:
-        """The 99th percentile beside hostile principals to that without."""
+        """The 99th percentile beside hostile principals relative to that without."""
         quiet, hostile = (phase.latencies.plain()["p99"] for phase in self.phases)
         return float(hostile / quiet) if quiet else 0.0
 
@@ -175,7 +175,7 @@ def run_soak(
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A server under way."""
+    """A running server."""
 
     address: str
     pid: int
@@ -224,7 +224,7 @@ def _names(sizes: Sizes) -> list[str]:
 
 
 def _roles(sizes: Sizes, tokens: dict[str, str]) -> dict[str, Any]:
-    """What each principal may do: the hostile ones have every right but few resources."""
+    """Return the roles: the hostile principals have every grant but low limits."""
     principals: dict[str, Any] = {}
     for name, token in tokens.items():
         may = ["publish", "subscribe"]
@@ -243,7 +243,7 @@ def _roles(sizes: Sizes, tokens: dict[str, str]) -> dict[str, Any]:
 
 
 class _Soak:
-    """A soak under way."""
+    """A running soak test."""
 
     def __init__(self, server: _Server, sizes: Sizes, show: Callable[[str], None]) -> None:
         self.server, self.sizes, self._show = server, sizes, show
@@ -257,7 +257,7 @@ class _Soak:
     # Well-behaved ---------------------------------------------------------------------------------
 
     def phase(self, name: str, seconds: float) -> Phase:
-        """Let the well-behaved work for so long."""
+        """Run the well-behaved principals for a time."""
         phase, ended = Phase(name), Event()
         workers = 4
         threads = [
@@ -280,7 +280,7 @@ class _Soak:
         return phase
 
     def _behave(self, phase: Phase, worker: int, workers: int, ended: Event) -> None:
-        """Requests at a fixed rate, each by the next of this worker's principals."""
+        """Send requests at a fixed rate, each by the next of this worker's principals."""
         names = [f"good{n}" for n in range(worker, self.sizes.publishers, workers)]
         clients = [self.server.client(name) for name in names]
         pause, turn = workers / self.sizes.rate, 0
@@ -357,7 +357,7 @@ class _Soak:
                     self.faults.append(f"{kind} got {answer.status_code}: {answer.text[:200]}")
 
     def _slow_readers(self, ended: Event) -> None:
-        """Event streams that are opened and not read, each for a while."""
+        """Open event streams and do not read them, each for a while."""
         open_: list[socket.socket] = []
         while not ended.wait(0.5):
             token = self.server.tokens[f"bad{len(open_) % self.sizes.hostile}"]
@@ -376,7 +376,7 @@ class _Soak:
             each.close()
 
     def _slow_clients(self, ended: Event) -> None:
-        """Far more connections than there may be, none of which asks for anything."""
+        """Open more connections than allowed, without sending a request."""
         open_: list[socket.socket] = []
         while not ended.wait(0.02):
             with suppress(OSError):
@@ -393,7 +393,7 @@ class _Soak:
             each.close()
 
     def _messages(self, ended: Event) -> None:
-        """Messages that must be refused."""
+        """Send messages that must be rejected."""
         random, turn = Random(1), 0
         with self.server.client("bad0") as client:
             while not ended.wait(0.2):
@@ -409,7 +409,7 @@ class _Soak:
                               headers={"Content-Type": "application/x-ndjson"})  # fmt: skip
 
     def _views(self, ended: Event) -> None:
-        """Views that exceed their budget, one after the other."""
+        """Add views that exceed their budget, one after the other."""
         with self.server.client("bad1") as client, self.server.client("operator") as operator:
             turn = 0
             while not ended.wait(2.0):
@@ -424,14 +424,14 @@ class _Soak:
                 self._ask("greedy view gone", client, "DELETE", path)
 
     def _floods(self, ended: Event) -> None:
-        """More requests than the limits allow."""
+        """Send more requests than the limits allow."""
         with self.server.client("bad2") as client:
             while not ended.wait(0.5):
                 for _ in range(40):
                     self._ask("flood", client, "GET", "/channels")
 
     def _strangers(self, ended: Event) -> None:
-        """Requests that nobody may make."""
+        """Send unauthorized requests."""
         tries: list[tuple[str, str, dict[str, Any]]] = [
             ("GET", "/channels", {}),
             ("GET", "/widgets/shop/views/large", {}),
@@ -459,7 +459,7 @@ class _Soak:
         return answer
 
     def report(self, phases: list[Phase]) -> SoakReport:
-        """Sum up."""
+        """Summarize."""
         with self.server.client("operator") as client:
             answer = client.get("/widgets/shop/views/large?limit=0")
             if answer.status_code != 200:

@@ -1,14 +1,13 @@
-"""Torture: durable widgets killed at any moment, on disks that fail, compared with a quiet run.
+"""Torture: durable widgets killed at any moment, on failing disks, compared with a quiet run.
 
-A run feeds a fixed list of operations to a durable widget and publishes its view. The operation
-number n has the time n, so the clock of a store says where to go on. Whatever happens on the way,
-at the end the document, the rows and what the publisher got must be those of the quiet run, and at
-every start everything that had been acknowledged must be there.
+A run feeds a fixed list of operations to a durable widget and publishes its view. Operation number
+n has the time n, so the clock of a store shows where to resume. Whatever happens, at the end the
+document, the rows and the published changes must be those of the quiet run, and every start must
+find everything that was acknowledged.
 
-`on_faulty_disk` runs in this process, on a directory that forgets, tears and fails
-(`faulty_disk.py`). `by_killing` starts real processes and kills them with SIGKILL, now and then
-inside one of `MOMENTS`: the process says when it enters one and when it is past, so what it said
-last tells where it died.
+`on_faulty_disk` runs in this process, on a simulated disk (`faulty_disk.py`). `by_killing` starts
+real processes and kills them with SIGKILL, from time to time inside one of `MOMENTS`. A process
+reports when it enters and leaves one, so its last report shows where it died.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from lab.stress.faulty_disk import Crashed, FaultyFiles
 
 VIEW = "answers"
 MOMENTS = ("snapshot", "compaction", "tuning", "publishing")
-"""What a process can be killed in the middle of, besides taking an update."""
+"""The operations, besides an update, during which a process can be killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does: the document, its view, how it is kept, and the operations."""
+    """The plan of a run: the document, its view, its settings, and the operations."""
 
     document: str
     query: str
@@ -52,8 +51,9 @@ class Plan:
 
 
 def make_plan(seed: int, count: int) -> Plan:
-    """A plan: the order monitor with everything kept or only what is needed, or a document that is
-    edited and fed."""
+    """Return a plan: the order monitor with `keep` all or needed, or a document that is edited and
+    fed.
+    """
     draw = Random(f"torture:{seed}")
     kind = draw.choice(("kept", "needed", "edited"))
     if kind == "edited":
@@ -95,7 +95,7 @@ def _refused_now_and_then(
 
 
 def carry_out(widget: DurableWidget, operation: dict[str, object], number: int) -> None:
-    """Do an operation at its time; refused ones are part of every plan."""
+    """Apply an operation at its time; every plan has rejected ones."""
     try:
         if "batch" in operation:
             with widget.batch():
@@ -114,7 +114,9 @@ def carry_out(widget: DurableWidget, operation: dict[str, object], number: int) 
 
 
 def position(widget: DurableWidget) -> int:
-    """How many operations the store has: each moves the clock to its number, refused ones aside."""
+    """Return how many operations the store has: each advances the clock to its number, except
+    rejected ones.
+    """
     return int(widget.clock)
 
 
@@ -122,7 +124,7 @@ def position(widget: DurableWidget) -> int:
 
 
 class _Outside:
-    """A publisher's outside: it survives, and takes a batch once."""
+    """A sink that survives, and accepts a batch once."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -135,7 +137,9 @@ class _Outside:
 
 
 def on_faulty_disk(seed: int, count: int = 40) -> int:
-    """One run with crashes and failing writes; how many starts it took. Raises if it differs."""
+    """Run once with crashes and failing writes; return the number of starts. Raises on a
+    difference.
+    """
     plan, draw = make_plan(seed, count), Random(f"faults:{seed}")
     quiet = _quiet(plan)
     files, outside, acknowledged, starts = FaultyFiles(draw), _Outside(), 0, 0
@@ -162,14 +166,14 @@ def on_faulty_disk(seed: int, count: int = 40) -> int:
 
 
 class _Stopped(Exception):
-    """The store takes no more: it has to be opened again."""
+    """The store accepts no more updates: it has to be reopened."""
 
     def __init__(self, acknowledged: int) -> None:
         self.acknowledged = acknowledged
 
 
 def _work(widget: DurableWidget, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
-    """Go on from an operation to the end, publishing and snapshotting on the way."""
+    """Continue from an operation to the end, with publishing and snapshots."""
     box = widget.outbox(VIEW, VIEW)
     for number in range(done, len(plan.operations)):
         try:
@@ -225,7 +229,7 @@ def _compare(
 
 
 class SqliteSink:
-    """A table of changes, one transaction a batch, with the number of the last batch."""
+    """A table of changes, one transaction per batch, with the number of the last batch."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -253,7 +257,7 @@ class SqliteSink:
 
 
 class _Telling:
-    """A sink that says when it is at work."""
+    """A sink that reports when it is writing."""
 
     def __init__(self, sink: SqliteSink) -> None:
         self._sink = sink
@@ -291,7 +295,7 @@ def child(directory: Path, seed: int, count: int, sync: str) -> None:
 
 
 def _something_else(widget: DurableWidget, draw: Random) -> None:
-    """Now and then what is no update, and changes nothing."""
+    """From time to time, an invalid update, which changes nothing."""
     pick = draw.random()
     if pick < 0.06:
         with _told("snapshot"):
@@ -305,7 +309,7 @@ def _something_else(widget: DurableWidget, draw: Random) -> None:
 
 
 def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6) -> Counter[str]:
-    """One run of processes that are killed: inside what, how many. Raises if the end differs."""
+    """Run processes and kill them; return the counts by moment. Raises if the end differs."""
     draw = Random(f"kills:{seed}")
     plan = make_plan(seed, count)
     quiet = _quiet(plan)
@@ -339,25 +343,25 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
 
 
 class _Round:
-    """One process: what it said, until it was killed or done."""
+    """Run one process; return its output until it was killed or done."""
 
     def __init__(self, command: Sequence[str], acknowledged: int, seed: int) -> None:
         self.acknowledged, self._seed = acknowledged, seed
         self._entered: Counter[str] = Counter()
         self._is_done = False
-        # A session of its own, so that the process that compacts can be killed with it.
+        # A separate session, so that its compaction process can be killed with it.
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
 
     @property
     def inside(self) -> str:
-        """What it was in the middle of."""
+        """The moment that it was in."""
         open_ones = [moment for moment in MOMENTS if self._entered[moment] > 0]
         return open_ones[0] if open_ones else "update"
 
     def follow(self, target: str | None, draw: Random, most: int) -> bool:
-        """Read on until it is in the middle of the target, or has taken so many; then kill it.
+        """Read until it is inside the target, or has applied a number of updates; then kill it.
 
-        Without a target let it run. Whether it came to its end.
+        Without a target let it run. Return whether it finished.
         """
         output = self._process.stdout
         assert output is not None
@@ -371,7 +375,7 @@ class _Round:
         if not self._is_done and target is not None:
             sleep(draw.random() * 0.004)
             self._kill(together=draw.random() < 0.5)
-        for line in output:  # what it said before it died
+        for line in output:  # its output before it died
             self._hear(line)
         output.close()
         code = self._process.wait()
@@ -380,7 +384,7 @@ class _Round:
         return self._is_done
 
     def _kill(self, together: bool) -> None:
-        """Kill the process; or all of them, also the one that makes a snapshot for it."""
+        """Kill the process, or all of them, including its snapshot process."""
         if together:
             os.killpg(self._process.pid, signal.SIGKILL)
         else:

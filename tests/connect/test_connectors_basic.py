@@ -399,7 +399,7 @@ def test_changes_are_posted_with_a_key_that_stays_the_same(tmp_path: Path) -> No
     assert seen[1][1] == "Bearer word"
     assert [each["row"]["x"] for each in seen[1][2]["changes"]] == ["a", "b"]
     dead = sink("http", tmp_path, url=url, retries=0)
-    with pytest.raises(ConnectorError, match="does not take batch 3"):
+    with pytest.raises(ConnectorError, match="rejects batch 3"):
         dead.write(3, BATCHES[0])
     dead.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from axlog.cli.application import application
+from lab.__main__ import application
 from lab.stress.latencies import Latencies
 from lab.stress.load import Sizes, run_load
 

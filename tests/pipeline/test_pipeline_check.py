@@ -67,8 +67,8 @@ def test_the_long_form_is_the_same_pipeline_with_longer_names() -> None:
     ("old", "new", "expected"),
     [
         ("engine: embedded", "engine: flink", (1, 9, "AX852", "engine")),
-        ("engine: embedded", "engin: embedded", (1, 1, "AX852", "'engin' is not known")),
-        ("    late: clock", "    lat: clock", (9, 5, "AX852", "'lat' is not known")),
+        ("engine: embedded", "engin: embedded", (1, 1, "AX852", "'engin' is unknown")),
+        ("    late: clock", "    lat: clock", (9, 5, "AX852", "'lat' is unknown")),
         ("    late: clock", "    late: maybe", (9, 11, "AX852", "late")),
         ("    late: clock", "    most: -1", (9, 11, "AX852", "most")),
         ("match /orders/order/oid/$x", "match /orders/[", (14, 21, "AX201", "")),
@@ -210,10 +210,10 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     ("line", "code", "part"),
     [
         ("facts: [keys a by b]", "AX201", "declared fact"),
-        ("documents: {key: a//b}", "AX852", "no step"),
+        ("documents: {key: a//b}", "AX852", "not a valid step"),
         ("documents: {key: 'p:a'}", "AX852", "not declared"),
         ("types: 'orders -> |order| >='", "AX701", ""),
-        ("sources: {kind: folder, path: x}", "AX852", "which stream"),
+        ("sources: {kind: folder, path: x}", "AX852", "do not name their stream"),
         ("widgets: {}", "AX852", ""),
     ],
 )

@@ -236,7 +236,7 @@ def test_the_plan_says_what_travels_and_why() -> None:
     ]
     assert said["join"].buckets == 4
     assert said["boolean"].buckets == said["cross"].buckets == 1
-    assert "cannot be spread" in said["cross"].reason
+    assert "cannot be partitioned" in said["cross"].reason
     assert said["content"].kind == "messages"
     text = str(plan)
     assert "join: 4 buckets, key $x, bindings travel" in text

@@ -248,11 +248,11 @@ PLAIN = Asked()
         ({"master": "local-cluster[2,1,1024]"}, "executors", "a cluster"),
         ({"buckets": 3}, "executors", "3 buckets"),
         ({"documents": "k"}, "executors", "documents"),
-        ({"state": "driver", "documents": "k"}, "driver", "as asked for"),
-        ({"state": "driver", "master": "spark://host:7077"}, "driver", "as asked for"),
+        ({"state": "driver", "documents": "k"}, "driver", "as configured"),
+        ({"state": "driver", "master": "spark://host:7077"}, "driver", "as configured"),
         ({"state": "driver", "clock": "wall"}, "executors", "timers"),
-        ({"state": "driver", "place": "hdfs://there/place"}, "executors", "no local path"),
-        ({"state": "executors"}, "executors", "as asked for"),
+        ({"state": "driver", "place": "hdfs://there/place"}, "executors", "not a local path"),
+        ({"state": "executors"}, "executors", "as configured"),
     ],
 )
 def test_where_the_state_lives_and_why(changed: dict[str, Any], at: str, why: str) -> None:

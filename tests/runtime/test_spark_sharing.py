@@ -212,5 +212,5 @@ def test_a_run_that_ends_does_not_end_before_a_busy_source_gave_all() -> None:
         assert (rows, end["number"]) == (5, 5)
         patched.setattr("axlog.spark.sources.SLOWEST", 0.01)
         reader = reader_of(Mute)
-        with pytest.raises(PipelineError, match="has more after None and gave nothing"):
+        with pytest.raises(PipelineError, match="has more after None and returned nothing"):
             reader.latestOffset(reader.initialOffset(), ReadMaxRows(10))

@@ -128,7 +128,7 @@ def test_a_run_elsewhere_that_goes_on_says_what_is_not_listed(tmp_path: Path) ->
     reported.take(Told("widget", batch=7))
     shown = reported.shown(Asked("widget", "v"))
     assert shown is not None
-    assert "goes on from a checkpoint" in shown["note"]
+    assert "resumed from a checkpoint" in shown["note"]
 
 
 def test_each_truth_has_its_share_of_the_lines() -> None:

@@ -283,7 +283,7 @@ def test_a_run_says_how_far_its_views_are_behind_and_why(tmp_path: Path) -> None
         late = eventually(lambda: [v for v in asked.health().views if v.state is State.DEGRADED])
         assert [(v.widget, v.view) for v in late] == [("a", "v")]
         assert late[0].undelivered == 1
-        assert late[0].reasons[-1].endswith("cannot be reached: the table is locked")
+        assert late[0].reasons[-1].endswith("is unreachable: the table is locked")
         found = values(asked.samples())
         assert found[f'axlog_sink_errors_total{{sink="{sink.name}"}}'] >= 1
         assert found[f'axlog_sink_lag_seconds{{sink="{sink.name}"}}'] > 0
@@ -326,7 +326,7 @@ def test_a_run_known_by_its_progress_alone() -> None:
     found = values(asked.samples())
     assert (found["axlog_batches_total"], found["axlog_rows"]) == (3, 7)
     assert found['axlog_lagging_seconds{connector="sink"}'] == 2.5
-    assert asked.health().plain()["troubles"] == ["sink cannot be reached for 2.5 s: gone"]
+    assert asked.health().plain()["troubles"] == ["sink is unreachable for 2.5 s: gone"]
 
 
 def test_the_worst_of_all_is_the_whole() -> None:

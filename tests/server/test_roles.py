@@ -103,17 +103,17 @@ def test_grants(grant: Any, verb: str, resource: Resource, allowed: bool) -> Non
 HASH = written_hash(TOKEN)
 ANN = f'principals:\n  a:\n    hash: "{HASH}"\n'
 WRONG: dict[str, tuple[str, int, int, str]] = {
-    "a token": (f"principals:\n  a:\n    token: {TOKEN}\n", 3, 5, "not known here"),
+    "a token": (f"principals:\n  a:\n    token: {TOKEN}\n", 3, 5, "unknown here"),
     "no hash": ("principals:\n  a: {grants: [read]}\n", 2, 3, "has no 'hash'"),
     "a bad hash": ("principals:\n  a: {hash: secret-of-mine}\n", 2, 13, "hash: "),
     "a verb": (f'principals:\n  a: {{hash: "{HASH}", grants: [fly]}}\n', 2, 99, "Input should be"),
-    "a key": ("principals: {}\nprincpals: {}\n", 2, 1, "not known here"),
+    "a key": ("principals: {}\nprincpals: {}\n", 2, 1, "unknown here"),
     "a limit": (ANN + "    limits: {speed: 1}\n", 4, 14, "known"),
     "a limit below": (
         ANN + "    limits: {rate: 0}\n", 4, 20, "greater",
     ),
     "a name": (ANN.replace(" a:", " a/b:"), 2, 3, "match pattern"),
-    "a reserved name": (ANN.replace(" a:", " anyone:"), 3, 5, "cannot be the name"),
+    "a reserved name": (ANN.replace(" a:", " anyone:"), 3, 5, "is not a valid name"),
     "one token": (
         ANN + f'  b: {{hash: "{HASH}"}}\n', 4, 13, "the token of 'a'",
     ),

@@ -216,7 +216,7 @@ def test_all_sources_and_sinks_as_the_embedded_engine_has_them(
              shown.values()]  # fmt: skip
     assert lines[0] == lines[1]
     assert heard(peer, "spark") == heard(peer, "embedded") != []
-    assert progress.lives == "on the driver (as asked for)"
+    assert progress.lives == "on the driver (as configured)"
     assert progress.refused == 2
     assert progress.messages == 22  # rows that came over the wire are messages too
     assert reports[-1].plain()["possible"] is not None

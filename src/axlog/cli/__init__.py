@@ -1,8 +1,8 @@
-"""The command line: `axlog VERB ...`, one module a verb (DESIGN section 7).
+"""The command line: `axlog VERB ...`, one module per verb.
 
-Output is JSON lines when piped and tables with colour on a terminal. Exit codes: 0 done, 1 a check
-failed, 2 bad usage or input. Errors go to standard error as text; no traceback for what a user can
-put right.
+Output is JSON lines in a pipe, and tables with colour on a terminal. Exit codes: 0 success, 1 a
+check failed, 2 bad usage or input. Errors go to standard error as text. An error that the user can
+fix never prints a traceback.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 
 
 def main() -> None:
-    """The entry point. What only one verb needs is imported by that verb."""
-    if sys.argv[1:] == ["--version"]:  # the one answer that needs no parser of arguments
+    """The entry point. Each verb imports its own dependencies, so that `axlog` starts fast."""
+    if sys.argv[1:] == ["--version"]:  # needs no argument parser
         from axlog import __version__
 
         print(f"axlog {__version__}")

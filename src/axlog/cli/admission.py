@@ -1,8 +1,9 @@
-"""Who may use what a verb serves: a file of roles, or an administrator whose token is generated.
+"""Access to the servers that verbs start: a roles file, or one administrator with a generated
+token.
 
-Without a file a server listens on loopback only, and one principal may do everything: its token is
-`AXLOG_TOKEN` of the environment, or a new one that is shown once, in a link that signs in. SIGHUP
-has the file read again; so does a change of it.
+Without a roles file a server listens on loopback only, and one principal may do everything. Its
+token is the environment variable `AXLOG_TOKEN`, or a new token that is shown once, in a link that
+signs in. SIGHUP reloads the file; so does a change of the file.
 """
 
 from __future__ import annotations
@@ -26,27 +27,29 @@ if TYPE_CHECKING:
 VARIABLE = "AXLOG_TOKEN"
 Roles = Annotated[
     Path | None,
-    typer.Option("--roles", help="A YAML file: who may do what; see docs/security.md."),
+    typer.Option(
+        "--roles", help="A YAML file of principals and their grants; see docs/security.md."
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who may, and the token that was generated for it, if one was."""
+    """An access policy, and the token that was generated for it, if any."""
 
     access: Access
     token: str | None = None
 
     def link(self, address: str) -> str:
-        """The live page's address; one that signs in by itself where the token is new.
+        """Return the address of the live page; with a generated token, a link that signs in.
 
-        What stands behind `#` is sent to no server and logged by none.
+        Browsers do not send the part after `#`, so the token is in no server's log.
         """
         return address if self.token is None else f"{address}/#token={self.token}"
 
 
 def admitted(roles: Path | None, host: str = "127.0.0.1") -> Admission:
-    """Who may use a server on this host."""
+    """Return the access policy of a server on this host."""
     try:
         from axlog.server.access import Access, is_loopback
         from axlog.server.roles import new_token
@@ -57,8 +60,8 @@ def admitted(roles: Path | None, host: str = "127.0.0.1") -> Admission:
     if not is_loopback(host):
         raise ChannelError(
             "AX807",
-            f"a server on {host!r} can be reached by others, and no file says what they may",
-            advice="--roles FILE, or let it listen on 127.0.0.1",
+            f"a server on {host!r} is reachable from other machines and needs a roles file",
+            advice="pass --roles FILE, or listen on 127.0.0.1",
         )
     given = os.environ.get(VARIABLE)
     if given:
@@ -69,7 +72,7 @@ def admitted(roles: Path | None, host: str = "127.0.0.1") -> Admission:
 
 @contextmanager
 def reloaded_by_signal(access: Access) -> Iterator[None]:
-    """SIGHUP has the file of roles read again while the block runs."""
+    """Reload the roles file on SIGHUP while the block runs."""
     before = signal.signal(signal.SIGHUP, lambda number, frame: access.reload())
     try:
         yield

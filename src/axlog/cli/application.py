@@ -1,4 +1,4 @@
-"""The verbs put together, and what every verb does alike with errors, pipes and interruptions."""
+"""Build the command line from its verbs; handle errors, closed pipes and interruptions for all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VERBS = (
 
 
 class Verbs(TyperGroup):
-    """Runs a verb; what goes wrong for reasons of its input is said in words, with exit code 2."""
+    """Runs a verb. Errors caused by the input become one message and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -47,16 +47,17 @@ class Verbs(TyperGroup):
         except ImportError as error:
             raise _failure(_lacking(error).describe()) from None
         except UnicodeDecodeError as error:
-            what = f"the input is not in UTF-8: byte {error.start + 1} is wrong"
+            what = f"the input is not UTF-8: invalid byte at offset {error.start + 1}"
             raise _failure(MalformedError("AX113", what).describe()) from None
         except BrokenPipeError:
-            # The reader has seen enough. Python would complain once more when it closes the pipe.
+            # The reader closed the pipe: stop quietly. Without this, Python reports the closed pipe
+            # again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except OSError as error:
             named = f"{error.filename}: " if error.filename else ""
-            told = SetupError("AX903", f"{named}{error.strerror or error}")
-            raise _failure(told.describe()) from None
+            failed = SetupError("AX903", f"{named}{error.strerror or error}")
+            raise _failure(failed.describe()) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
@@ -79,21 +80,23 @@ Version = Annotated[
 
 
 def application(verbs: Sequence[str] = ()) -> typer.Typer:
-    """The command line with these verbs; with all of them where one is unknown or none is named."""
+    """Return the command line with these verbs, or with all verbs if none or an unknown one is
+    named.
+    """
     app = new_application(
         "axlog", "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'"
     )
 
     @app.callback()
     def axlog(version: Version = False) -> None:
-        """Exact, maintained answers to queries over living XML documents."""
+        """Exact, incrementally maintained answers to queries over changing XML documents."""
 
     register(app, "axlog.cli", verbs if verbs and set(verbs) <= set(VERBS) else VERBS)
     return app
 
 
 def new_application(name: str, example: str) -> typer.Typer:
-    """A command line without verbs that handles errors as all of axlog's do."""
+    """Return a command line without verbs that handles errors as `axlog` does."""
     return typer.Typer(
         name=name,
         cls=Verbs,
@@ -105,7 +108,7 @@ def new_application(name: str, example: str) -> typer.Typer:
 
 
 def register(app: typer.Typer, package: str, verbs: Sequence[str]) -> None:
-    """Add verbs, each a module of the package; one whose extra is missing says what to install."""
+    """Add verbs, each a module of the package. A verb without its extra prints what to install."""
     for verb in verbs:
         try:
             import_module(f"{package}.{verb}").register(app)
@@ -114,7 +117,7 @@ def register(app: typer.Typer, package: str, verbs: Sequence[str]) -> None:
 
 
 def _register_lacking(app: typer.Typer, verb: str, error: AxlogError) -> None:
-    """Add a verb that cannot run here: whatever it is given, it says what to install."""
+    """Add a verb that cannot run: for any arguments, it prints what to install."""
 
     def refuse() -> None:
         raise error
@@ -124,7 +127,9 @@ def _register_lacking(app: typer.Typer, verb: str, error: AxlogError) -> None:
 
 
 def _lacking(error: ImportError) -> AxlogError:
-    """What to install; an import that fails for another reason is raised as it is."""
+    """Return an error that names the extra to install; re-raise an ImportError with another
+    cause.
+    """
     if error.name is None or extra_of(error.name) is None:
         raise error
     return not_installed(error.name)

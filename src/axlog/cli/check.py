@@ -1,10 +1,10 @@
-"""`axlog check FILE`: everything that is wrong with a pipeline file, before anything starts.
+"""`axlog check FILE`: report everything wrong with a pipeline file, before anything starts.
 
-A file with `principals` is one of roles, and is checked as such.
+A file with the key `principals` is checked as a roles file.
 
-One line a problem: a table on a terminal, JSON lines in a pipe. Exit code 2 if one is an error.
-`--schema` prints the JSON schema for editors, `--reference` every key as Markdown, `--kinds` lists
-the sources and sinks.
+One line per problem: a table on a terminal, JSON lines in a pipe. The exit code is 2 if a problem
+is an error. `--schema` prints the JSON schema for editors, `--reference` prints every key as
+Markdown, `--kinds` lists the sources and sinks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def check(
     pipeline: Annotated[
         str | None,
-        typer.Argument(metavar="PIPELINE", help="The pipeline file, or a file of roles."),
+        typer.Argument(metavar="PIPELINE", help="The pipeline file, or a roles file."),
     ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of pipeline files instead.")
@@ -82,7 +82,7 @@ def check(
         raise typer.Exit(2)
     if not is_json(json):
         views = len(list(checked.model.view_names()))
-        _say(f"{pipeline}: in order; {views} views, engine {checked.model.engine}")
+        _say(f"{pipeline}: valid; {views} views, engine {checked.model.engine}")
 
 
 def _is_roles(text: str) -> bool:
@@ -106,11 +106,13 @@ def _check_roles(text: str, source: str, json: bool | None) -> None:
         raise typer.Exit(2)
     if not is_json(json):
         reading = "needs a token" if roles.public is None else "is public"
-        _say(f"{source}: in order; {len(roles.principals)} principals, reading {reading}")
+        _say(f"{source}: valid; {len(roles.principals)} principals, reading {reading}")
 
 
 def missing(error: ImportError) -> SetupError:
-    """What to install; an import that fails for another reason is raised as it is."""
+    """Return an error that names the extra to install; re-raise an ImportError with another
+    cause.
+    """
     if error.name is None or extra_of(error.name) is None:
         raise error
     return not_installed(error.name)

@@ -1,8 +1,8 @@
-"""`axlog demo`: the supply chain as a pipeline, live in the terminal and on a page.
+"""`axlog demo`: run the supply chain pipeline, and show it in the terminal and on a page.
 
-A simulator writes the partners' documents into a directory; the pipeline file of
-`axlog.samples.supply_chain` reads them, on Spark or in this process. Everything that is shown
-comes from what the page is given: both engines are looked at in the same way.
+A simulator writes the partners' documents to a directory. The pipeline file of
+`axlog.samples.supply_chain` reads them, on Spark or in this process. The terminal shows the data of
+the live page, so both engines are shown in the same way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from axlog.server.summaries import Observed
 
 HEAD_START = 60 * supply_chain.HOUR
-"""Seconds of the simulated clock that have passed when the engine starts."""
+"""Simulated seconds that have passed when the engine starts."""
 _FRAME = 0.25
 _TRIES = 4
 
@@ -45,26 +45,26 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    engine: Annotated[str, typer.Option(help="spark, or embedded: this process alone.")] = "spark",
+    engine: Annotated[str, typer.Option(help="spark, or embedded (in this process).")] = "spark",
     seconds: Annotated[
-        float | None, typer.Option(help="End so long after the engine has started; else Ctrl-C.")
+        float | None, typer.Option(help="Stop after this many seconds (default: run until Ctrl-C).")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Orders an hour of the simulated clock.")] = 4.0,
-    speed: Annotated[float, typer.Option(help="Simulated hours a second.")] = 1.0,
-    faults: Annotated[float, typer.Option(help="Share of steps that go wrong.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the simulation.")] = 0,
+    rate: Annotated[float, typer.Option(help="Orders per simulated hour.")] = 4.0,
+    speed: Annotated[float, typer.Option(help="Simulated hours per second.")] = 1.0,
+    faults: Annotated[float, typer.Option(help="Fraction of the steps that fail.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     directory: Annotated[
-        Path | None, typer.Option(help="Where the documents go and stay; else they are removed.")
+        Path | None, typer.Option(help="Keep the documents here (default: a temporary directory).")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Of the live page on this machine; 8040 or a free one.")
+        int | None, typer.Option(help="Port of the live page (default: 8040, or a free port).")
     ] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the live page.")] = True,
 ) -> None:
-    """Watch a supply chain: orders turn late, possible or never while you look.
+    """Watch a supply chain live: orders that are late, can still be on time, or never will be.
 
-    A web store, a bank, a warehouse, a supplier, a plant and a shipper publish UBL documents; a
-    pipeline of two widgets watches them. The page is on this machine only.
+    A web store, a bank, a warehouse, a supplier, a plant and a shipper publish UBL documents. A
+    pipeline watches them. The page is reachable from this machine only.
     """
     if engine not in ("spark", "embedded"):
         raise typer.BadParameter("spark or embedded", param_hint="--engine")
@@ -76,7 +76,8 @@ def demo(
     console = Console()
     with ExitStack() as stack:
         place = _place(stack, directory)
-        # The simulated clock runs faster than this machine's: its dates may be far ahead.
+        # The simulated clock runs faster than the clock of this machine: its times may be far
+        # ahead.
         written = supply_chain.pipeline().replace("<ax:call ", '<ax:call ahead="none" ')
         (place / "supply-chain.yaml").write_text(written, encoding="utf-8")
         simulator = supply_chain.Simulator(place, seed=seed, rate=rate, faults=faults)
@@ -99,13 +100,13 @@ def _place(stack: ExitStack, directory: Path | None) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     for name in ("in", "out"):
         if (directory / name).exists():
-            raise typer.BadParameter(f"{directory} has a run already", param_hint="--directory")
+            raise typer.BadParameter(f"{directory} already has a run", param_hint="--directory")
     return directory
 
 
 @contextmanager
 def _quiet(log: Path) -> Iterator[None]:
-    """What logs, Java and workers write on standard error goes to a file, not into the tables."""
+    """Redirect standard error of logs, Java and workers to a file, to keep it out of the tables."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("ab") as file:
@@ -125,7 +126,7 @@ def _watch(
     seconds: float | None,
     speed: float,
 ) -> None:
-    """Let time pass and show what comes of it, until it is over or somebody stops it."""
+    """Advance the simulated time and show the state, until the time is over or the user stops."""
     began: float | None = None
     shown = monotonic()
     with (
@@ -154,7 +155,7 @@ def _watch(
 
 
 class _Run:
-    """The pipeline at work in a thread, and how far it is."""
+    """The pipeline running in a thread, with its progress."""
 
     def __init__(self, model: PipelineModel, engine: str) -> None:
         self._model = model
@@ -170,7 +171,7 @@ class _Run:
 
     @contextmanager
     def going(self) -> Iterator[None]:
-        """The engine runs while the block does."""
+        """Run the engine while the block runs."""
         with ExitStack() as stack:
             if self._engine == "embedded":
                 self._prepare_embedded(stack)
@@ -194,7 +195,7 @@ class _Run:
 
     def _prepare_spark(self) -> None:
         engine = spark_engine()
-        # Beside the documents, so that it goes with them.
+        # Beside the documents, to be removed with them.
         kept = self._model.settings.model_copy(update={"checkpoint": "out/checkpoint"})
         self._model = self._model.model_copy(update={"settings": kept})
         shown, take = live_page.reported(self._model, "spark")
@@ -219,7 +220,8 @@ class _Run:
             try:
                 self._run()
             except BaseException as error:
-                # On a busy machine Spark gives its workers up after ten seconds: nothing was lost.
+                # On a busy machine Spark gives up on its workers after ten seconds. Nothing is
+                # lost: try again.
                 is_slow = not self.has_started and "failed to connect back" in str(error)
                 if is_slow and again + 1 < _TRIES and not self._stopping.is_set():
                     continue
@@ -227,14 +229,14 @@ class _Run:
             return
 
     def stop(self) -> None:
-        """Finish the batch at hand and end."""
+        """Finish the current batch and stop."""
         self._stop()
         if self._work is not None:
             self._work.join()
 
     @property
     def has_started(self) -> bool:
-        """Whether something has come through."""
+        """Whether the engine has processed a message."""
         return self._reported.is_set()
 
     @property
@@ -243,14 +245,14 @@ class _Run:
 
     @property
     def says(self) -> str:
-        """What it is doing, while there is nothing to show yet."""
+        """Describe the start of the engine, while there is nothing else to show."""
         if self.has_started:
             return f"engine {self._engine}"
         passed = monotonic() - self._began
         return f"starting Spark, {passed:.0f} s: Java first, then its Python workers"
 
     def check(self) -> None:
-        """Raise what the engine failed with."""
+        """Raise the error that the engine failed with."""
         for error in self._failed:
             if isinstance(error, AxlogError):
                 raise error
@@ -258,6 +260,6 @@ class _Run:
             raise PipelineError(
                 "AX868",
                 f"the engine {self._engine} failed: {said}",
-                advice="axlog doctor --spark; axlog demo --engine embedded needs no Spark;"
+                advice="run `axlog doctor --spark`; `axlog demo --engine embedded` needs no Spark;"
                 " --directory D keeps the log in D/out/run.log",
             ) from error

@@ -1,4 +1,4 @@
-"""The supply chain in a terminal: its views as tables, from what the live page is given."""
+"""The terminal display of the demo: its views as tables, from the data of the live page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # comes with the extra `server`
 PARTNERS = ("bank", "supplier", "plant", "shipper")
 QUESTIONS = (
     "which orders left within 48 hours",
-    "which can still, and until when",
-    "which never will, told in the moment when that is certain",
+    "which can still leave on time, and until when",
+    "which never will, as soon as that is certain",
     "which partner each late order waited for",
     "which invoices name goods that have not left",
     "which parts are below 20",
@@ -30,7 +30,7 @@ _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bol
 
 
 def tables(observed: Observed, says: str, address: str | None) -> Group:
-    """Everything for a terminal."""
+    """Return everything that the terminal shows."""
     from axlog.server.row_lists import Asked
 
     state = observed.state(Asked("orders", "on_time", "possible", "", _LINES))
@@ -52,19 +52,19 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
         _rows(observed, "orders", "invoiced_without_goods", "Invoices without goods"),
         _rows(observed, "stock", "low_parts", "Parts below 20"),
     ]
-    letters = f"{state['refused']} documents could not be taken" if state["refused"] else ""
+    letters = f"{state['refused']} documents were rejected" if state["refused"] else ""
     return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
 
 
 def waiting(counts: Mapping[str, int], says: str, address: str | None) -> Group:
-    """What there is to see before the engine has started: what waits, and what will be said."""
+    """Return the display before the engine has started: the waiting documents and the questions."""
     head = Text.assemble(("the supply chain", "bold"), f"  {says}")
     if address:
         head.append("\nlive page: ").append(address, style=f"cyan link {address}")
     published = Table("published so far", "documents")
     for stream, count in counts.items():
         published.add_row(stream, f"{count:,}")
-    asked = Table("what will be kept up to date")
+    asked = Table("questions kept up to date")
     for question in QUESTIONS:
         asked.add_row(question)
     return Group(head, Columns([published, asked], padding=(0, 2)))
@@ -78,7 +78,8 @@ def _counts(state: dict[str, Any]) -> dict[str, tuple[int, int]]:
 def _orders(counts: dict[str, tuple[int, int]], possible: int | None) -> Table:
     table = Table("", "orders", title="Within 48 hours?", title_justify="left")
     table.add_row("left on time", f"{counts['on_time'][0]:,}", style="green")
-    still = "?" if possible is None else f"{max(0, possible - 1):,}"  # one of them is: a new order
+    # one of them stands for a future order
+    still = "?" if possible is None else f"{max(0, possible - 1):,}"
     table.add_row("can still be on time", still, style="yellow")
     table.add_row("never will be", f"{counts['on_time'][1]:,}", style="red")
     table.add_row("left late", f"{counts['late'][0]:,}")
@@ -113,7 +114,7 @@ def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
 
 def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
-    table.expand, table.columns[2].ratio = True, 1  # the table does not jump
+    table.expand, table.columns[2].ratio = True, 1  # a fixed width, so that the table does not jump
     for change in changes[:_CHANGES]:
         said = ", ".join(
             f"{k} {'?' if v is None else v if isinstance(v, str) else _moment(v)}"
@@ -132,14 +133,14 @@ def _moment(time: Time | None) -> str:
 
 
 def summary(observed: Observed) -> str:
-    """What came of it, in a sentence."""
+    """Summarize the run in one sentence."""
     from axlog.server.row_lists import Asked
 
     counts = _counts(observed.state(Asked()))
-    whom = ", ".join(f"{counts[f'waited_for_{name}'][0]} for the {name}" for name in PARTNERS)
+    waited = ", ".join(f"{counts[f'waited_for_{name}'][0]} for the {name}" for name in PARTNERS)
     return (
-        f"{counts['on_time'][0]} orders left on time, {counts['late'][0]} late (waited {whom}); "
-        f"{counts['on_time'][1]} were called as never on time, when that became certain; "
+        f"{counts['on_time'][0]} orders left on time, {counts['late'][0]} late (waited {waited}); "
+        f"{counts['on_time'][1]} were reported as never on time, as soon as that was certain; "
         f"invoices without goods: {counts['invoiced_without_goods'][0]}, "
         f"parts below 20: {counts['low_parts'][0]}"
     )

@@ -1,7 +1,7 @@
-"""`axlog diff OLD NEW`: the updates that make one version of a document the other.
+"""`axlog diff OLD NEW`: the updates that turn one version of a document into the other.
 
-The list goes out as one JSON object (what `axlog reduce` reads), as XML, or as a patch of RFC 5261;
-on a terminal as one line an operation.
+The list is written as one JSON object (which `axlog reduce` reads), as XML, or as an RFC 5261
+patch; on a terminal, as one line per operation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from axlog.document.update_lists import Edit, EditKind, Markup, UpdateList, addr
 
 
 class Form(Enum):
-    """How a list is written."""
+    """The formats of an update list."""
 
     JSON = "json"
     XML = "xml"
@@ -34,7 +34,10 @@ class Form(Enum):
 New = Annotated[str, typer.Argument(metavar="NEW", help="The later version; a path or XML text.")]
 Old = Annotated[str, typer.Argument(metavar="OLD", help="The earlier version; - for stdin.")]
 Written = Annotated[
-    Form | None, typer.Option("--form", "-f", help="How the list is written; lines on a terminal.")
+    Form | None,
+    typer.Option(
+        "--form", "-f", help="Format of the list (default: lines on a terminal, JSON in a pipe)."
+    ),
 ]
 
 
@@ -52,7 +55,7 @@ def diff(
     limit_size: options.LimitSize = options.SIZE,
     limit_text: options.LimitText = options.TEXT,
 ) -> None:
-    """The list of updates that makes the document OLD the document NEW."""
+    """Write the list of updates that turns the document OLD into NEW."""
     limits = options.limits_of(limit_depth, limit_size, limit_text)
     before, after = (
         load(source_of(one), limits=limits, keep_whitespace=keep_whitespace) for one in (old, new)
@@ -64,7 +67,9 @@ def diff(
 
 
 def write_list(given: UpdateList, form: Form | None) -> None:
-    """A list in the form asked for; without one, lines for people on a terminal."""
+    """Write a list in the requested format; without one, as lines on a terminal and JSON in a
+    pipe.
+    """
     if form is Form.XML:
         typer.echo(to_xml(given))
     elif form is Form.JSON or is_json(None):

@@ -1,7 +1,7 @@
-"""`axlog doctor`: what this machine has, what is missing, and what to type.
+"""`axlog doctor`: report what this machine has, what is missing, and the command that installs it.
 
-Without options nothing is started and nothing is changed. `--spark` starts a session and sends one
-row through a Python worker, which shows what no look at files can.
+Without options the command starts nothing and changes nothing. `--spark` starts a session and sends
+one row through a Python worker, which finds problems that files do not show.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ VERBS = {
     "axlog serve": ("pipeline", "server"),
     "axlog demo": ("pipeline", "server", "spark"),
 }
-"""What people want to run, and the parts it needs."""
+"""The commands that users run, and the extras that each needs."""
 
 _MEMORY, _FREE = 4, 2
-"""GB that Spark is comfortable with: memory, and room for checkpoints."""
+"""GB of memory, and of free disk space for checkpoints, that Spark needs to run well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: `ok`, `missing` (an optional part) or `bad`."""
+    """The result of one check: `ok`, `missing` (an optional part) or `bad`."""
 
     what: str
     state: str
@@ -60,13 +60,12 @@ def register(app: typer.Typer) -> None:
 def doctor(
     json: options.Json = None,
     spark: Annotated[
-        bool, typer.Option("--spark", help="Start Spark too, and say how long that takes.")
+        bool, typer.Option("--spark", help="Also start Spark, and report how long that takes.")
     ] = False,
 ) -> None:
-    """Tell what is missing on this machine, and what to type to get it.
+    """Report what is missing on this machine, and the command that installs it.
 
-    Exit code 1 if something that axlog itself needs is wrong; parts that are optional may be
-    missing.
+    The exit code is 1 if something that axlog itself needs is wrong. Optional parts may be missing.
     """
     is_bad = False
     for finding in chain(examine(), [_started()] if spark else []):
@@ -88,7 +87,7 @@ def _show(finding: Finding) -> None:
 
 
 def examine() -> Iterator[Finding]:
-    """Everything that can be looked at without changing anything."""
+    """Run every check that changes nothing."""
     yield _python()
     yield Finding("axlog", "ok", version("axlog"))
     yield _machine()
@@ -110,37 +109,37 @@ def _machine() -> Finding:
     said = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    except (OSError, ValueError):  # not every system tells
+    except (OSError, ValueError):  # not available on every system
         return Finding("machine", "ok", said)
-    advice = "" if memory >= _MEMORY else f"Spark wants {_MEMORY} GB or more; the rest runs"
+    advice = "" if memory >= _MEMORY else f"Spark needs {_MEMORY} GB or more; everything else runs"
     return Finding("machine", "ok", f"{said}, {memory:.1f} GB of memory", advice)
 
 
 def _environment() -> Iterator[Finding]:
-    """Variables that make Spark take something else than what was installed."""
+    """Check the variables that make Spark use another Python or Spark than the installed one."""
     if "SPARK_HOME" in os.environ:
-        advice = "unset SPARK_HOME, or make sure that it is the same version of Spark"
+        advice = "unset SPARK_HOME, or set it to the same version of Spark"
         yield Finding("SPARK_HOME", "missing", os.environ["SPARK_HOME"], advice)
     python = os.environ.get("PYSPARK_PYTHON")
     if python is not None and shutil.which(python) is None:
-        advice = "unset PYSPARK_PYTHON: axlog names the running Python itself"
-        yield Finding("PYSPARK_PYTHON", "missing", f"{python} is not there", advice)
+        advice = "unset PYSPARK_PYTHON: axlog passes the running Python to Spark"
+        yield Finding("PYSPARK_PYTHON", "missing", f"{python} does not exist", advice)
 
 
 def _port() -> Finding:
-    """Whether the live page gets its usual place."""
+    """Check whether the default port of the live page is free."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind(("127.0.0.1", PORT))
         except OSError as error:
-            advice = f"--port N chooses another; without it a free one is taken ({error.strerror})"
+            advice = f"--port N chooses another; the default is then a free port ({error.strerror})"
             return Finding("page", "ok", f"port {PORT} is in use", advice)
     return Finding("page", "ok", f"port {PORT} is free")
 
 
 def _verb(name: str, parts: tuple[str, ...]) -> Finding:
-    """Whether a command can run, by the parts that it needs."""
+    """Check whether a command can run: whether the extras that it needs are installed."""
     lacking = [part for part in parts if any(not _is_there(m) for m in PARTS[part])]
     if not lacking:
         return Finding(name, "ok", "can run")
@@ -150,7 +149,7 @@ def _verb(name: str, parts: tuple[str, ...]) -> Finding:
 
 
 def _started() -> Finding:
-    """Start Spark and let a Python worker answer."""
+    """Start Spark and run one Python worker."""
     begun = perf_counter()
     try:
         from axlog.spark import session
@@ -162,9 +161,11 @@ def _started() -> Finding:
             started.stop()
     except Exception as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        return Finding("start", "bad", said[0][:200], "axlog run --engine embedded needs no Spark")
+        return Finding(
+            "start", "bad", said[0][:200], "`axlog run --engine embedded` needs no Spark"
+        )
     taken = perf_counter() - begun
-    return Finding("start", "ok", f"Spark answered {len(rows)} row after {taken:.1f} s")
+    return Finding("start", "ok", f"Spark returned {len(rows)} row after {taken:.1f} s")
 
 
 def _part(name: str, modules: tuple[str, ...]) -> Finding:
@@ -178,7 +179,7 @@ def _part(name: str, modules: tuple[str, ...]) -> Finding:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # its package is not there
+    except ModuleNotFoundError:  # its package is not installed
         return False
 
 
@@ -206,12 +207,12 @@ def _browser() -> Finding:
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if (path := shutil.which(name)) is not None:
             return Finding("browser", "ok", path)
-    advice = "apt-get install chromium: the tests of the live page use it, axlog itself does not"
+    advice = "apt-get install chromium: only the tests of the live page need it"
     return Finding("browser", "missing", "no Chromium on the path", advice)
 
 
 def _disk() -> Finding:
-    """How long an update waits for the disk with `axlog.open(sync="always")`."""
+    """Measure how long an update waits for the disk with `axlog.open(sync="always")`."""
     times = []
     try:
         with tempfile.TemporaryFile(dir=Path.cwd(), buffering=0) as file:
@@ -221,12 +222,12 @@ def _disk() -> Finding:
                 os.fsync(file.fileno())
                 times.append(perf_counter() - start)
     except OSError as error:
-        return Finding("disk", "bad", f"this directory cannot be written: {error.strerror}")
-    return Finding("disk", "ok", f"{1000 * sorted(times)[2]:.1f} ms a sync in this directory")
+        return Finding("disk", "bad", f"this directory is not writable: {error.strerror}")
+    return Finding("disk", "ok", f"{1000 * sorted(times)[2]:.1f} ms per sync in this directory")
 
 
 def _space() -> Finding:
-    """Room for checkpoints and what Spark puts aside."""
+    """Check the free disk space for checkpoints and for Spark's temporary files."""
     free = min(shutil.disk_usage(place).free for place in (Path.cwd(), tempfile.gettempdir()))
     said = f"{free / 2**30:.1f} GB free here and in {tempfile.gettempdir()}"
     if free < _FREE * 2**30:

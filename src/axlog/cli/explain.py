@@ -1,5 +1,8 @@
-"""`axlog explain QUERY [DOC]`: how a query is kept: its program, its maintainer, generated code;
-per stream of the document what is wanted of it, and what came of its messages."""
+"""`axlog explain QUERY [DOC]`: how a query is maintained.
+
+Prints the program, the maintainer and the generated code. With a document, prints for each stream
+the patterns that the view needs and the message counters.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,30 @@ def explain(
     text: options.QueryText,
     document: Annotated[
         str | None,
-        typer.Argument(metavar="[DOC]", help="A document, for its streams and its size."),
+        typer.Argument(metavar="[DOC]", help="A document; adds its streams and its size."),
     ] = None,
     code: Annotated[
         bool, typer.Option("--code", help="Show the code generated for the document's streams.")
     ] = False,
     after: After = None,
     tune: Annotated[
-        bool, typer.Option("--tune", help="Tune before and after the updates: what is dropped.")
+        bool,
+        typer.Option(
+            "--tune", help="Run the tuner before and after the updates, to see what it drops."
+        ),
     ] = False,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     maintainer: options.MaintainerName = None,
     json: options.Json = None,
 ) -> None:
-    """How a query is kept: its pattern, its datalog program, the maintainer and the reason."""
+    """Show how a query is maintained: its pattern, its datalog program, and the maintainer with the
+    reason for its choice.
+    """
     if code and document is None:
-        raise typer.BadParameter("--code needs DOC: code is made for its streams")
+        raise typer.BadParameter("--code needs DOC: code is generated for its streams")
     if (tune or after is not None) and document is None:
-        raise typer.BadParameter("--after and --tune need DOC: updates are of its streams")
+        raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
     widget = Widget(
         source_of(document) if document is not None else "<_/>",
         namespaces=options.namespaces_of(namespace),
@@ -78,7 +86,7 @@ def explain(
             typer.echo(f"{key:<11} {value}")
     for name, source in sources.items():
         typer.echo(f"\n# code for stream {name}")
-        typer.echo(source or "# none: its messages go through the document")
+        typer.echo(source or "# none: its messages are applied to the document")
 
 
 def _about(widget: Widget, rows: int) -> dict[str, Any]:
@@ -87,7 +95,9 @@ def _about(widget: Widget, rows: int) -> dict[str, Any]:
 
 
 def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:
-    """How Spark would spread the view over two cores, and where its state would be."""
+    """Describe how Spark would partition the view over two cores, and where its state would
+    live.
+    """
     fresh = Widget(source, {view.name: view.query}, namespaces=namespaces)
     definition = Definition.of(fresh)
     (unit,) = make_plan(definition).units
@@ -96,7 +106,7 @@ def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:
 
 
 def _stream(status: StreamStatus) -> dict[str, Any]:
-    """What is wanted of a stream, and what came of its messages."""
+    """The patterns that a stream is read for, and its message counters."""
     return {
         "wanted": list(status.wanted),
         "filter": f"automaton of {status.nodes} nodes" if status.nodes else "one by one",

@@ -1,7 +1,7 @@
 """`axlog generate`: write sample documents and update streams to files or to standard output.
 
-Everything is seeded and streamed. Updates are JSON lines, as `axlog maintain` reads them. `orders`
-writes several files into a directory and prints the command that uses them.
+Output is seeded and streamed. Updates are JSON lines, as `axlog maintain` reads them. `orders`
+writes several files to a directory and prints the command that uses them.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ generate = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb and its own verbs."""
+    """Add the verb and its subcommands."""
     app.add_typer(generate)
 
 
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="File; standard output without it.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Output file (default: standard output).")
+]
 Into = Annotated[
-    Path, typer.Option("--into", "-d", help="Directory for the files; made if missing.")
+    Path, typer.Option("--into", "-d", help="Directory for the files; created if missing.")
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same output.")]
 Share = typer.Option(min=0.0, max=1.0)
 
 
 def write(chunks: Iterable[str], out: Path | None) -> None:
-    """Write the pieces one after the other, keeping none."""
+    """Write the pieces one by one, without collecting them."""
     if out is None:
         sys.stdout.writelines(chunks)
         return
@@ -67,11 +69,13 @@ def lines(updates: Iterable[Mapping[str, object]]) -> Iterator[str]:
 
 @generate.command()
 def auction(
-    factor: Annotated[float, typer.Argument(help="1 is XMark's 115 MB, 0.1 a tenth of it.")] = 0.1,
+    factor: Annotated[
+        float, typer.Argument(help="Size: 1 is XMark's 115 MB, 0.1 a tenth of it.")
+    ] = 0.1,
     seed: Seed = 0,
     out: Out = None,
 ) -> None:
-    """An auction document after the XMark DTD."""
+    """Write an auction document that follows the XMark DTD."""
     write(auction_text(factor, seed), out)
 
 
@@ -83,10 +87,10 @@ def order_monitor(
     late_share: Annotated[float, Share] = 0.3,
     ship_share: Annotated[float, Share] = 0.9,
     wanted_share: Annotated[float, Share] = 0.5,
-    keyed: Annotated[bool, typer.Option(help="Every oid once a stream.")] = True,
+    keyed: Annotated[bool, typer.Option(help="Use each oid once per stream.")] = True,
     seed: Seed = 0,
 ) -> None:
-    """The order monitor: its document, its two queries, its messages."""
+    """Write the order monitor: its document, its two queries and its messages."""
     stream = orders.messages(count, seed, rate, late_share, ship_share, wanted_share, keyed)
     queries = {"late.axlog": orders.LATE, "on-time.axlog": orders.ON_TIME}
     write_widget(into, [orders.DOCUMENT], queries, stream)
@@ -99,7 +103,7 @@ def supply_chain(
     faults: Annotated[float, Share] = 0.1,
     seed: Seed = 0,
 ) -> None:
-    """The supply chain: its pipeline file, and the documents that its partners publish."""
+    """Write the supply chain: its pipeline file, and the documents that its partners publish."""
     made = supply_chains.write(into, orders=orders, seed=seed, faults=faults)
     typer.echo(f"{made} documents; axlog run {into / 'supply-chain.yaml'}")
 

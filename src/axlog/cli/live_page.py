@@ -1,4 +1,4 @@
-"""The live page beside a run: served on this machine while the block runs, where the server is."""
+"""Serve the live page of a run on this machine, if the server is installed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:  # starlette and uvicorn come with the extra `server`
 
 PORT = 8040
 POSSIBLE = 50
-"""Possible rows that each bucket of a distributed run tells the page."""
+"""Possible rows that each bucket of a distributed run reports to the page."""
 
 
 def observed(runner: Runner) -> Observed:
-    """A pipeline that runs in this process, for a page."""
+    """Return the page's model of a pipeline that runs in this process."""
     from axlog.server.pipelines import observe_runner
 
     return observe_runner(runner)
 
 
 def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str, Any], None]]:
-    """A pipeline that runs elsewhere, for a page, and what takes the report of a widget's batch."""
+    """Return the page's model of a pipeline that runs elsewhere, and the callback for batch
+    reports.
+    """
     from axlog.runtime.replay import Replay
     from axlog.server.reports import Outlook, Reported, Told
 
@@ -63,9 +65,10 @@ def page(
     report: Report | None = None,
     roles: Path | None = None,
 ) -> Iterator[str]:
-    """Serve a page; without a port the usual one, or any that is free. Gives a link to it.
+    """Serve a page while the block runs, and yield a link to it.
 
-    With a report, its metrics and health are there too. Without roles the link signs in by itself.
+    Without a port, use the default one, or any free one. With a report, also serve its metrics and
+    health. Without roles the link signs in.
     """
     from axlog.connect.channels.registry import Channels
     from axlog.server.application import Settings, make_application
@@ -97,17 +100,17 @@ def page(
 
 
 def is_there() -> bool:
-    """Whether what serves the page is installed."""
+    """Whether the server is installed."""
     from importlib.util import find_spec
 
     return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
 
 
 def need_server() -> None:
-    """Refuse to go on without it."""
+    """Raise AX901 if the server is not installed."""
     if not is_there():
         raise SetupError(
             "AX901",
             "the live page needs the server",
-            advice="pip install 'axlog[server]', or --no-page",
+            advice="pip install 'axlog[server]', or pass --no-page",
         )

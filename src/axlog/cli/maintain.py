@@ -1,8 +1,8 @@
-"""`axlog maintain DOC QUERY UPDATES`: the changes of a view, line by line, like any Unix filter.
+"""`axlog maintain DOC QUERY UPDATES`: write the changes of a view, one per line, as a Unix filter.
 
 Updates are JSON lines for streams (`document/stream_update.py`), or XQuery Update statements
-separated by `;`; the first line that is not blank decides. Changes of an update are written and
-flushed before the next update is read. With `--check` every step is compared with re-evaluation.
+separated by `;`. The first non-blank line decides which. The changes of an update are written and
+flushed before the next update is read. `--check` compares every step with re-evaluation.
 """
 
 from __future__ import annotations
@@ -49,10 +49,17 @@ def maintain(
         ),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Compare each step with re-evaluation; 1 if it differs.")
+        bool,
+        typer.Option(
+            "--check", help="Compare each step with re-evaluation; exit code 1 on a difference."
+        ),
     ] = False,
     on_error: Annotated[
-        str, typer.Option(help="raise: stop at a bad update; dead-letter: report it and go on.")
+        str,
+        typer.Option(
+            help="What to do with an invalid update. raise: stop; dead-letter: report it and "
+            "continue."
+        ),
     ] = "raise",
     namespace: options.Namespaces = None,
     language: options.Language = None,
@@ -64,7 +71,7 @@ def maintain(
     times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
-    """The changes of a view while updates arrive: {"op": ..., "row": {...}}, one a line."""
+    """Write the changes of a view while updates arrive: {"op": ..., "row": {...}}, one per line."""
     if document == updates == STDIN:
         raise typer.BadParameter("DOC and UPDATES cannot both be standard input")
     if on_error not in ("raise", "dead-letter"):
@@ -104,7 +111,7 @@ def maintain(
 def _results(
     widget: Widget, lines: Iterator[bytes], source: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
-    """Each update with the changes it makes, or why it was refused."""
+    """Yield each update with its changes, or with the error that rejected it."""
     name = "standard input" if source == STDIN else source
     blank: list[bytes] = []
     for line in lines:
@@ -157,13 +164,15 @@ def _decoded(line: bytes, place: str) -> str:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MalformedError(
-            "AX113", f"{place} is not in UTF-8: byte {error.start + 1} is wrong"
+            "AX113", f"{place} is not UTF-8: invalid byte at offset {error.start + 1}"
         ) from None
 
 
 @contextmanager
 def _opened(updates: str) -> Iterator[Iterator[bytes]]:
-    """The lines of the updates, with progress where somebody may be waiting for a file."""
+    """Yield the lines of the updates; show progress if they come from a file and a terminal is
+    attached.
+    """
     if updates == STDIN:
         yield iter(sys.stdin.buffer)
         return

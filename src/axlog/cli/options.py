@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs take."""
+"""Arguments and options shared by several verbs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,28 @@ Namespaces = Annotated[
     typer.Option("--namespace", "-n", metavar="PREFIX=URI", help="Declare a prefix; repeatable."),
 ]
 Language = Annotated[
-    str | None, typer.Option(help="pattern, xpath or xquery; by its first word without it.")
+    str | None, typer.Option(help="pattern, xpath or xquery (default: detected from the text).")
 ]
 KeepWhitespace = Annotated[
-    bool, typer.Option("--keep-whitespace", help="Keep texts that are white space alone.")
+    bool, typer.Option("--keep-whitespace", help="Keep texts that contain only white space.")
 ]
 TypeFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--types",
         metavar="FILE",
-        help="The document's type: an unordered DTD, a .dtd or a .xsd; repeatable, to add calls.",
+        help="The document's type: an unordered DTD, a .dtd or a .xsd; repeatable.",
         exists=True,
         dir_okay=False,
     ),
 ]
 Facts = Annotated[
     list[str] | None,
-    typer.Option("--fact", metavar="FACT", help="`key PATH by PATH trusted`; repeatable."),
+    typer.Option(
+        "--fact",
+        metavar="FACT",
+        help="A declared fact, such as `key PATH by PATH trusted`; repeatable.",
+    ),
 ]
 TimesShown = Annotated[
     str, typer.Option("--times", help="How times are written: seconds (since 1970) or dates.")
@@ -47,29 +51,32 @@ TimesShown = Annotated[
 Json = Annotated[
     bool | None,
     typer.Option(
-        "--json/--table", help="JSON lines or tables; by default tables on a terminal only."
+        "--json/--table",
+        help="Write JSON lines or tables (default: tables on a terminal, JSON lines in a pipe).",
     ),
 ]
 MaintainerName = Annotated[
     str | None,
     typer.Option(
-        help="counting, algebraic, adaptive, records, reevaluate or ivma; else axlog chooses."
+        help="counting, algebraic, adaptive, records, reevaluate or ivma (default: axlog chooses)."
     ),
 ]
-LimitDepth = Annotated[int, typer.Option(help="Deepest nesting taken.", min=1)]
-LimitSize = Annotated[int, typer.Option(help="Most bytes of a document or message.", min=1)]
-LimitText = Annotated[int, typer.Option(help="Longest text in characters.", min=1)]
+LimitDepth = Annotated[int, typer.Option(help="Maximum nesting depth.", min=1)]
+LimitSize = Annotated[
+    int, typer.Option(help="Maximum size of a document or message in bytes.", min=1)
+]
+LimitText = Annotated[int, typer.Option(help="Maximum length of a text in characters.", min=1)]
 
 DEPTH, SIZE, TEXT = DEFAULT_LIMITS.depth, DEFAULT_LIMITS.size, DEFAULT_LIMITS.text
 
 
 def limits_of(depth: int, size: int, text: int) -> Limits:
-    """The limits that the options ask for."""
+    """Return the limits that the options set."""
     return Limits(depth=depth, size=size, text=text, name=DEFAULT_LIMITS.name)
 
 
 def namespaces_of(declared: Sequence[str] | None) -> dict[str, str]:
-    """The prefixes that the options declare; `=URI` is the default namespace of elements."""
+    """Return the declared prefixes; `=URI` sets the default namespace of elements."""
     found: dict[str, str] = {}
     for one in declared or ():
         prefix, equals, address = one.partition("=")

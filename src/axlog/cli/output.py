@@ -1,7 +1,7 @@
-"""How answers are written: JSON lines for programs, tables and colour for people.
+"""Writing answers: JSON lines for programs, tables and colour for people.
 
-Lines are exactly those of DESIGN section 7. Every line is flushed when its update is done, so that
-`axlog maintain` can stand in a pipe between two slow programs.
+Lines have the form that docs/commands.md shows. Each is flushed when its update is done, so that
+`axlog maintain` works in a pipe between two slow programs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SIGNS = {"insert": ("+", "green"), "delete": ("-", "red"), "update": ("~", "yel
 
 
 def is_json(asked: bool | None) -> bool:
-    """Whether to write JSON lines: as asked, else unless standard output is a terminal."""
+    """Whether to write JSON lines: as requested, otherwise if standard output is not a terminal."""
     return not sys.stdout.isatty() if asked is None else asked
 
 
 def source_of(argument: str) -> Source:
-    """What a document argument means."""
+    """Return the source that a document argument names."""
     return sys.stdin.buffer if argument == "-" else argument
 
 
@@ -79,13 +79,13 @@ class Tables:
 
 
 def in_words(row: Row | Mapping[str, Any]) -> str:
-    """A row, or what JSON has of it, on one line: x=17 t.id=1.2."""
+    """Return a row, or its JSON form, on one line: x=17 t.id=1.2."""
     said = row.plain() if isinstance(row, Row) else row
     return " ".join(f"{column}={shown(value)}" for column, value in said.items()) or "true"
 
 
 def in_time(time: float | str) -> str:
-    """A time as JSON has it, for people: 12.5 s, or a date."""
+    """Return a time of the JSON form for people: 12.5 s, or a date."""
     return time if isinstance(time, str) else f"{time} s"
 
 
@@ -94,5 +94,5 @@ def shown(value: Any) -> str:
 
 
 def writer(asked: bool | None) -> Lines | Tables:
-    """What writes the answers of this run."""
+    """Return the writer for the answers of this run."""
     return Lines() if is_json(asked) else Tables()

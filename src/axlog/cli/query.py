@@ -32,10 +32,10 @@ def query(
     times: options.TimesShown = "seconds",
     json: options.Json = None,
     xml: Annotated[
-        bool, typer.Option("--xml", help="Write each row as the XQuery's constructor builds it.")
+        bool, typer.Option("--xml", help="Write each row as the XML that the XQuery constructs.")
     ] = False,
 ) -> None:
-    """The rows of a query on a document: {"row": {...}, "count": n}, one a line."""
+    """Write the rows of a query on a document: {"row": {...}, "count": n}, one per line."""
     parsed = parse(
         source_of(document),
         limits=options.limits_of(limit_depth, limit_size, limit_text),

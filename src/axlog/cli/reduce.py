@@ -1,8 +1,8 @@
-"""`axlog reduce LISTS...`: lists of updates made smaller, put together, or checked for conflicts.
+"""`axlog reduce LISTS...`: reduce lists of updates, combine them, or check them for conflicts.
 
-The lists are files of JSON lines or XML, as `axlog diff` writes them; with `--on DOC` they are
-files of XQuery Update statements instead, each of which becomes a list on what the ones before it
-left. The document is not needed for the rest (P5 section 5).
+The lists are files of JSON lines or XML, as `axlog diff` writes them. With `--on DOC` they are
+files of XQuery Update statements; each statement becomes a list on the document that the previous
+statements left. Nothing else needs the document (paper 5, section 5).
 """
 
 from __future__ import annotations
@@ -30,21 +30,31 @@ Files = Annotated[
     typer.Argument(metavar="LISTS", help="Files of lists, JSON lines or XML; - for stdin."),
 ]
 Sequential = Annotated[
-    bool, typer.Option("--sequential", help="Carried out one after the other: make them one list.")
+    bool,
+    typer.Option(
+        "--sequential", help="The lists apply one after the other: combine them into one list."
+    ),
 ]
 Parallel = Annotated[
-    bool, typer.Option("--parallel", help="Made on one version: merge them, settling conflicts.")
+    bool,
+    typer.Option(
+        "--parallel", help="The lists apply to the same version: merge them and resolve conflicts."
+    ),
 ]
 Policies = Annotated[
     list[str] | None,
     typer.Option(
         "--policy",
-        metavar="N:WISHES",
-        help="What list N insists on: order, inserted, removed, separated by commas; repeatable.",
+        metavar="N:KEEP",
+        help="What list N keeps in conflicts: order, inserted, removed, separated by commas; "
+        "repeatable.",
     ),
 ]
 Conflicts = Annotated[
-    bool, typer.Option("--conflicts", help="Only say which updates conflict; exit code 1 if any.")
+    bool,
+    typer.Option(
+        "--conflicts", help="Only print the updates that conflict; exit code 1 if there are any."
+    ),
 ]
 On = Annotated[
     str | None,
@@ -67,9 +77,9 @@ def reduce(
     form: Written = None,
     namespace: options.Namespaces = None,
 ) -> None:
-    """Reduce lists of updates; with --sequential or --parallel, also put them together."""
+    """Reduce lists of updates; with --sequential or --parallel, also combine them."""
     if sequential and parallel:
-        raise typer.BadParameter("the lists are either sequential or parallel")
+        raise typer.BadParameter("--sequential and --parallel exclude each other")
     given = _given(lists, on, options.namespaces_of(namespace))
     if show_conflicts:
         _say_conflicts(given)
@@ -97,7 +107,7 @@ def _policies(written: list[str], count: int) -> list[Policy]:
         is_known = set(names) <= {"order", "inserted", "removed"}
         if not colon or not number.isdigit() or not 1 <= int(number) <= count or not is_known:
             raise typer.BadParameter(
-                f"{one!r} is not N:WISHES for one of {count} lists", param_hint="--policy"
+                f"{one!r} is not N:KEEP for one of {count} lists", param_hint="--policy"
             )
         found[int(number) - 1] = Policy(**dict.fromkeys(names, True))
     return found

@@ -1,7 +1,7 @@
-"""`axlog relevance DOC QUERY`: for each open stream, whether it can still matter and for what.
+"""`axlog relevance DOC QUERY`: whether each open stream can still change the answer, and how.
 
-One line a stream: {"stream": ..., "lazy": b, "axlog": b, "relevant": b, "wanted": [patterns]}.
-Where exact relevance is not decided, "relevant" is null and "reason" says why.
+One line per stream: {"stream": ..., "lazy": b, "axlog": b, "relevant": b, "wanted": [patterns]}.
+Where exact relevance is undecided, "relevant" is null and "reason" gives the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def relevance(
     language: options.Language = None,
     json: options.Json = None,
 ) -> None:
-    """Which streams a query can still gain or lose by: lazily, by axlog's rule, exactly."""
+    """Report which streams can still add or remove rows: by the lazy rule, by axlog's rule, and
+    exactly.
+    """
     widget, view = watched(document, text, after, namespace, language, types, fact)
     found = relevance_of(widget.document.nodes(), view.pattern).values()
     if is_json(json):

@@ -1,4 +1,4 @@
-"""`axlog replay STORE`: the changes that a store's log made, told again."""
+"""`axlog replay STORE`: write the changes in a store's log again."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    store: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Its directory.")],
+    store: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The store's directory.")
+    ],
     until: Annotated[int | None, typer.Option(help="Stop after this record.")] = None,
 ) -> None:
-    """Tell the changes of every update in a store's log again, one JSON object a line.
+    """Write the changes of every update in a store's log again, one JSON object per line.
 
-    The store is only read. Updates before the last snapshot are there if it was opened with
-    retain=True.
+    The store is opened read-only. Updates before the last snapshot are available if the store was
+    opened with retain=True.
     """
     for record, changes in history(DiskFiles(store), until):
         for change in changes:

@@ -1,12 +1,14 @@
-"""`axlog run PIPELINE`: run a pipeline file, with Spark or in this process, and show it on a page.
+"""`axlog run PIPELINE`: run a pipeline file, on Spark or in this process, and show it on a page.
 
-Progress is a table on a terminal and JSON lines with `--progress json` (on standard error, so that
-a sink on standard output has it to itself). `/metrics` and `/health` are served beside the page, or
-where `--listen` says; `--log-format` writes events. SIGTERM and SIGINT finish the batch at hand, a
-second one ends at once (`service.py`). Exit codes: 0 ended or stopped; 2 a pipeline or checkpoint
-that cannot be run, an extra that is missing, a port that is taken, and, with `--once`, a source or
-sink that cannot be reached after a few tries. Without `--once` it is waited for, with a warning on
-standard error for every try, and `/health` names it.
+Progress is a table on a terminal, and JSON lines with `--progress json`. It goes to standard error,
+because a sink may write to standard output. `/metrics` and `/health` are served beside the page, or
+at the address of `--listen`; `--log-format` writes events. SIGTERM and SIGINT finish the current
+batch; a second signal ends the process at once (`service.py`).
+
+Exit codes: 0 if the run ended or was stopped; 2 for a pipeline or checkpoint that cannot run, a
+missing extra, a port in use, and, with `--once`, a source or sink that stays unreachable after a
+few retries. Without `--once` the run keeps retrying, logs a warning for every attempt, and
+`/health` names the source or sink.
 """
 
 from __future__ import annotations
@@ -42,31 +44,35 @@ def register(app: typer.Typer) -> None:
 def run(
     pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline file.")],
     engine: Annotated[
-        str | None, typer.Option(help="spark or embedded; as the file says without it.")
+        str | None,
+        typer.Option(help="spark or embedded (default: the engine that the file names)."),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="End when the sources have nothing more.")
+        bool, typer.Option("--once", help="Stop when the sources have no more data.")
     ] = False,
     seconds: Annotated[
-        float | None, typer.Option(help="End after so many seconds.", min=0.0)
+        float | None, typer.Option(help="Stop after this many seconds.", min=0.0)
     ] = None,
     progress: Annotated[
-        str | None, typer.Option(help="table, json or none; by default a table on a terminal only.")
+        str | None,
+        typer.Option(help="table, json or none (default: table on a terminal, otherwise none)."),
     ] = None,
     page: Annotated[
         bool | None,
-        typer.Option("--page/--no-page", help="Serve the live page; by default unless --once."),
+        typer.Option(
+            "--page/--no-page", help="Serve the live page (default: yes, except with --once)."
+        ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="The page's port on this machine; 8040 or a free one without it.", min=0),
+        typer.Option(help="Port of the live page (default: 8040, or a free port).", min=0),
     ] = None,
     listen: service.Listen = None,
     roles: admission.Roles = None,
     log_format: service.LogFormat = None,
     log_level: service.LogLevel = "info",
 ) -> None:
-    """Run a pipeline: read its sources, keep its views, deliver their changes to its sinks."""
+    """Run a pipeline: read its sources, maintain its views, deliver their changes to its sinks."""
     try:
         from axlog.pipeline.loader import load
     except ImportError as error:
@@ -90,24 +96,24 @@ def run(
 
 
 def spark_engine() -> Any:
-    """The engine that runs pipelines on Spark."""
+    """Return the engine that runs pipelines on Spark."""
     try:
         return import_module("axlog.spark.pipeline")
     except ImportError as error:
         raise SetupError(
             "AX901",
-            f"the engine spark is not there: {error}",
+            f"the engine spark is not installed: {error}",
             advice="pip install 'axlog[spark]', or run with --engine embedded",
         ) from None
 
 
 _NO_PAGE = -1
-"""In place of a port."""
+"""Used instead of a port: serve no page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What is served beside the run."""
+    """The HTTP endpoints beside the run."""
 
     port: int | None  # of the page
     listen: str | None  # of metrics and health
@@ -175,7 +181,7 @@ def _run_here(
 
 @contextmanager
 def _shown(asked: str | None) -> Iterator[Callable[[Progress], None] | None]:
-    """What shows the progress of a run."""
+    """Yield the callback that shows the progress of a run, if any."""
     console = Console(stderr=True)
     form = asked or ("table" if console.is_terminal else "none")
     if form == "none":

@@ -1,8 +1,7 @@
-"""`--check`: after every update, the view against its definition (DESIGN 8, law 1).
+"""`--check`: compare the view with its definition after every update (law 1 of docs/design.md).
 
-The rows and counts of the view must be those of re-evaluation, and the changes that were told must
-lead from the rows before to the rows after. The document is evaluated anew each time: this is for
-trust, not for speed.
+The rows and counts of the view must be those of re-evaluation, and the emitted changes must lead
+from the rows before to the rows after. Every check re-evaluates the document, so it is slow.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Check:
         self.steps = 0
 
     def holds(self, changes: Iterable[Change]) -> bool:
-        """Whether the view is right after an update that made these changes to it."""
+        """Whether the view is correct after an update that emitted these changes."""
         self.steps += 1
         for change in changes:
             if change.op in ("delete", "update"):
@@ -40,7 +39,7 @@ class Check:
         return found == wanted and +self._told == self._shown(self._view.rows())
 
     def difference(self, place: str) -> str:
-        """Both sides, where they differ."""
+        """Describe where the two sides differ."""
         found, wanted = self._found(), self._wanted()
         lines = [f"check failed at {place}: the view differs from re-evaluation"]
         lines += _side("the view has", found - wanted)
@@ -67,9 +66,9 @@ def _text(row: Row) -> str:
     return json.dumps(row.plain(), ensure_ascii=False)
 
 
-def _side(who: str, rows: Counter[tuple[str, int]] | Counter[str]) -> list[str]:
+def _side(label: str, rows: Counter[tuple[str, int]] | Counter[str]) -> list[str]:
     lines = []
     for row in sorted(rows, key=str):
         text, count = row if isinstance(row, tuple) else (row, None)
-        lines.append(f"  {who} {text}" + (f" with count {count}" if count is not None else ""))
+        lines.append(f"  {label} {text}" + (f" with count {count}" if count is not None else ""))
     return lines

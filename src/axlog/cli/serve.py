@@ -1,7 +1,7 @@
-"""`axlog serve`: channels as web services, and with a pipeline file its channels, views and page.
+"""`axlog serve`: serve channels over HTTP; with a pipeline file, also its channels, views and page.
 
-Who may do what is a file of roles (`--roles`, see `server/roles.py`). Without one it listens on
-loopback only, and the token of the one administrator is generated and shown once.
+A roles file defines what each principal may do (`--roles`, see `server/roles.py`). Without it the
+server listens on loopback only, and the token of its one administrator is generated and shown once.
 """
 
 from __future__ import annotations
@@ -28,30 +28,37 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     pipeline: Annotated[
-        str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeline to run beside it.")
+        str | None,
+        typer.Argument(metavar="[PIPELINE]", help="A pipeline to run in the same process."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="On which port; 0 takes a free one.", min=0)] = 8040,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0)
+    ] = 8040,
     channel: Annotated[
-        list[str] | None, typer.Option(help="A channel to make; can be repeated.")
+        list[str] | None, typer.Option(help="A channel to create; repeatable.")
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option(help="Where channels keep their journals.")
+        Path | None, typer.Option(help="Directory for the journals of the channels.")
     ] = None,
     roles: admission.Roles = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(help="The certificate with its chain, as a PEM file: use TLS.")
+        Path | None, typer.Option(help="Serve TLS with this certificate and its chain (PEM file).")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its key, as a PEM file.")] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="The key of the certificate (PEM file).")
+    ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="A private host or network that webhooks may go to; can be repeated."),
+        typer.Option(help="A private host or network that webhooks may call; repeatable."),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="End after so long.", min=0.0)] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after this many seconds.", min=0.0)
+    ] = None,
     log_format: service.LogFormat = None,
     log_level: service.LogLevel = "info",
 ) -> None:
-    """Serve channels: publish, read, follow, filters, webhooks; and /metrics and /health."""
+    """Serve channels (publish, read, follow, filters, webhooks), /metrics and /health."""
     service.set_up_logs(log_format, log_level)
     try:
         from axlog.connect.channels.registry import Channels
@@ -94,13 +101,13 @@ def serve(
         named = f"[{host}]" if ":" in host else host
         address = f"{settings.scheme}://{named}:{bound.getsockname()[1]}"
         typer.echo(f"serving {len(channels)} channels at {address}")
-        _say_who(admitted, address, has_page=runner is not None)
+        _show_token(admitted, address, has_page=runner is not None)
         work = None if runner is None else Thread(target=_work, args=(runner,), daemon=True)
         try:
             if work is not None:
                 work.start()
             server.run(seconds)
-        finally:  # the server takes nothing more; what it took is finished
+        finally:  # the server accepts no more requests; finish the accepted ones
             if runner is not None and work is not None:
                 runner.stop()
                 work.join()
@@ -109,13 +116,13 @@ def serve(
 
 
 def _work(runner: Runner) -> None:
-    """Run the pipeline; what ends it is told by the report's health."""
+    """Run the pipeline. `/health` reports the error that ends it, if any."""
     with suppress(AxlogError):
         runner.run()
 
 
 def _runner(pipeline: str, channels: Any) -> Runner:
-    """The pipeline's runner; its own channels are served too."""
+    """Return the runner of the pipeline; its channels are served too."""
     from axlog.connect.channels.channel import LocalChannel
     from axlog.pipeline.loader import load
     from axlog.runtime.embedded import Runner
@@ -128,14 +135,14 @@ def _runner(pipeline: str, channels: Any) -> Runner:
 
 
 def _widgets(runner: Runner) -> dict[str, Any]:
-    """The widgets of one document each, by name."""
+    """The widgets that have one document each, by name."""
     found = runner.instances.items()
     return {name: one.widgets[""] for name, one in found if one.is_single}
 
 
-def _say_who(admitted: admission.Admission, address: str, *, has_page: bool) -> None:
-    """Show a token that was generated, once."""
+def _show_token(admitted: admission.Admission, address: str, *, has_page: bool) -> None:
+    """Show a generated token, once."""
     if admitted.token is not None:
-        typer.echo(f"the administrator's token, shown once: {admitted.token}")
+        typer.echo(f"administrator's token (shown once): {admitted.token}")
         if has_page:
             typer.echo(f"the live page is at {admitted.link(address)}")

@@ -1,8 +1,8 @@
-"""What verbs that run for long have in common: logs, stopping, and the report that they serve.
+"""Shared by the verbs that run for long: logs, stopping, and the served metrics and health.
 
-The first SIGTERM or SIGINT asks the run to stop: nothing more is taken, what was taken is finished
-and delivered, and the exit code is 0. A second one ends the process at once, with 128 and its
-number, as shells count; what was acknowledged is in the logs and checkpoints either way.
+The first SIGTERM or SIGINT stops the run gracefully: it accepts no more input, finishes and
+delivers the input that it accepted, and exits with 0. A second signal ends the process at once with
+exit code 128 plus the signal's number. Acknowledged data is in the logs and checkpoints either way.
 """
 
 from __future__ import annotations
@@ -28,16 +28,22 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         "--log-format",
-        help="text or json: events, one a line on standard error; only warnings without it.",
+        help="Write events to standard error, one per line: text or json (default: warnings "
+        "only, as text).",
     ),
 ]
 LogLevel = Annotated[
-    str, typer.Option("--log-level", help="debug, info, warning or error; with --log-format.")
+    str,
+    typer.Option(
+        "--log-level",
+        help="Lowest level to write: debug, info, warning or error. Needs --log-format.",
+    ),
 ]
 Listen = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT", help="Serve /metrics and /health there; port 0 takes a free one."
+        metavar="HOST:PORT",
+        help="Serve /metrics and /health at this address; port 0 chooses a free port.",
     ),
 ]
 
@@ -45,9 +51,9 @@ _events = getLogger("axlog.process")
 
 
 def set_up_logs(form: str | None, level: str) -> None:
-    """Configure the events of this process: those asked for, else warnings as lines of text.
+    """Configure the log of this process: as requested, otherwise warnings as lines of text.
 
-    Messages that are refused go to the dead letters and are counted: they are no lines by default.
+    Rejected messages are counted and go to the dead letters. By default they are not logged.
     """
     if level not in LEVELS:
         raise typer.BadParameter(" or ".join(LEVELS), param_hint="--log-level")
@@ -61,7 +67,7 @@ def set_up_logs(form: str | None, level: str) -> None:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT stop what runs in the block; a second one ends the process at once."""
+    """Stop the block on SIGTERM or SIGINT; a second signal ends the process at once."""
     asked = False
 
     def handle(number: int, frame: object) -> None:
@@ -69,7 +75,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         if asked:
             os._exit(128 + number)
         asked = True
-        report(_events, INFO, "stop asked", signal=signal.Signals(number).name)
+        report(_events, INFO, "stop requested", signal=signal.Signals(number).name)
         stop()
 
     before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -81,7 +87,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 class Stopping:
-    """A stop that may be asked for before there is anything to stop."""
+    """A stop request that may arrive before there is anything to stop."""
 
     def __init__(self) -> None:
         self._is_asked = False
@@ -100,7 +106,7 @@ class Stopping:
 
 @contextmanager
 def reported(listen: str | None, said: Report, roles: Path | None = None) -> Iterator[None]:
-    """Serve a report while the block runs, where one is asked for."""
+    """Serve a report while the block runs, if an address was given."""
     if listen is None:
         yield
         return
@@ -111,10 +117,10 @@ def reported(listen: str | None, said: Report, roles: Path | None = None) -> Ite
     admitted = admission.admitted(roles, host)
     serving, settings = _server()
     with serving(said, settings(host=host, port=int(port), access=admitted.access)) as address:
-        told = f"metrics at {address}/metrics, health at {address}/health"
-        typer.echo(told, err=True)
+        addresses = f"metrics at {address}/metrics, health at {address}/health"
+        typer.echo(addresses, err=True)
         if admitted.token is not None:
-            typer.echo(f"the token for them, shown once: {admitted.token}", err=True)
+            typer.echo(f"token for metrics and health (shown once): {admitted.token}", err=True)
         yield
 
 
@@ -125,7 +131,7 @@ def _server() -> tuple[Any, Any]:
     except ImportError as error:
         raise SetupError(
             "AX901",
-            f"the server is not there: {error}",
+            f"the server is not installed: {error}",
             advice="pip install 'axlog[server]', or leave out --listen",
         ) from None
     return serving_report, Settings

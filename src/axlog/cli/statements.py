@@ -1,8 +1,8 @@
-"""Splitting a text of XQuery Update statements at the semicolons between them.
+"""Split a text of XQuery Update statements at the semicolons between them.
 
-A semicolon separates statements outside of strings, comments `(: :)` and element constructors; in
-those it is content (`&lt;`, `<p>a; b</p>`). Nothing else is understood here: each statement goes to
-the parser of its language, which says what is wrong with it.
+A semicolon separates statements outside of strings, comments `(: :)` and element constructors.
+Inside them it is content (`&lt;`, `<p>a; b</p>`). This module parses nothing else: each statement
+goes to the parser of its language, which reports its errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IN_ELEMENT = re.compile(rf"(?P<end>;)|{_MARKUP}", re.DOTALL)  # here a quote is
 
 
 def statements(text: str) -> Iterator[str]:
-    """The statements of a text, one after the other; empty ones are left out.
+    """Yield the statements of a text in order, without empty ones.
 
     >>> list(statements("delete node /a; insert node <b>x; y</b> into /c;"))
     ['delete node /a', 'insert node <b>x; y</b> into /c']
@@ -28,7 +28,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def arriving(lines: Iterable[str]) -> Iterator[str]:
-    """The statements of lines, each as soon as the semicolon after it has come."""
+    """Yield the statements of lines, each as soon as the semicolon after it has arrived."""
     waiting = ""
     for line in lines:
         waiting += line
@@ -40,7 +40,7 @@ def arriving(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """The statements that a semicolon ends, and behind them what is left."""
+    """Return the complete statements of a text, and its unfinished rest as the last item."""
     found: list[str] = []
     start = at = depth = 0
     while part := (_IN_ELEMENT if depth else _OUTSIDE).search(text, at):

@@ -1,7 +1,7 @@
-"""`axlog token NAME`: a new token, and the lines of a file of roles that know it by its hash.
+"""`axlog token NAME`: create a token, and print the entry of a roles file that holds its hash.
 
-The token is written once and kept nowhere; who loses it makes another. `--stdin` hashes a token
-that somebody already has.
+The token is printed once and stored nowhere. If it is lost, create another. `--stdin` hashes an
+existing token.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ def token(
     name: Annotated[str, typer.Argument(help="The principal's name.")],
     may: Annotated[
         list[str] | None,
-        typer.Option(help="read, publish, subscribe, watch or administer; can be repeated."),
+        typer.Option(help="A grant: read, publish, subscribe, watch or administer; repeatable."),
     ] = None,
     stdin: Annotated[
-        bool, typer.Option("--stdin", help="Hash the token on standard input; make none.")
+        bool,
+        typer.Option("--stdin", help="Hash the token on standard input instead of creating one."),
     ] = False,
 ) -> None:
-    """Make a token for a principal, and print its entry for a file of roles."""
+    """Create a token for a principal, and print its entry for a roles file."""
     try:
         from axlog.server.roles import VERBS, check_token, new_token, written_hash
     except ImportError as error:

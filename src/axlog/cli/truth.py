@@ -1,5 +1,7 @@
-"""`axlog truth DOC QUERY`: whether the query holds now, may still hold, or never will, and the rows
-that may still come with what each needs, from which stream, and until when.
+"""`axlog truth DOC QUERY`: whether the query holds now, may still hold, or never will.
+
+Also lists the rows that may still come, with the patterns that each needs, the streams they must
+come from, and the deadline.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ After = Annotated[
     typer.Option(
         "--after",
         metavar="UPDATES",
-        help="JSON lines of streams to take first, as `axlog maintain` reads them.",
+        help="JSON lines of updates to apply first, as `axlog maintain` reads them.",
         exists=True,
         dir_okay=False,
     ),
@@ -47,7 +49,7 @@ def truth(
     times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
-    """TRUE, POSSIBLE or NEVER, and the rows that may still come: one JSON object."""
+    """Write TRUE, POSSIBLE or NEVER, and the rows that may still come, as one JSON object."""
     _, view = watched(document, text, after, namespace, language, types, fact, times)
     said = {"truth": view.truth.value, **_possible(view)}
     if is_json(json):
@@ -72,7 +74,7 @@ def watched(
     facts: list[str] | None = None,
     times: str = "seconds",
 ) -> tuple[Widget, View]:
-    """A widget after some updates, and the view of a query over it."""
+    """Return a widget after some updates, and the view of a query over it."""
     widget = Widget(
         source_of(document),
         namespaces=options.namespaces_of(namespace),
@@ -86,7 +88,7 @@ def watched(
 
 
 def take_updates(widget: Widget, after: Path | None) -> None:
-    """Let a widget take the updates of a file."""
+    """Apply the updates of a file to a widget."""
     if after is None:
         return
     lines = after.read_text(encoding="utf-8").splitlines()
@@ -96,7 +98,7 @@ def take_updates(widget: Widget, after: Path | None) -> None:
 
 
 def _possible(view: View) -> dict[str, Any]:
-    """The rows that may still come, or why they are not listed."""
+    """Return the rows that may still come, or the reason why they are not listed."""
     try:
         return {"possible": [one.plain() for one in view.possible()]}
     except UndecidedError as error:

@@ -19,12 +19,14 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    store: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Its directory.")],
+    store: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The store's directory.")
+    ],
 ) -> None:
     """Check a store: its files, then every view against its document.
 
-    The first line is about the log: its last record, whether it was closed, and the unfinished end
-    that a crash left, if there is one. Exit code 0 if all is right, 1 if a view is wrong or cannot
+    The first line describes the log: its last record, whether it was closed, and the unfinished end
+    that a crash left, if any. Exit code 0 if everything is correct, 1 if a view is wrong or cannot
     be recomputed, 2 if a file is damaged or missing.
     """
     result = verified(DiskFiles(store))

@@ -1,7 +1,8 @@
-"""`axlog why DOC QUERY`: why rows are there, by what each part of the query matched.
+"""`axlog why DOC QUERY`: explain why rows are in the answer, by what each part of the query
+matched.
 
-One line a derivation; `--row x=17` asks for the rows that show these values only. Exit code 1 if
-there is no such row. (What may still come, and what it needs, is `axlog truth`.)
+One line per derivation. `--row x=17` selects the rows with these values. Exit code 1 if there is no
+such row. `axlog truth` explains rows that may still come.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from axlog.views.why import Derivation
 
 Shown = Annotated[
     list[str] | None,
-    typer.Option("--row", metavar="COLUMN=VALUE", help="Only rows that show this; repeatable."),
+    typer.Option("--row", metavar="COLUMN=VALUE", help="Only rows with this value; repeatable."),
 ]
 
 
@@ -38,9 +39,9 @@ def why(
     times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
-    """Why rows are there: for each derivation, the nodes that the query matched.
+    """Explain why rows are in the answer: for each derivation, the nodes that the query matched.
 
-    One line a derivation: {"row": {...}, "matched": [{"pattern": ..., "path": ..., "id": ...}]}.
+    One line per derivation: {"row": {...}, "matched": [{"pattern": ..., "path": ..., "id": ...}]}.
     """
     _, view = watched(document, text, after, namespace, language, times=times)
     wanted = _wanted(row, view.columns)

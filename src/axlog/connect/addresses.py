@@ -1,13 +1,13 @@
 """Which network addresses are public: one table, the same on every version of Python.
 
 The table has every block of IANA's two registries of special-purpose addresses (RFC 6890 and its
-successors) and what is set aside elsewhere: multicast, the site-local addresses of RFC 3879, and
-blocks that IANA lists as deprecated. A block stays out of reach even where its registry calls it
-reachable (AS112, AMT): no service for the public is there. Of IPv6 only 2000::/3 is in use for
-public addresses, so everything outside of it is refused whether or not it has a line here.
+successors), and other reserved blocks: multicast, the site-local addresses of RFC 3879, and blocks
+that IANA lists as deprecated. A block is refused even if its registry calls it reachable (AS112,
+AMT), because it has no public service. Only 2000::/3 of IPv6 is in use for public addresses, so
+everything outside of it is refused, listed or not.
 
-An IPv6 address that stands for an IPv4 address (mapped, NAT64) is as public as that one is. 6to4,
-Teredo and IPv4-compatible addresses are deprecated ways to do the same: they are refused.
+An IPv6 address that represents an IPv4 address (mapped, NAT64) is public if that address is. 6to4,
+Teredo and IPv4-compatible addresses are deprecated forms of the same and are refused.
 
 >>> is_public("93.184.215.14"), is_public("::ffff:127.0.0.1"), is_public("fec0::1")
 (True, False, False)
@@ -67,7 +67,7 @@ NOT_PUBLIC: dict[str, str] = {
     "fec0::/10": "site-local, deprecated",
     "ff00::/8": "multicast",
 }
-"""Blocks that no public service is in, and what they are for."""
+"""Blocks without public services, and their purposes."""
 
 _BLOCKS = tuple((ip_network(block), f"{block} ({use})") for block, use in NOT_PUBLIC.items())
 _IN_USE = IPv6Network("2000::/3")
@@ -76,17 +76,17 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def parsed(address: str | Address) -> Address:
-    """An address without its scope (`%eth0`), which is no part of the range that it lies in."""
+    """Return an address without its scope (`%eth0`), which does not affect its range."""
     return ip_address(str(address).partition("%")[0])
 
 
 def is_public(address: str | Address) -> bool:
-    """Whether an address is one that anybody may be sent to."""
+    """Whether an address is public."""
     return range_of(address) is None
 
 
 def range_of(address: str | Address) -> str | None:
-    """The range for which an address is not public, in words; None if it is public."""
+    """Describe the range that makes an address non-public; None if it is public."""
     found = parsed(address)
     inner = _standing_for(found)
     if inner is not None:
@@ -100,9 +100,9 @@ def range_of(address: str | Address) -> str | None:
 
 
 def is_in(address: str | Address, network: Network) -> bool:
-    """Whether an address is in a network; a mapped address is the IPv4 address that it maps.
+    """Whether an address is in a network. A mapped address counts as its IPv4 address.
 
-    A NAT64 address is not: what is sent there goes to a gateway first.
+    A NAT64 address does not: packets to it go to a gateway first.
     """
     found = parsed(address)
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
@@ -110,7 +110,7 @@ def is_in(address: str | Address, network: Network) -> bool:
 
 
 def _standing_for(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for, if it does."""
+    """Return the IPv4 address that an IPv6 address represents, if any."""
     if isinstance(address, IPv4Address):
         return None
     if address in _MAPPED or address in _NAT64:

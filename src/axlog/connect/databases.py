@@ -1,6 +1,6 @@
-"""SQL databases as sources and sinks reach them: an address becomes an engine of SQLAlchemy.
+"""SQL databases for sources and sinks: an address becomes an SQLAlchemy engine.
 
-What is wrong with an address is said without the address, which may hold a password.
+Errors never quote the address, because it may contain a password.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _EXPECTED = "sqlite:///file.db, or postgresql+psycopg://user:${PASSWORD}@host:54
 
 
 def open_engine(address: Secret, origin: Origin) -> Any:
-    """The engine of a database, which has not connected yet."""
+    """Return the engine of a database, not yet connected."""
     sql = import_extra("sqlalchemy")
     revealed = _located(address.reveal(), origin)
     try:
@@ -29,7 +29,7 @@ def open_engine(address: Secret, origin: Origin) -> Any:
         return sql.create_engine(parsed)
     except sql.exc.NoSuchModuleError:
         raise PipelineError(
-            "AX826", f"there is no kind of database {kind!r}", expected=_EXPECTED
+            "AX826", f"unknown kind of database {kind!r}", expected=_EXPECTED
         ) from None
     except ImportError as error:
         raise SetupError(
@@ -46,13 +46,13 @@ def open_engine(address: Secret, origin: Origin) -> Any:
 
 
 def reason_of(error: Exception) -> str:
-    """What a database says of an error, in one line and without the statement."""
+    """Return the database's error message in one line, without the statement."""
     said = str(getattr(error, "orig", None) or "").splitlines()
     return f"{type(error).__name__}: {said[0][:200]}" if said else type(error).__name__
 
 
 def _located(address: str, origin: Origin) -> str:
-    """A file of SQLite is found beside the pipeline file, like all paths."""
+    """Resolve the path of a SQLite file relative to the pipeline file, like all paths."""
     prefix = "sqlite:///"
     path = address.removeprefix(prefix)
     if not address.startswith(prefix) or path.startswith("/") or path in ("", ":memory:"):

@@ -1,18 +1,18 @@
-"""The guarded HTTP client: every request to an address that somebody else may have written.
+"""The guarded HTTP client, for every request to an address that others may have supplied.
 
-Feeds, documents, webhooks and channels at other peers are all fetched through here:
+Feeds, documents, webhooks and channels of peers are fetched through this client:
 
-- an address in a range that is not public (`addresses.py`) is refused unless `Allowance.hosts`
-  names it; the address that was checked is the one that is connected to, so a name cannot resolve
-  to another one in between (DNS rebinding);
-- redirects are counted, and every hop is checked as the first address was;
-- a request has one deadline for all of it, and an answer one size, counted while it is unpacked:
-  a few bytes that would become gigabytes are never unpacked further than that, and what is packed
-  twice, or in a way that was not asked for, is refused.
+- An address in a non-public range (`addresses.py`) is refused unless `Allowance.hosts` names it.
+  The client connects to the address that it checked, so a name cannot resolve to another one in
+  between (DNS rebinding).
+- Redirects are counted, and every hop is checked like the first address.
+- A request has one deadline in total. A response has one size limit, counted while it is unpacked:
+  a decompression bomb is never unpacked beyond the limit. A response that is compressed twice, or
+  with an encoding that was not requested, is refused.
 
-The work runs on one event loop in a thread of its own, so that the deadline holds whatever the
-other side does; `send` is for threads, `ask` for coroutines of any loop. Proxies of the environment
-are not used: they would connect to what was not checked.
+Requests run on one event loop in a separate thread, so that the deadline holds whatever the server
+does. `send` is for threads, `ask` for coroutines of any loop. Proxies from the environment are
+ignored: they would connect to unchecked addresses.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Where requests may go, and what an answer may cost.
+    """The hosts that requests may reach, and the limits of a response.
 
-    `hosts` are names, addresses or networks (`10.1.0.0/16`) that may be used although they are
-    not public.
+    `hosts` are names, addresses or networks (`10.1.0.0/16`) that are allowed although they are not
+    public.
     """
 
     hosts: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class Allowance:
 
 
 LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
-"""For `Allowance.hosts`: this machine."""
+"""A value for `Allowance.hosts`: this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: header names are in lower case."""
+    """A response. Header names are in lower case."""
 
     status: int
     content: bytes
@@ -68,7 +68,7 @@ class Answer:
 
 
 def shown_address(url: str) -> str:
-    """An address as errors show it: without user, password, query and fragment, often secret.
+    """Return an address for error messages: without user, password, query and fragment.
 
     >>> shown_address("https://ann:secret@host.example:8443/feed?key=secret#x")
     'https://host.example:8443/feed'
@@ -83,7 +83,7 @@ def shown_address(url: str) -> str:
 
 
 class Guard:
-    """Judges addresses by an allowance."""
+    """Checks addresses against an allowance."""
 
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
@@ -96,7 +96,7 @@ class Guard:
                 continue  # a name
 
     def may_use(self, host: str, address: Address) -> bool:
-        """Whether a host may be connected to at an address it resolved to."""
+        """Whether a host may be connected to at an address that it resolved to."""
         return (
             is_public(address)
             or host.lower().rstrip(".") in self._names
@@ -104,7 +104,7 @@ class Guard:
         )
 
     async def resolve(self, host: str, port: int) -> str:
-        """The address to connect to, checked; all that the name resolves to must be allowed."""
+        """Return the checked address to connect to; every address of the name must be allowed."""
         try:
             found = [parsed(host.strip("[]"))]
         except ValueError:
@@ -114,7 +114,7 @@ class Guard:
                 raise ConnectorError(
                     "AX821",
                     f"{host!r} is at {address}, which is not public: {range_of(address)}",
-                    advice="name the host or its network under allow, if it is meant",
+                    advice="add the host or its network to `allow` if this is intended",
                 )
         return str(found[0])
 
@@ -128,7 +128,7 @@ class Guard:
 
 
 class Client:
-    """Sends requests under an allowance; connections are kept and shared by threads."""
+    """Sends requests under an allowance; threads share its connections."""
 
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance or Allowance()
@@ -143,7 +143,7 @@ class Client:
         content: bytes | None = None,
         seconds: float | None = None,
     ) -> Answer:
-        """The answer to a request; from a thread."""
+        """Return the response to a request. For threads."""
         wanted = self._send(method, url, dict(headers or {}), content, seconds)
         return asyncio.run_coroutine_threadsafe(wanted, _loop()).result()
 
@@ -156,7 +156,7 @@ class Client:
         content: bytes | None = None,
         seconds: float | None = None,
     ) -> Answer:
-        """The answer to a request; from a coroutine."""
+        """Return the response to a request. For coroutines."""
         wanted = self._send(method, url, dict(headers or {}), content, seconds)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(wanted, _loop()))
 
@@ -188,7 +188,7 @@ class Client:
             raise ConnectorError("AX823", f"{said} redirects more than {most} times") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise ConnectorError(
-                "AX821", f"{said!r} is no address: {error}", expected="http:// or https://"
+                "AX821", f"{said!r} is not a valid address: {error}", expected="http:// or https://"
             ) from None
         except (httpx.HTTPError, OSError) as error:
             reason = str(error) or type(error).__name__
@@ -206,9 +206,9 @@ class Client:
             except zlib.error as error:
                 raise ConnectorError("AX824", f"{url} cannot be unpacked: {error}") from None
             if len(body) > most or (unpacking is not None and unpacking.unconsumed_tail):
-                raise ConnectorError("AX823", f"{url} answers with more than {most} bytes")
+                raise ConnectorError("AX823", f"{url} returned more than {most} bytes")
         if unpacking is not None and not unpacking.eof:
-            raise ConnectorError("AX824", f"{url} answers with less than it began to pack")
+            raise ConnectorError("AX824", f"{url} returned an incomplete compressed response")
         return bytes(body)
 
     def close(self) -> None:
@@ -218,13 +218,13 @@ class Client:
 
 
 def _unpacking(encoding: str, url: str) -> Any:
-    """What unpacks an answer, a piece at a time; None if it is not packed."""
+    """Return the incremental decompressor of a response; None if it is not compressed."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
     if name not in ("gzip", "x-gzip"):
         raise ConnectorError(
-            "AX824", f"{url} answers with the encoding {name[:50]!r}", expected="gzip, or none"
+            "AX824", f"{url} returned the encoding {name[:50]!r}", expected="gzip, or none"
         )
     return zlib.decompressobj(zlib.MAX_WBITS | 16)
 
@@ -234,7 +234,7 @@ def _make_client(allowance: Allowance) -> httpx.AsyncClient:
     import httpx
 
     class Pinned(httpx.AsyncBaseTransport):
-        """Connects to the address that was checked; the host stays in the headers and in TLS."""
+        """Connects to the checked address; headers and TLS keep the host name."""
 
         def __init__(self) -> None:
             self._guard = Guard(allowance)
@@ -250,7 +250,7 @@ def _make_client(allowance: Allowance) -> httpx.AsyncClient:
             try:
                 return await self._inner.handle_async_request(request)
             finally:
-                request.url = asked  # redirects and errors are about what was asked for
+                request.url = asked  # redirects and errors refer to the requested address
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -269,7 +269,7 @@ _running: list[asyncio.AbstractEventLoop] = []
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The loop of all clients of this process, in a thread that ends with it."""
+    """The event loop of all clients of this process, in a daemon thread."""
     with _starting:
         if not _running:
             loop = asyncio.new_event_loop()

@@ -1,11 +1,11 @@
-"""What a kind of source or sink is: its name in pipeline files, its options, and how one is made.
+"""A kind of source or sink: its name in pipeline files, its options, and its factory.
 
-A connector's module has a constant of `SourceKind` or `SinkKind` (what it needs from outside it
-imports only when one is made, so that its options can be described without). The table of all
-kinds is `pipeline/kinds.py`; a package of somebody else joins by an entry point.
+A connector's module has a constant `SourceKind` or `SinkKind`. It imports optional dependencies
+only when a connector is created, so that its options can be described without them.
+`pipeline/kinds.py` is the table of all kinds; other packages add kinds by entry points.
 
-Options are pydantic models made from `Options`: unknown keys are refused. What must not be shown
-is a `Secret`. Paths are relative to the pipeline file: `Origin.path` finds them.
+Options are pydantic models derived from `Options`: unknown keys are refused. Values that must not
+be shown are a `Secret`. Paths are relative to the pipeline file; `Origin.path` resolves them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400
 
 
 class Options(BaseModel):
-    """What every set of options has in common: nothing unknown, nothing changed afterwards."""
+    """Base class of options: no unknown keys, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -61,7 +61,7 @@ Seconds = Annotated[float, BeforeValidator(_seconds)]
 def _is_local(written: str) -> str:
     if local_path(written) is None:
         raise PydanticCustomError(
-            "address", "{written} is an address, and this is a path of this machine",
+            "address", "{written} is an address; a local path is needed here",
             {"written": repr(written)},
         )  # fmt: skip
     return written
@@ -72,13 +72,13 @@ def _is_fetched(written: str) -> str:
 
 
 LocalPath = Annotated[str, AfterValidator(_is_local)]
-"""The path of a file or directory of this machine, also as file:///PATH; no other address."""
+"""A local path, also as file:///PATH; other addresses are refused."""
 PathOrWeb = Annotated[str, AfterValidator(_is_fetched)]
-"""A path of this machine, or an http address."""
+"""A local path, or an http address."""
 
 
 class Secret:
-    """A text that is never shown; `${NAME}` in it stands for a variable of the environment.
+    """A text that is never shown. `${NAME}` in it refers to an environment variable.
 
     >>> Secret("postgresql://ann:${PASSWORD}@host/db")
     Secret(***)
@@ -91,16 +91,16 @@ class Secret:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the environment that it takes."""
+        """The environment variables that it refers to."""
         return tuple(_VARIABLE.findall(self._text))
 
     def reveal(self, environment: Mapping[str, str] = os.environ) -> str:
-        """The text itself, its variables filled in."""
+        """Return the text with its variables filled in."""
         missing = [name for name in self.variables if name not in environment]
         if missing:
             raise SetupError(
                 "AX856",
-                f"the environment has no variable {missing[0]}",
+                f"the environment variable is not set: {missing[0]}",
                 advice=f"set it before the pipeline starts: export {missing[0]}=...",
             )
         return _VARIABLE.sub(lambda matched: environment[matched[1]], self._text)
@@ -130,7 +130,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One output of a view, as a sink that keeps tables needs to know it."""
+    """An output column of a view, as described to sinks that write tables."""
 
     name: str
     type: str  # text, integer, truth, or a time: seconds or date
@@ -138,7 +138,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ViewShape:
-    """A view as its sinks know it: the name that its changes carry, and its columns."""
+    """A view as its sinks see it: the name on its changes, and its columns."""
 
     name: str
     columns: tuple[Column, ...]
@@ -147,7 +147,7 @@ class ViewShape:
     def of(
         cls, name: str, query: Query, document_column: bool = False, times: Times = "seconds"
     ) -> ViewShape:
-        """The shape of a query's rows; with a first column for the document where asked for."""
+        """Return the shape of a query's rows; optionally with a first column for the document."""
         outputs = query.pattern.outputs
         columns = [
             Column(column, _type_of(output.kind, times))
@@ -168,10 +168,10 @@ def _type_of(kind: Kind, times: Times) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a connector is made for: the directory that paths start from, and its part in the run.
+    """The context of a connector: the base directory of paths, and its role in the run.
 
-    `run` tells one run (a checkpoint, from its first batch to its last) from another: a sink that
-    finds batches of another run starts its table anew. `views` are those that a sink is made for.
+    `run` identifies a run (the lifetime of a checkpoint, from its first batch to its last). A sink
+    that finds batches of another run rewrites its table. `views` are the views of a sink.
     """
 
     directory: Path = field(default_factory=Path)
@@ -181,7 +181,7 @@ class Origin:
     namespaces: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, written: str) -> Path:
-        """A path of the pipeline file; `{view}` in it is the view that the sink is made for."""
+        """Resolve a path of the pipeline file; `{view}` in it becomes the view's name."""
         if self.views:
             written = written.replace("{view}", self.views[0].name)
         return self.directory / needed_path(written)
@@ -192,34 +192,36 @@ Given = TypeVar("Given", bound=Options)
 
 @dataclass(frozen=True)
 class SourceKind(Generic[Given]):
-    """A kind of source: `make` opens one for a stream, or for all streams that it names itself."""
+    """A kind of source. `make` opens a source for one stream, or for the streams that its messages
+    name.
+    """
 
     name: str
     options: type[Given]
     make: Callable[[Given, Origin], Source]
-    says: str  # one line for the docs and for who mistyped a name
-    names_streams: bool = False  # its messages say which stream they are for
+    says: str  # one line for the docs and for error messages
+    names_streams: bool = False  # its messages name their streams
 
     role: ClassVar[str] = "source"
 
 
 @dataclass(frozen=True)
 class SinkKind(Generic[Given]):
-    """A kind of sink: `make` opens one for all its views, or one for each (`is_table`)."""
+    """A kind of sink. `make` opens one sink for all its views, or one for each (`is_table`)."""
 
     name: str
     options: type[Given]
     make: Callable[[Given, Origin], Sink]
     says: str
     is_table: bool = False
-    reserved: tuple[str, ...] = ()  # columns that its tables have beside the view's
+    reserved: tuple[str, ...] = ()  # additional columns of its tables
 
     role: ClassVar[str] = "sink"
 
 
 @dataclass(frozen=True)
 class ChannelKind(Generic[Given]):
-    """A kind of channel: `make` opens the channel that views publish to and streams read."""
+    """A kind of channel. `make` opens the channel that views publish to and streams read."""
 
     name: str
     options: type[Given]

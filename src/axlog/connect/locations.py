@@ -1,7 +1,7 @@
-"""Where files lie: a path of this machine, or an address in a file system of another kind.
+"""Locations of files: a local path, or an address in another file system.
 
-A text with a scheme (`hdfs://host/place`, `s3://bucket/key`) is an address; `file:` addresses are
-paths of this machine. Anything else is a path.
+A text with a scheme (`hdfs://host/place`, `s3://bucket/key`) is an address. `file:` addresses are
+local paths. Any other text is a local path.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/|file:")
 
 
 def is_address(written: str) -> bool:
-    """Whether a place is an address, `file:` addresses included."""
+    """Whether a location is an address, including `file:` addresses."""
     return _SCHEME.match(written) is not None
 
 
 def local_path(written: str) -> Path | None:
-    """The path that a text means on this machine; None for an address of another kind.
+    """Return the local path of a location; None for an address of another file system.
 
     >>> local_path("file:///data/in")
     PosixPath('/data/in')
@@ -37,12 +37,12 @@ def local_path(written: str) -> Path | None:
 
 
 def needed_path(written: str) -> Path:
-    """The path that a text means on this machine; an error for an address of another kind."""
+    """Return the local path of a location; raise an error for an address of another file system."""
     found = local_path(written)
     if found is None:
         raise PipelineError(
             "AX864",
-            f"{written!r} is an address, and a path of this machine is needed",
+            f"{written!r} is an address; a local path is needed",
             expected="a path, or file:///PATH",
         )
     return found

@@ -1,8 +1,9 @@
-"""Paths into a message: where its time or its key stands.
+"""Paths into a message, to its time or its key.
 
-Child steps by name, `@name` last for an attribute, `.` for the root element itself; prefixes as the
-pipeline file declares them. The path starts below the message's root element. `header/created`,
-`@at`, `ubl:IssueDate`. The value is the string of the first node that it leads to.
+A path has child steps by name, optionally a last step `@name` for an attribute, or is `.` for the
+root element. Prefixes are those that the pipeline file declares. The path starts below the
+message's root element: `header/created`, `@at`, `ubl:IssueDate`. Its value is the string of the
+first node that it matches.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class MessagePath:
 
     @classmethod
     def parse(cls, text: str, namespaces: Mapping[str, str] | None = None) -> MessagePath:
-        """The path that a text writes."""
+        """Parse a path."""
         steps: list[str] = []
         attribute: str | None = None
         for step in text.strip().split("/"):
@@ -34,7 +35,7 @@ class MessagePath:
                 continue
             matched = _STEP.fullmatch(step)
             if matched is None or attribute is not None:
-                raise _refused(text, f"{step!r} is no step of a path")
+                raise _refused(text, f"{step!r} is not a valid step of a path")
             label = _expanded(matched, namespaces or {}, text)
             if matched[1]:
                 attribute = label
@@ -43,7 +44,7 @@ class MessagePath:
         return cls(tuple(steps), attribute)
 
     def value(self, root: Element) -> str | None:
-        """The string that the path leads to in a message; None where it leads nowhere."""
+        """Return the string at the path in a message; None if there is none."""
         nodes = [root]
         for step in self.steps:
             nodes = [child for node in nodes for child in node.iterchildren(step)]

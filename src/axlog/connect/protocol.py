@@ -1,19 +1,21 @@
-"""What a source and a sink are: the two shapes that every connector has.
+"""The interfaces of sources and sinks, which every connector implements.
 
-A source is read by position, so that the same connector serves the embedded runner, a channel and
-Spark: `read(position, limit)` gives the updates after a position and the position after them. A
-position is JSON and means something to its source alone; None is the beginning. Reading the same
-span twice gives the same updates (a source that cannot promise this keeps what it has given out in
-a log of its own). Positions are stored in checkpoints and outlive the process.
+A source is read by position, so that one connector serves the embedded runner, channels and Spark.
+`read(position, limit)` returns the updates after a position, and the position after them. A
+position is JSON and has a meaning only for its source; None is the beginning. Positions are stored
+in checkpoints and outlive the process.
 
-A source is one sequence of updates, or several: its partitions. A reading then says which partition
-each update is of. A source that may bring other updates when a position is read a second time (a
-topic whose partitions are interleaved by chance, a directory that gets a file between two others)
-is `Ranged`: a span of it is known by both its ends, and is read again by them.
+Law: reading the same range twice gives the same updates. A source that cannot guarantee this keeps
+the updates that it returned in its own log.
 
-A sink takes changes in numbered batches. A batch may be written twice after a crash: a sink that
-has seen its number writes nothing the second time (idempotent by batch), or says with
-`exactly_once = False` that its receivers must.
+A source is one sequence of updates, or several: its partitions. A reading then names the partition
+of each update. A source that may return other updates when a position is read a second time (a
+topic with interleaved partitions, a directory that receives a file between two others) is `Ranged`:
+a range is identified by both its ends.
+
+A sink receives changes in numbered batches. After a crash a batch may be written twice. A sink
+skips a batch whose number it has seen (idempotent by batch), or declares with `exactly_once =
+False` that its receivers must do so.
 """
 
 from __future__ import annotations
@@ -33,75 +35,79 @@ Position = Any
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Input that is no update: it goes to the dead letters, the rest goes on."""
+    """Input that is not a valid update. It goes to the dead letters, and reading continues."""
 
     stream: str
     content: str | bytes
-    origin: str  # where it was read: a file and line, a partition and offset
+    origin: str  # its position: a file and line, a partition and offset
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A span of a source: its updates in order, and where to go on."""
+    """A range of a source: its updates in order, and the position after them."""
 
     updates: Sequence[StreamUpdate]
     position: Position
     refused: Sequence[Refusal] = ()
-    more: bool = False  # something is known to be waiting behind this span
+    more: bool = False  # more updates are known to be available after this range
     partitions: Sequence[int] = ()  # of each update; empty: the source is one sequence
     waiting: Mapping[int, bool] = field(default_factory=dict)
-    """By partition, whether something is known to be waiting in it; empty: it has no partitions."""
+    """By partition, whether more updates are known to be available; empty: no partitions."""
 
 
 NO_TIME = -(1 << 62)
-"""The latest time of a span in which no message has one."""
+"""The latest time of a range in which no message has a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a span of a source ends, and how many updates and refusals are in it."""
+    """The end of a range of a source, and its number of updates and rejected inputs."""
 
     count: int
     position: Position
     more: bool = False
     came: Mapping[int, bool] = field(default_factory=dict)
-    """By partition, whether something of it is in the span or known to be waiting behind it."""
-    latest: int | None = None  # at most, the latest time in it (microseconds); None: not known
+    """By partition, whether it has updates in the range or known to be available after it."""
+    latest: int | None = None  # upper bound of the latest time in it (microseconds); None: unknown
 
 
 @runtime_checkable
 class Source(Protocol):
-    """Something that brings updates to streams."""
+    """A source: brings updates to streams."""
 
     def read(self, position: Position, limit: int) -> Reading:
-        """At most `limit` updates after a position; none if nothing is new. Never waits long."""
+        """Return at most `limit` updates after a position; none if nothing is new. Never blocks for
+        long.
+        """
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 @runtime_checkable
 class Measured(Protocol):
-    """A source that knows where a span ends for less than it takes to read it."""
+    """A source that can find the end of a range cheaper than by reading it."""
 
     def reach(self, position: Position, limit: int) -> Reach:
-        """What `read` with the same arguments would come to."""
+        """Return the end that `read` with the same arguments would reach."""
 
 
 @runtime_checkable
 class Ranged(Protocol):
-    """A source whose spans are known by both their ends."""
+    """A source whose ranges are identified by both their ends."""
 
     def between(self, start: Position, end: Position) -> Reading:
-        """The updates between two positions that it gave out; always the same, in order."""
+        """Return the updates between two positions that it returned; always the same, in order."""
 
     def spans(self, start: Position, end: Position, limit: int) -> Sequence[Position]:
-        """Positions that cut a range into spans of about so many updates; the last is its end."""
+        """Return positions that split a range into parts of about `size` updates; the last is its
+        end.
+        """
 
 
 def reach_of(source: Source, position: Position, limit: int) -> Reach:
-    """Where a span of any source ends."""
+    """Return the end of a range of any source."""
     if isinstance(source, Measured):
         return source.reach(position, limit)
     reading = source.read(position, limit)
@@ -116,18 +122,18 @@ def _latest(updates: Sequence[StreamUpdate]) -> int | None:
         try:
             latest = max(latest, NO_TIME if update.at is None else microseconds(update.at))
         except AxlogError:
-            continue  # it is refused, and moves nothing
+            continue  # rejected, and advances no clock
     return latest
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """Something that takes the changes of views."""
+    """A sink: receives the changes of views."""
 
     exactly_once: bool
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Take a batch of changes whole; a batch that was taken before changes nothing."""
+        """Write a batch of changes as a whole; a batch that was written before changes nothing."""
 
     def close(self) -> None:
-        """Let go of files and connections; what was written is there."""
+        """Close files and connections; everything written is durable."""

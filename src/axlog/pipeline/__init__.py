@@ -1,1 +1,1 @@
-"""The pipeline file, its checks, and the runner that needs nothing but this process."""
+"""The pipeline file: its model, its checks and its schema."""

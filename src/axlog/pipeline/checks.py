@@ -1,7 +1,7 @@
-"""What a pipeline file says by name and in other languages: whether it leads somewhere and parses.
+"""Checks of the names and embedded texts of a pipeline file: whether they resolve and parse.
 
-Each part is looked at whether or not others are in order, so that one run tells everything. A part
-whose shape is wrong has been told already (`loader.py`) and is passed over here.
+Every part is checked even if others are invalid, so that one run reports all errors. A part with
+the wrong shape was reported before (`loader.py`) and is skipped here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEAD_LETTERS = "dead_letters"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong with a file, or (`warning`) probably not meant."""
+    """An error in a file, or (`warning`) a probable mistake."""
 
     error: AxlogError
     level: str = "error"
@@ -50,7 +50,7 @@ class Problem:
         return (place.line, place.column) if place is not None else (0, 0)
 
     def plain(self) -> dict[str, Any]:
-        """The problem for JSON."""
+        """Return the problem for JSON."""
         error = self.error
         said: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
         if error.place is not None:
@@ -61,7 +61,7 @@ class Problem:
 
 
 class Content(Protocol):
-    """A file's content in the long form, with places."""
+    """A file's content in the long form, with positions."""
 
     content: Any
 
@@ -73,12 +73,12 @@ class Content(Protocol):
 
 
 def checked_parts(content: Content, directory: Path) -> list[Problem]:
-    """All problems that the shape alone does not show."""
+    """Return all problems that the shape alone does not show."""
     return _Checks(content, directory).run()
 
 
 def mapping(given: Any) -> dict[str, Any]:
-    """A part that should be a mapping, or nothing."""
+    """Return a part that should be a mapping; an empty one if it is not."""
     return given if isinstance(given, dict) else {}
 
 
@@ -112,13 +112,13 @@ class _Checks:
     def tell(
         self, error: AxlogError, path: yaml_reader.Path, level: str = "error", **how: bool
     ) -> None:
-        """Note an error, at its place in the file."""
+        """Report an error at its position in the file."""
         error.place = self.file.place(path, **how)
         error.args = (error.describe(),)
         self.problems.append(Problem(error, level))
 
     def tell_inside(self, error: AxlogError, path: yaml_reader.Path) -> None:
-        """Note an error in a text that the file holds."""
+        """Report an error in a text embedded in the file."""
         inner = error.place
         error.place = (
             self.file.place(path) if inner is None else self.file.place_inside(path, inner)
@@ -138,7 +138,9 @@ class _Checks:
         path: yaml_reader.Path,
         find: Callable[[str], AnyKind],
     ) -> AnyKind | None:
-        """Check the kind and the options of a source or sink; lines with options are not shown."""
+        """Check the kind and the options of a source or sink; errors do not quote lines with
+        options.
+        """
         if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
             return None
         try:
@@ -157,7 +159,7 @@ class _Checks:
         return kind
 
     def secrets(self, options: BaseModel, path: yaml_reader.Path) -> None:
-        """Warn of variables that are not set here: the file may be meant for another machine."""
+        """Warn of unset environment variables: the file may be meant for another machine."""
         for name in type(options).model_fields:
             value = getattr(options, name)
             for secret in value.values() if isinstance(value, dict) else (value,):
@@ -165,24 +167,25 @@ class _Checks:
                     if variable not in os.environ:
                         error = PipelineError(
                             "AX856",
-                            f"the environment has no variable {variable}",
+                            f"the environment variable {variable} is not set",
                             advice=f"set it before the pipeline starts: export {variable}=...",
                         )
                         self.tell(error, (*path, name), "warning", shows_line=False)
 
     def remembered(self, name: str, channel: dict[str, Any]) -> None:
-        """A run that can be taken up again needs channels that are there then."""
+        """Report in-memory channels in a pipeline with a checkpoint: they cannot be resumed."""
         has_checkpoint = mapping(self.content.get("settings")).get("checkpoint") is not None
         if has_checkpoint and channel.get("kind") == "memory" and not channel.get("journal"):
             error = PipelineError(
                 "AX852",
-                f"the channel {name!r} is gone when the process ends, and there is a checkpoint",
+                f"the channel {name!r} is lost when the process ends, but the pipeline has a "
+                f"checkpoint",
                 advice="give it a journal: {kind: memory, journal: orders.channel}",
             )
             self.tell(error, ("channels", name))
 
     def checkpoint(self, written: Any) -> None:
-        """An address is for Spark's file systems, and what lies beside a checkpoint is files."""
+        """Report an address as the checkpoint where files beside it are needed."""
         if not isinstance(written, str) or local_path(written) is not None:
             return
         path = ("settings", "checkpoint")
@@ -191,25 +194,25 @@ class _Checks:
         elif len(mapping(self.content.get("widgets"))) > 1:
             error = PipelineError(
                 "AX865",
-                f"the checkpoint {written!r} is an address, and what several widgets share lies in"
+                f"the checkpoint {written!r} is an address, but several widgets share"
                 " files beside it",
                 expected="a path, or file:///PATH",
-                advice="name a directory that all machines see, or write a pipeline a widget",
+                advice="use a directory that all machines can reach, or one pipeline per widget",
             )
             self.tell(error, path)
 
     def option(self, told: Any, kind: AnyKind, path: yaml_reader.Path) -> None:
         loc = told["loc"]
         last = loc[-1] if loc else ""
-        who = f"the {kind.role} {kind.name!r}"
+        connector = f"the {kind.role} {kind.name!r}"
         expected = None
         if told["type"] == "missing":
-            what = f"{who} needs {last!r}"
+            what = f"{connector} needs {last!r}"
         elif told["type"] == "extra_forbidden":
-            what = f"{who} has no option {last!r}"
+            what = f"{connector} has no option {last!r}"
             expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
         else:
-            what = f"{who}: {last}: {told['msg']}"
+            what = f"{connector}: {last}: {told['msg']}"
         elsewhere = told["type"] == "address"
         if elsewhere:
             expected = "a path, or file:///PATH"
@@ -282,7 +285,7 @@ class _Checks:
             if name not in calls:
                 if stream.call == "now":
                     error = self.names_nothing("call for the stream", name, calls)
-                    error.advice = "say `call: later` if a message brings the call"
+                    error.advice = "set `call: later` if a message brings the call"
                     self.tell(error, where, at_key=True)
                 continue
             try:
@@ -303,7 +306,7 @@ class _Checks:
         if isinstance(kind, SourceKind) and not kind.names_streams:
             error = PipelineError(
                 "AX852",
-                f"messages of a {kind.name!r} do not say which stream they are for",
+                f"messages of a {kind.name!r} do not name their stream",
                 advice="write it as the source of one stream: streams: {NAME: {source: ...}}",
             )
             self.tell(error, (*path, "kind"))
@@ -329,7 +332,9 @@ class _Checks:
     # Views ----------------------------------------------------------------------------------------
 
     def view(self, given: Any, path: yaml_reader.Path, is_many: bool) -> None:
-        """`is_many`: the widget has many documents, and its rows a column for them."""
+        """Check the views. `is_many`: the widget has many documents, and its rows a column for
+        them.
+        """
         name = str(path[-1])
         inner = path if isinstance(given, str) else (*path, "query")
         view = _valid(ViewModel, given)
@@ -358,7 +363,7 @@ class _Checks:
         return query
 
     def columns(self, shape: ViewShape, taken: Sequence[str], path: yaml_reader.Path) -> None:
-        """Whether the names of a view's columns can be those of a table."""
+        """Check that the names of a view's columns can be those of a table."""
         try:
             check_columns(shape, taken)
         except PipelineError as error:
@@ -377,7 +382,9 @@ class _Checks:
         return self.sink_kind(name)
 
     def sink_kind(self, name: str) -> SinkKind[Any] | None:
-        """The kind of a declared sink; None if there is none such, which is told elsewhere."""
+        """Return the kind of a declared sink; None if it is unknown, which is reported
+        elsewhere.
+        """
         try:
             return kinds.sink_kind(
                 str(mapping(mapping(self.content.get("sinks"))[name]).get("kind"))
@@ -386,7 +393,7 @@ class _Checks:
             return None
 
     def shared_table(self, name: str, users: list[yaml_reader.Path]) -> None:
-        """A table holds the rows of one view; a name with {view} in it makes one for each."""
+        """Report a table sink that several views share; {view} in its name creates one for each."""
         sink = mapping(mapping(self.content.get("sinks"))[name])
         kind = self.sink_kind(name)
         if kind is None:

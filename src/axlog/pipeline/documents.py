@@ -1,7 +1,7 @@
-"""The documents of a pipeline's widgets: read, and given the facts that the file declares.
+"""The documents of a pipeline's widgets, with the declarations of the file.
 
-What a stream's entry says of it (`mode`, `most`, `deletes`, `late`, `service`) is written on its
-call, so that every engine reads it in one place. A call that says something else is an error.
+The declarations of a stream (`mode`, `most`, `deletes`, `late`, `service`) are written to its call,
+so that every engine reads them in one place. A call with a different declaration is an error.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from axlog.pipeline.model import StreamModel, WidgetModel
 
 
 def is_xml(written: str) -> bool:
-    """Whether a document is written in the file itself; else it is a path."""
+    """Whether a document is written in the file itself; otherwise it is a path."""
     return written.lstrip("\ufeff \t\r\n").startswith("<")
 
 
 def read_document(written: str, directory: Path) -> Element:
-    """The root of a document that the file holds or names."""
+    """Return the root of a document that the file contains or names."""
     return read(written if is_xml(written) else directory / needed_path(written)).root
 
 
 def calls_of(root: Element) -> dict[str, Element]:
-    """The calls in a document by their streams."""
+    """Return the calls in a document by their streams."""
     return {str(call.get("stream")): call for call in root.iter(CALL_LABEL)}
 
 
 def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
-    """Write what is declared of streams on their calls."""
+    """Write the declarations of streams to their calls."""
     calls = calls_of(root)
     for name, stream in streams.items():
         if name in calls:
@@ -42,7 +42,7 @@ def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
 
 
 def horizon_of(widget: WidgetModel, root: Element, is_dated: bool) -> Horizon:
-    """How far ahead the streams of a widget may be: as the file says, or their calls."""
+    """Return how far ahead the streams of a widget may be, by the file or by their calls."""
     said = {name: call.get("ahead") for name, call in calls_of(root).items()}
     said |= {name: s.ahead for name, s in widget.streams.items() if s.ahead is not None}
     return Horizon({n: None if text is None else read_ahead(text) for n, text in said.items()},
@@ -55,13 +55,13 @@ def _declare(call: Element, stream: str, attribute: str, value: str) -> None:
         raise PipelineError(
             "AX852",
             f"the stream {stream!r} is declared with {attribute}: {value}, its call says {said}",
-            advice="say it in one of the two places",
+            advice="declare it in one of the two places",
         )
     call.set(attribute, value)
 
 
 def document_of(widget: WidgetModel, directory: Path) -> Element:
-    """A widget's document as it starts, its streams declared."""
+    """Return a widget's initial document, with its streams declared."""
     try:
         root = read_document(widget.document, directory)
     except AxlogError as error:
@@ -71,14 +71,14 @@ def document_of(widget: WidgetModel, directory: Path) -> Element:
 
 
 def may_delete(widget: WidgetModel, root: Element) -> bool:
-    """Whether a stream may delete what others have brought, now or once its call has come."""
+    """Whether a stream may delete data of other streams, now or once its call has arrived."""
     now = any(call.get("deletes", "no") != "no" for call in calls_of(root).values())
     later = (stream for stream in widget.streams.values() if stream.call == "later")
     return now or any(stream.deletes != "no" for stream in later)
 
 
 def types_of(widget: WidgetModel, directory: Path) -> list[str | Path]:
-    """What says the widget's types: texts as they are, paths from the file's directory."""
+    """Return the widget's types: texts unchanged, paths relative to the file."""
     return [
         written if _is_type(written) else directory / needed_path(written)
         for written in widget.types

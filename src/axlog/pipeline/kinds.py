@@ -1,8 +1,8 @@
-"""Every kind of source, sink and channel that a pipeline file can name: one table.
+"""The table of all kinds of sources, sinks and channels that a pipeline file can name.
 
-A kind of axlog's own is listed here with the module that has it, which is imported when somebody
-asks. Other packages join by an entry point of the group `axlog.sources`, `axlog.sinks` or
-`axlog.connect.channels` that leads to a kind; a program joins by `register`.
+Built-in kinds are listed here with their modules, which are imported on first use. Other packages
+add kinds by an entry point of the group `axlog.sources`, `axlog.sinks` or `axlog.connect.channels`;
+a program adds them with `register`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _registered: dict[tuple[str, str], SourceKind[Any] | SinkKind[Any] | ChannelKind
 
 
 def register(kind: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> None:
-    """Add a kind, or put another in the place of one."""
+    """Add or replace a kind."""
     _registered[kind.role, kind.name] = kind
 
 
 @contextmanager
 def lent(*added: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> Iterator[None]:
-    """Kinds that are there while it lasts; afterwards all is as it was before."""
+    """Restore the table of kinds at the end of the block."""
     before = dict(_registered)
     for kind in added:
         register(kind)
@@ -73,22 +73,22 @@ def lent(*added: SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]) -> Iterator
 
 
 def source_names() -> list[str]:
-    """The kinds of sources there are."""
+    """Return the names of all kinds of sources."""
     return _names("source", SOURCES)
 
 
 def sink_names() -> list[str]:
-    """The kinds of sinks there are."""
+    """Return the names of all kinds of sinks."""
     return _names("sink", SINKS)
 
 
 def channel_names() -> list[str]:
-    """The kinds of channels there are."""
+    """Return the names of all kinds of channels."""
     return _names("channel", CHANNELS)
 
 
 def channel_kind(name: str) -> ChannelKind[Any]:
-    """A kind of channel, or an error that lists those there are."""
+    """Return a kind of channel, or raise an error that lists the known kinds."""
     found = _found("channel", name, CHANNELS)
     if not isinstance(found, ChannelKind):
         raise _unknown("channel", name, channel_names())
@@ -96,7 +96,7 @@ def channel_kind(name: str) -> ChannelKind[Any]:
 
 
 def source_kind(name: str) -> SourceKind[Any]:
-    """A kind of source, or an error that lists those there are."""
+    """Return a kind of source, or raise an error that lists the known kinds."""
     found = _found("source", name, SOURCES)
     if not isinstance(found, SourceKind):
         raise _unknown("source", name, source_names())
@@ -104,7 +104,7 @@ def source_kind(name: str) -> SourceKind[Any]:
 
 
 def sink_kind(name: str) -> SinkKind[Any]:
-    """A kind of sink, or an error that lists those there are."""
+    """Return a kind of sink, or raise an error that lists the known kinds."""
     found = _found("sink", name, SINKS)
     if not isinstance(found, SinkKind):
         raise _unknown("sink", name, sink_names())

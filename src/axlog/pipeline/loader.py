@@ -1,8 +1,8 @@
-"""A pipeline file, read and checked whole: all that is wrong with it at once, each with its place.
+"""Load and check a pipeline file: report all errors at once, each with its position.
 
-`check` gives the problems and, if none of them is an error, the pipeline; `load` raises instead.
-The shape is checked by the model (`model.py`), the options of connectors by their kinds, and what
-the file says in other languages (documents, queries, facts) and by name by `checks.py`.
+`check` returns the problems and, if none is an error, the pipeline; `load` raises instead. The
+model (`model.py`) checks the shape, the kinds check the options of connectors, and `checks.py`
+checks names and embedded texts (documents, queries, facts).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from axlog.pipeline.yaml_reader import Located, locate
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking a file."""
+    """The result of checking a file."""
 
-    model: PipelineModel | None  # None where there are errors
+    model: PipelineModel | None  # None if there are errors
     problems: list[Problem]
 
     @property
@@ -47,13 +47,13 @@ class Checked:
 
 
 def check(path: str | Path) -> Checked:
-    """Check a pipeline file; it is read, nothing of it is started."""
+    """Check a pipeline file, without starting anything."""
     path = Path(path)
     return check_text(read_text(path), path.parent, str(path))
 
 
 def check_text(text: str, directory: Path | None = None, source: str | None = None) -> Checked:
-    """Check the text of a pipeline file whose paths start in a directory."""
+    """Check the text of a pipeline file; its paths are relative to a directory."""
     directory = Path() if directory is None else directory
     try:
         found = locate(text, source)
@@ -69,7 +69,7 @@ def check_text(text: str, directory: Path | None = None, source: str | None = No
 
 
 def load(path: str | Path) -> PipelineModel:
-    """The pipeline of a file, or one error that tells all that is wrong with it."""
+    """Return the pipeline of a file, or raise one error that lists all errors."""
     checked = check(path)
     if checked.model is None:
         raise failure(checked.errors, str(path))
@@ -77,7 +77,7 @@ def load(path: str | Path) -> PipelineModel:
 
 
 def failure(errors: Iterable[Problem], source: str) -> AxlogError:
-    """One error for all that is wrong with a file."""
+    """Return one error for all errors of a file."""
     errors = list(errors)
     if len(errors) == 1:
         return errors[0].error
@@ -86,7 +86,7 @@ def failure(errors: Iterable[Problem], source: str) -> AxlogError:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a person wrote; of one that is too large, enough to say so."""
+    """Return the text of a file; of a file that is too large, only the beginning."""
     try:
         with path.open("rb") as file:
             content = file.read(4 * yaml_reader.LARGEST + 1)
@@ -97,12 +97,12 @@ def read_text(path: Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise PipelineError(
-            "AX851", f"{path} is not in UTF-8: byte {error.start + 1} is wrong"
+            "AX851", f"{path} is not UTF-8: invalid byte at offset {error.start + 1}"
         ) from None
 
 
 class _Long:
-    """A located file in the long form: paths below its only widget lead to the top."""
+    """Return a located file in the long form; paths below its only widget lead to the top."""
 
     def __init__(self, found: Located) -> None:
         self.content: Any = long_form(found.content)
@@ -124,7 +124,7 @@ class _Long:
 
 
 def _validated(found: Located, problems: list[Problem]) -> PipelineModel | None:
-    """The model of a file's content; what is wrong with its shape joins the problems."""
+    """Return the model of a file's content; errors of its shape are added to the problems."""
     if not isinstance(found.content, dict):
         place = found.place(())
         error = PipelineError(
@@ -153,7 +153,7 @@ def _refused(told: Any, long: _Long) -> PipelineError:
         close = get_close_matches(str(last), known, n=1)
         return PipelineError(
             "AX852",
-            f"the key {last!r} is not known here",
+            f"the key {last!r} is unknown here",
             place=place,
             expected=", ".join(known),
             advice=f"did you mean {close[0]!r}?" if close else None,
@@ -173,7 +173,7 @@ _MODELS: tuple[tuple[tuple[str, ...], type[BaseModel]], ...] = (
 
 
 def _known_keys(path: yaml_reader.Path, *, is_short: bool) -> list[str]:
-    """The keys that can stand in a part of the file."""
+    """Return the keys that a part of the file can have."""
     for form, model in _MODELS:
         fits = (want in ("*", step) for want, step in zip(form, path, strict=False))
         if len(form) == len(path) and all(fits):
@@ -183,7 +183,7 @@ def _known_keys(path: yaml_reader.Path, *, is_short: bool) -> list[str]:
 
 
 def _existing(loc: tuple[Any, ...], content: Any) -> yaml_reader.Path:
-    """A place of the model as one of the content: names of union members are left out."""
+    """Map a position in the model to one in the content: names of union members are omitted."""
     path: list[str | int] = []
     here = content
     for step in loc:

@@ -1,4 +1,4 @@
-"""The pipeline file as a model: one form for every engine (DESIGN sections 5 and 7).
+"""The pipeline file as a model, the same for every engine.
 
     engine: embedded
     document: <orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>
@@ -10,9 +10,9 @@
         query: match /orders/order/oid/$x return $x
         sinks: [{kind: console}]
 
-A file with one widget writes it at the top, as here; with several, each under `widgets: NAME:`. A
-model is what the file says and knows its directory; nothing is opened. Names that lead somewhere
-(sinks, channels, views) and texts in other languages are checked by `checks.py`.
+A file with one widget defines it at the top level, as here; a file with several defines each under
+`widgets: NAME:`. A model holds the content of the file and knows its directory; it opens nothing.
+`checks.py` checks references (sinks, channels, views) and embedded texts.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from axlog.document.clock_bounds import read_ahead
 from axlog.document.parser import DEFAULT_LIMITS
 
 SHORT = "widget"
-"""The name of the only widget of a file that writes it at the top."""
+"""The name of the only widget of a file that defines it at the top level."""
 
 WIDGET_KEYS = ("document", "documents", "streams", "sources", "views", "facts", "types")
 
 
 def _as_word(given: Any) -> Any:
-    """`yes` and `no` where other readers of YAML make them truth values."""
+    """Accept `yes` and `no` also as the truth values that other YAML readers produce."""
     return {True: "yes", False: "no"}[given] if isinstance(given, bool) else given
 
 
@@ -54,61 +54,65 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][\w\-]*$", max_length=200)]
 
 
 class Connector(Options):
-    """A source or a sink: its `kind`, and the options that this kind has."""
+    """A source or a sink: its `kind`, and the options of this kind."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    kind: str = Field(description="Which connector; `axlog check --kinds` lists them.")
+    kind: str = Field(description="The connector; `axlog check --kinds` lists them.")
 
     @property
     def written(self) -> dict[str, Any]:
-        """The options as the file gives them."""
+        """The options as written in the file."""
         return dict(self.model_extra or {})
 
 
 class SourceModel(Connector):
-    """Where messages come from."""
+    """A source of messages."""
 
 
 class SinkModel(Connector):
-    """Where changes go."""
+    """A sink for changes."""
 
 
 class StreamModel(Options):
-    """A stream of a widget: where its messages come from, and what is known of it for certain."""
+    """A stream of a widget: the source of its messages, and its declarations."""
 
-    source: SourceModel | None = Field(default=None, description="What brings its messages.")
+    source: SourceModel | None = Field(default=None, description="The source of its messages.")
     view: str | None = Field(
-        default=None, description="Another widget's view whose rows it brings: WIDGET.VIEW."
+        default=None, description="A view of another widget that feeds it: WIDGET.VIEW."
     )
-    channel: str | None = Field(
-        default=None, description="A channel of this file that it subscribes to."
-    )
+    channel: str | None = Field(default=None, description="A channel of this file to subscribe to.")
     call: Literal["now", "later"] = Field(
         default="now",
-        description="Whether the document has its call at once, or a message brings it.",
+        description="`later` if a message brings its call; otherwise the document has it.",
     )
     mode: Literal["stream", "one-shot"] | None = Field(
-        default=None, description="One message, or many."
+        default=None, description="Whether it brings one message or many."
     )
-    most: int | None = Field(default=None, ge=0, description="At most so many trees ever come.")
+    most: int | None = Field(
+        default=None, ge=0, description="Maximum number of trees that it ever brings."
+    )
     deletes: Annotated[Literal["no", "yes", "only"] | None, BeforeValidator(_as_word)] = Field(
-        default=None, description="Whether it may delete what is beside its call."
+        default=None, description="Whether it may delete the siblings of its call."
     )
     late: Literal["refuse", "clock"] | None = Field(
         default=None,
-        description="Messages from before the clock: refused, or given the clock's time.",
+        description="What to do with a message older than the clock: reject it, or give it the "
+        "clock's time.",
     )
     ahead: str | None = Field(
         default=None,
-        description="How far past this machine's clock messages may be dated: 2h, 1d, or none for"
-        " no bound. Without it one day, where times are dates.",
+        description="How far ahead of this machine's clock messages may be dated: 2h, 1d, or "
+        "none for"
+        " no bound (default: one day, where times are dates).",
     )
     calls: Annotated[Literal["no", "yes"] | int | None, BeforeValidator(_as_word)] = Field(
         default=None,
-        description="Whether its messages may hold new calls: no, yes, or at most how many in all.",
+        description="Whether its messages may contain calls: no, yes, or their maximum number.",
     )
-    service: str | None = Field(default=None, description="The service whose type its trees have.")
+    service: str | None = Field(
+        default=None, description="The service that defines the type of its trees."
+    )
 
     @field_validator("ahead")
     @classmethod
@@ -126,7 +130,7 @@ class StreamModel(Options):
 
     @property
     def declared(self) -> dict[str, str]:
-        """The attributes that the stream's call is to have."""
+        """Return the attributes that the stream's call should have."""
         given = (("mode", self.mode), ("most", self.most), ("deletes", self.deletes),
                  ("late", self.late), ("service", self.service),
                  ("ahead", self.ahead), ("calls", self.calls))  # fmt: skip
@@ -134,26 +138,26 @@ class StreamModel(Options):
 
 
 class ViewModel(Options):
-    """A query whose rows are kept, and where their changes go."""
+    """A query whose rows are maintained, and the sinks for its changes."""
 
     query: str = Field(description="match ..., XPath, or XQuery.")
     language: Literal["pattern", "xpath", "xquery"] | None = Field(
-        default=None, description="The query's language; by its first word without it."
+        default=None, description="The query's language (default: detected from the text)."
     )
     maintainer: str | None = Field(
-        default=None, description="Which maintainer keeps it; chosen without."
+        default=None, description="The maintainer (default: axlog chooses)."
     )
     work: int | None = Field(
         default=None,
         ge=1,
-        description="Rows that one message may make the view look at before it is set aside"
+        description="Rows that the view may read for one message before it is set aside"
         f" (default {DEFAULT_LIMITS.work:,}).",
     )
     sinks: list[Name | SinkModel] = Field(
-        default=[], description="Names of sinks of this file, or sinks written here."
+        default=[], description="Names of sinks of this file, or inline sinks."
     )
     channel: str | None = Field(
-        default=None, description="A channel of this file that publishes it."
+        default=None, description="A channel of this file to publish it on."
     )
 
     @model_validator(mode="before")
@@ -163,16 +167,16 @@ class ViewModel(Options):
 
 
 class DocumentsModel(Options):
-    """Many documents of one kind: the key in a message says which of them it is for."""
+    """Many documents of one kind; the key in a message selects the document."""
 
     key: str = Field(description="A path in the message to the key: order/@customer, header/id.")
 
 
 class TuneModel(Options):
-    """How often streams are tuned again."""
+    """How often streams are tuned."""
 
-    messages: int | None = Field(default=None, ge=1, description="After so many messages.")
-    seconds: Seconds | None = Field(default=None, gt=0, description="After so long.")
+    messages: int | None = Field(default=None, ge=1, description="Interval in messages.")
+    seconds: Seconds | None = Field(default=None, gt=0, description="Interval in time.")
 
 
 def _tune(given: Any) -> Any:
@@ -184,71 +188,76 @@ def _collect(given: Any) -> Any:
 
 
 class WidgetSettings(Options):
-    """What a widget keeps and checks."""
+    """Settings of a widget: what it keeps and checks."""
 
     keep: Literal["all", "needed"] = Field(
         default="all",
-        description="Store what arrives, or only what views and streams that may delete need.",
+        description="Keep all messages, or only the data that views and deleting streams need.",
     )
     validation: Literal["all", "wanted"] = Field(
         default="all",
         alias="validate",
-        description="Parse every message, or only those that some view may want.",
+        description="Parse every message, or only those that some view may need.",
     )
     tune: Annotated[Literal["auto", "off"] | TuneModel, BeforeValidator(_tune)] = Field(
         default="auto",
-        description="How often it is worked out anew what streams are still wanted for.",
+        description="How often to compute what each stream is still needed for.",
     )
     collect: Annotated[Literal["state", "off"], BeforeValidator(_collect)] = Field(
-        default="state", description="Whether joins let go of what waits in vain."
+        default="state", description="Whether joins drop rows that can no longer match."
     )
 
 
 class Settings(WidgetSettings):
-    """How the pipeline runs; the first four can also be said of one widget."""
+    """Settings of the pipeline; the first four can also be set for one widget."""
 
-    batch: int = Field(default=1000, ge=1, description="At most so many messages are one batch.")
-    trigger: Seconds = Field(default=0.2, ge=0, description="How often sources are looked at.")
+    batch: int = Field(default=1000, ge=1, description="Maximum number of messages in a batch.")
+    trigger: Seconds = Field(default=0.2, ge=0, description="The polling interval of sources.")
     hold: Seconds = Field(
-        default=2.0, ge=0, description="At most so long are messages held back for a slower stream."
+        default=2.0,
+        ge=0,
+        description="Seconds to wait for a slower stream before processing what has arrived.",
     )
     clock: Literal["messages", "wall"] = Field(
         default="messages",
-        description="Whose time it is: that of messages alone, or the machine's, `hold` behind it.",
+        description="The clock: the times of messages only, or the machine's clock, `hold` "
+        "behind it.",
     )
     times: Literal["seconds", "dates"] = Field(
         default="seconds",
-        description="How times are written in rows, changes and tables: numbers of seconds since"
+        description="Format of times in rows, changes and tables: seconds since"
         " 1970, or dates. Dates may be before 1970.",
     )
     checkpoint: str | None = Field(
-        default=None, description="Directory of the run's state; without it a restart starts anew."
+        default=None, description="Directory of the run's state; without it a restart starts over."
     )
     snapshot: int = Field(
         default=100_000,
         ge=1,
-        description="Embedded: messages between two snapshots, from which a restart goes on.",
+        description="Embedded: messages between two snapshots, from which a restart resumes.",
     )
     retain: Annotated[Literal["all", "no"], BeforeValidator(_as_word)] = Field(
         default="no",
-        description="Keep the input so that views that are added later can be filled from it.",
+        description="Keep the input, so that views added later can be back-filled.",
     )
     on_error: Literal["dead-letter", "stop"] = Field(
-        default="dead-letter", description="What a message that cannot be taken does."
+        default="dead-letter", description="What to do with a rejected message."
     )
     rounds: int | None = Field(
-        default=None, ge=1, description="Bound on rounds where widgets feed each other in a cycle."
+        default=None,
+        ge=1,
+        description="Maximum rounds for widgets that feed each other in a cycle.",
     )
     cores: int | None = Field(default=None, ge=1, description="Spark: cores of a local master.")
     buckets: int | None = Field(default=None, ge=1, description="Spark: buckets of keys.")
     state: Literal["auto", "driver", "executors"] = Field(
         default="auto",
-        description="Spark: where engines and their state live; on one machine the driver.",
+        description="Spark: where engines and their state live (on one machine: the driver).",
     )
     master: str | None = Field(
-        default=None, description="Spark: the master's address; local without it."
+        default=None, description="Spark: the address of the master (default: local)."
     )
-    spark: dict[str, str] = Field(default={}, description="Spark: further settings.")
+    spark: dict[str, str] = Field(default={}, description="Spark: additional settings.")
 
 
 class WidgetModel(Options):
@@ -256,13 +265,13 @@ class WidgetModel(Options):
 
     document: str = Field(description="The document: XML text, or the path of a file.")
     documents: DocumentsModel | None = Field(
-        default=None, description="Make one such document for every key that messages bring."
+        default=None, description="Create one such document for every key in messages."
     )
     streams: dict[str, StreamModel] = Field(
-        default={}, description="The streams, by the calls' names."
+        default={}, description="The streams, by the names of their calls."
     )
     sources: Annotated[list[SourceModel], BeforeValidator(_as_list)] = Field(
-        default=[], description="Sources whose messages say themselves which stream they are for."
+        default=[], description="Sources whose messages name their streams."
     )
     views: dict[Name, ViewModel] = Field(min_length=1, description="The views, by name.")
     facts: list[str] = Field(default=[], description="Declared keys: `key PATH by PATH trusted`.")
@@ -271,12 +280,12 @@ class WidgetModel(Options):
         description="The types of document and streams: text, or paths of .dtd, .xsd, text files.",
     )
     settings: WidgetSettings | None = Field(
-        default=None, description="Settings for this widget alone."
+        default=None, description="Settings for this widget only."
     )
 
 
 class ViewName(NamedTuple):
-    """Which view of which widget; `full` is what sinks and other widgets call it."""
+    """A view of a widget; `full` is its name for sinks and other widgets."""
 
     widget: str
     view: str
@@ -286,10 +295,8 @@ class ViewName(NamedTuple):
 class PipelineModel(Options):
     """A pipeline file."""
 
-    name: str | None = Field(
-        default=None, description="What the pipeline is called where it is shown."
-    )
-    engine: Literal["spark", "embedded"] = Field(default="spark", description="What runs it.")
+    name: str | None = Field(default=None, description="The name of the pipeline, for display.")
+    engine: Literal["spark", "embedded"] = Field(default="spark", description="The engine.")
     namespaces: dict[str, str] = Field(
         default={}, description="Prefixes that queries and paths use."
     )
@@ -302,9 +309,9 @@ class PipelineModel(Options):
     )
     dead_letters: SinkModel | None = Field(
         default=None,
-        description="Where messages go that cannot be taken; counted and shown without.",
+        description="Sinks for rejected messages (default: they are only counted and shown).",
     )
-    settings: Settings = Field(default_factory=Settings, description="How it runs.")
+    settings: Settings = Field(default_factory=Settings, description="Settings of the run.")
 
     _directory: Path = PrivateAttr(default_factory=Path)
     _is_short: bool = PrivateAttr(default=False)
@@ -318,26 +325,26 @@ class PipelineModel(Options):
 
     @property
     def directory(self) -> Path:
-        """Where its relative paths start: the directory of the file."""
+        """The directory of the file, to which its paths are relative."""
         return self._directory
 
     def located(self, directory: Path) -> Self:
-        """The same pipeline, with its paths starting there."""
+        """Return the same pipeline with another base directory."""
         self._directory = directory
         return self
 
     def full_name(self, widget: str, view: str) -> str:
-        """What a view is called outside of its widget."""
+        """Return the name of a view outside of its widget."""
         return view if self._is_short else f"{widget}.{view}"
 
     def view_names(self) -> Iterator[ViewName]:
-        """Every view of the pipeline, in the order of the file."""
+        """Yield every view of the pipeline, in the order of the file."""
         for widget, model in self.widgets.items():
             for view in model.views:
                 yield ViewName(widget, view, self.full_name(widget, view))
 
     def told_views(self) -> set[str]:
-        """The full names of the views that the file sends somewhere."""
+        """Return the full names of the views with sinks or channels."""
         return {
             name.full
             for name in self.view_names()
@@ -346,17 +353,19 @@ class PipelineModel(Options):
         }
 
     def own_names(self, widget: str, full: Iterable[str]) -> list[str]:
-        """Those of a widget's views that have one of these full names, by their own."""
+        """Return those of a widget's views that have one of these full names, by their own
+        names.
+        """
         wanted = set(full)
         return [v for v in self.widgets[widget].views if self.full_name(widget, v) in wanted]
 
     def settings_of(self, widget: str) -> WidgetSettings:
-        """What holds for a widget: its own settings, else the pipeline's."""
+        """Return the settings of a widget: its own, otherwise the pipeline's."""
         return self.widgets[widget].settings or self.settings
 
 
 def is_short(given: Any) -> bool:
-    """Whether a file's content writes its only widget at the top."""
+    """Whether a file's content defines its only widget at the top level."""
     return (
         isinstance(given, Mapping)
         and "widgets" not in given
@@ -365,7 +374,7 @@ def is_short(given: Any) -> bool:
 
 
 def long_form(given: Any) -> Any:
-    """The content with its only widget under `widgets`."""
+    """Return the content with its only widget under `widgets`."""
     if not is_short(given):
         return given
     rest = {key: value for key, value in given.items() if key not in WIDGET_KEYS}

@@ -1,9 +1,9 @@
-"""YAML in which every value knows its line and column, read as if an enemy had written it.
+"""A YAML reader that records the line and column of every value and treats its input as hostile.
 
-The file is scanned as events first: its size, depth and number of values have limits; aliases (with
-which a few lines become gigabytes), tags (which would make objects) and several documents in one
-file are refused. Plain values are those of YAML 1.2: `true` and `false` are truth values, `no`,
-`on` and `12:30` are texts. A key that is written twice is an error.
+The file is scanned as events first: its size, depth and number of values are limited. Aliases
+(which can expand a few lines to gigabytes), tags (which would create objects) and several documents
+in one file are refused. Plain values are those of YAML 1.2: `true` and `false` are truth values;
+`no`, `on` and `12:30` are texts. A duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from axlog.errors import PipelineError, Place
 LARGEST = 4_000_000
 DEEPEST = 40
 MOST = 200_000
-"""Bytes, levels and events that a file may have."""
+"""Maximum bytes, levels and events of a file."""
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _TRUTH = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -28,24 +28,24 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]{1,18}|[0-9]{1,18}(\.[0-9]{0,18})?)([eE][-+]?[0-9]{1,3})?")
 
 Path = tuple[str | int, ...]
-"""The keys and numbers that lead to a value."""
+"""The keys and indexes that lead to a value."""
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(slots=True)
 class Located:
-    """A file's content as plain data, and where each part of it stands."""
+    """A file's content as plain data, with the position of each part."""
 
     content: Any
     text: str
     source: str | None
     nodes: dict[Path, yaml.Node]
     keys: dict[Path, yaml.Node]
-    problems: list[PipelineError]  # keys written twice, keys that are no texts
+    problems: list[PipelineError]  # duplicate keys, keys that are not texts
 
     def place(self, path: Path, *, at_key: bool = False, shows_line: bool = True) -> Place:
-        """Where a value (or its key) stands; what is not there stands where it would."""
+        """Return the position of a value (or its key); of a missing one, that of its parent."""
         while path and path not in self.nodes:
             path = path[:-1]
             at_key = True
@@ -55,14 +55,14 @@ class Located:
         return Place(line, column, self.text if shows_line else None, self.source)
 
     def place_inside(self, path: Path, inner: Place) -> Place:
-        """Where a line and column of a text stand in the file, if its lines stand there as such."""
+        """Map a line and column of an embedded text to the file, if the text is verbatim in it."""
         node = self.nodes.get(path)
         if not isinstance(node, yaml.ScalarNode):
             return self.place(path)
         start = node.start_mark
         lines = self.text.splitlines()
         wanted = (str(node.value).splitlines() or [""])[inner.line - 1 : inner.line]
-        # A literal block begins on the line after its mark; a text in one line stands as it is.
+        # A literal block begins on the line after its mark; a one-line text begins where it is.
         at = start.line + inner.line if node.style == "|" else start.line
         is_as_written = node.style == "|" or "\n" not in str(node.value)
         column = lines[at].find(wanted[0]) if wanted and at < len(lines) and is_as_written else -1
@@ -72,7 +72,7 @@ class Located:
 
 
 def locate(text: str, source: str | None = None) -> Located:
-    """Read a file's text, or raise with the place."""
+    """Read a file's text, or raise an error with the position."""
     _check_events(text, source)
     try:
         node = yaml.compose(text, Loader)
@@ -88,7 +88,7 @@ def _check_events(text: str, source: str | None) -> None:
     if len(text) > LARGEST:
         raise _hostile(f"it has more than {LARGEST:,} characters", Place(1, 1, None, source))
     if any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise PipelineError("AX851", "the file is not YAML: it holds half a character")
+        raise PipelineError("AX851", "the file is not YAML: it contains an unpaired surrogate")
     depth = documents = 0
     try:
         for number, event in enumerate(_events(text)):
@@ -109,7 +109,7 @@ def _check_events(text: str, source: str | None) -> None:
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise _hostile("it holds a second document (---)", _at(event, source))
+                    raise _hostile("it contains a second document (---)", _at(event, source))
     except yaml.YAMLError as error:
         raise _not_yaml(error, source) from None
 
@@ -124,11 +124,13 @@ def _at(event: Any, source: str | None) -> Place:
 
 
 def _hostile(what: str, place: Place, advice: str | None = None) -> PipelineError:
-    return PipelineError("AX857", f"the file is not read: {what}", place=place, advice=advice)
+    return PipelineError("AX857", f"the file is refused: {what}", place=place, advice=advice)
 
 
 def _not_yaml(error: yaml.YAMLError, source: str | None) -> PipelineError:
-    """Its own text quotes the line, in which a secret may stand: not shown."""
+    """The parser's own message is not shown, because it quotes the line, which may contain a
+    secret.
+    """
     mark = getattr(error, "problem_mark", None)
     place = Place(mark.line + 1, mark.column + 1, None, source) if mark is not None else None
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"

@@ -1,19 +1,19 @@
-"""State on the driver, durable by batches: what Spark's state store is to buckets on executors.
+"""State on the driver, durable by batches: the counterpart of Spark's state store on executors.
 
-Every bucket has a map of bytes by texts (`timing.Store`). What comes for the buckets in a batch is
-one record of a log (`store/log.py`), synced before Spark notes that the batch is done; what the
-batch has changed in the maps is another one, behind it, written when the sinks have the batch's
-changes. Now and then all that there is takes the place of the log. A record's version is its batch.
+Every bucket has a map from texts to bytes (`timers.Store`). The input of a batch is one record of a
+log (`store/log.py`), synced before Spark commits the batch. The writes of the batch are another
+record after it, appended when the sinks have accepted the changes. From time to time the whole
+state replaces the log. The version of a record is its batch.
 
-So a batch that Spark has noted is either told to the sinks, or its input is here: who starts again
-applies and tells it again (`missed`), to sinks that know by its number whether they have it. A
-batch that Spark had not noted comes from Spark again, and finds the state that it found: the log is
-read up to the batch before it and no further, and a repeated batch's records stand behind the first
-ones, which count no more. What cannot be brought to the version that is asked for is refused. The
-whole that the last one replaced is kept until the next: a checkpoint of Spark's that lost its last
-moments with the power still finds its state.
+Law: for a batch that Spark has committed, either the sinks have its changes, or its input is in the
+log. A restart applies and delivers it again (`missed`); sinks recognize its number. Spark repeats a
+batch that it has not committed, and the batch finds the same state as before: the log is read up to
+the previous batch only, and the records of a repeated batch supersede the first ones. If the log
+does not lead to the requested version, the start is refused. The previous whole state is kept until
+the next one is written, so that a checkpoint of Spark that lost its last moments in a power failure
+still finds its state.
 
-Not handled: two processes at one checkpoint, which Spark's own files do not stand either.
+Not handled: two processes with one checkpoint, which Spark's own files do not support either.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from axlog.store.log import Log
 from axlog.store.log_reader import read_log, segments
 
 SMALLEST = 1 << 23
-"""Bytes of log that are always let be."""
+"""The log is never compacted below this size in bytes."""
 TIMES = 4
-"""The whole is written when the log since has more than so many times its bytes."""
+"""The whole state is written when the log since the last one is this many times larger."""
 PIECE = 1 << 24
-"""Bytes of the whole in one record, about."""
+"""Approximate bytes of the whole state in one record."""
 NOTHING = -1
 """The version before the first batch."""
 INPUT = -1
-"""In place of a piece's number: what came for the buckets in a batch."""
+"""Used instead of a part number: the record is the input of a batch."""
 
 Row = tuple[str, bytes]
-"""A bucket's key, and what is for it or what it says."""
+"""A bucket's key, and its input or output."""
 
 Write = tuple[str, str, bytes | None]
-"""Bucket, key, and the value; None where it was removed."""
+"""Bucket, key, and the value; None if it was removed."""
 
 
 class Record(NamedTuple):
-    """A batch's input, its writes, or one of the pieces of all that was there after it."""
+    """The input of a batch, its writes, or a part of the whole state after it."""
 
     version: int
-    piece: int  # of a whole, counted from one; 0 for the writes of a batch
-    pieces: int  # 0 where it is no whole
+    piece: int  # of a whole state, counted from one; 0 for the writes of a batch
+    pieces: int  # 0 if it is not part of a whole state
     writes: tuple[Write, ...]
 
 
@@ -61,18 +61,19 @@ class DurableState:
         self._files = files
         self._log: Log | None = None
         self._maps: dict[str, dict[str, bytes]] = {}
-        self._changed: dict[tuple[str, str], bool] = {}  # whether it was there before the batch
+        # whether the state existed before the batch
+        self._changed: dict[tuple[str, str], bool] = {}
         self.version = NOTHING
         self.size = 0  # bytes of all values
-        self._since = 0  # bytes of log since the last whole
-        self._whole = 0  # the record that the last whole begins with
+        self._since = 0  # bytes of log since the last whole state
+        self._whole = 0  # the first record of the last whole state
 
     def missed(self, last: int) -> list[Row] | None:
-        """The input of the last batch that Spark has noted as done, if sinks may not have it.
+        """The input of the last committed batch, if sinks may not have its changes.
 
-        The state is then that before it.
+        The state is then the one before that batch.
         """
-        self._log = Log(self._files)  # cuts off what was torn
+        self._log = Log(self._files)  # cuts off a torn end
         if self._restore(last):
             return None
         found = self._input(last)
@@ -81,7 +82,7 @@ class DurableState:
         return [(bucket, value or b"") for bucket, _, value in found.writes]
 
     def begin(self, batch: int, rows: Iterable[Row]) -> None:
-        """Note what comes for the buckets in a batch; they have the state after the one before."""
+        """Log the input of a batch; the buckets have the state of the batch before."""
         if self._log is None:
             self._log = Log(self._files)
             self._restore(batch - 1)
@@ -93,11 +94,13 @@ class DurableState:
         self._changed = {}
 
     def store(self, bucket: str) -> BucketStore:
-        """The map of one bucket."""
+        """Return the map of one bucket."""
         return BucketStore(self, bucket, self._maps.setdefault(bucket, {}))
 
     def commit(self) -> None:
-        """The batch is applied, and told to all; it need not be on disk before the next one's."""
+        """The batch is applied and delivered. Its writes need not be on disk before the next
+        input.
+        """
         found = ((b, k, self._maps[b].get(k), was) for (b, k), was in self._changed.items())
         writes = tuple([(b, k, value) for b, k, value, was in found if was or value is not None])
         self.version += 1
@@ -110,21 +113,21 @@ class DurableState:
         self._since += len(written)
 
     def close(self) -> None:
-        """Let the log go."""
+        """Close the log."""
         if self._log is not None:
             self._log.close()
 
     # What buckets write ---------------------------------------------------------------------------
 
     def note(self, bucket: str, key: str, before: bytes | None, after: bytes | None) -> None:
-        """Take note of what a bucket writes."""
+        """Record a write of a bucket."""
         self._changed.setdefault((bucket, key), before is not None)
         self.size += len(after or b"") - len(before or b"")
 
     # The log --------------------------------------------------------------------------------------
 
     def _restore(self, version: int) -> bool:
-        """Read the state of a version; whether the log leads there."""
+        """Load the state of a version; return whether the log leads to it."""
         for number, record in self._chain(version):
             if record.piece:
                 self._whole = number - record.piece + 1
@@ -137,7 +140,7 @@ class DurableState:
         return self.version == version
 
     def _chain(self, version: int) -> list[tuple[int, Record]]:
-        """The records that lead to a version, from as few segments as have them."""
+        """Return the records that lead to a version, from as few segments as possible."""
         for records in self._readings() if version != NOTHING else ():
             found = chain_to(records, version)
             if found:
@@ -145,7 +148,7 @@ class DurableState:
         return []
 
     def _input(self, version: int) -> Record | None:
-        """What came for the buckets in a batch, when it came last."""
+        """Return the last logged input of a batch."""
         for records in self._readings():
             for _, record in reversed(records):
                 if (record.version, record.piece) == (version, INPUT):
@@ -153,9 +156,10 @@ class DurableState:
         return None
 
     def _readings(self) -> Iterator[list[tuple[int, Record]]]:
-        """The records with their numbers: those of the last segment, of the last two, and so on.
+        """Yield the records with their numbers: those of the last segment, of the last two, and so
+        on.
 
-        Of segments before those that are needed nobody knows which are left: they were to go.
+        Older segments may or may not still exist; compaction was deleting them.
         """
         firsts = segments(self._files)
         for first in reversed(firsts):
@@ -178,7 +182,7 @@ class DurableState:
         self.size += len(value or b"") - len(before)
 
     def _write_whole(self) -> None:
-        """Put all that there is in the log's place; Spark has noted the version's batch as done."""
+        """Replace the log by the whole state; Spark has committed the batch of the version."""
         assert self._log is not None
         first = self._log.rotate()
         pieces = list(_pieces(self._maps))
@@ -190,7 +194,7 @@ class DurableState:
 
 
 class BucketStore:
-    """The map of one bucket, as `state.Keeper` wants it."""
+    """The map of one bucket, as `bucket_state.Keeper` uses it."""
 
     def __init__(self, state: DurableState, bucket: str, values: dict[str, bytes]) -> None:
         self._state, self._bucket, self._values = state, bucket, values
@@ -211,17 +215,17 @@ class BucketStore:
 
 
 def chain_to(records: list[tuple[int, Record]], version: int) -> list[tuple[int, Record]]:
-    """The records that lead to a version, from the last whole before it or from the beginning.
+    """Return the records that lead to a version, from the last whole state or from the beginning.
 
-    Where a batch came twice, what was before its last coming counts no more. Empty where no records
-    lead there.
+    If a batch was repeated, only the records after its last repetition count. Empty if no records
+    lead to the version.
     """
     found: list[tuple[int, Record]] = []
     wanted = version
     for number, record in reversed(records):
         if record.piece == INPUT and record.version <= wanted:
             return []
-        if found and found[-1][1].piece:  # a whole: all its pieces, nothing before it
+        if found and found[-1][1].piece:  # a whole state: all its parts, nothing before it
             if record.piece != found[-1][1].piece - 1 or record.version != wanted:
                 break
             found.append((number, record))
@@ -238,13 +242,13 @@ def _unfit(batch: int) -> PipelineError:
     return PipelineError(
         "AX855",
         f"the state beside the checkpoint does not lead to batch {batch},"
-        " with which Spark's checkpoint goes on",
-        advice="restore the checkpoint's directory as a whole, or name a new one",
+        " at which Spark's checkpoint resumes",
+        advice="restore the whole directory of the checkpoint, or use a new one",
     )
 
 
 def _pieces(maps: dict[str, dict[str, bytes]]) -> Iterator[list[Write]]:
-    """All that there is, in pieces; one that has nothing if there is nothing."""
+    """Return the whole state in parts; one empty part if there is nothing."""
     piece: list[Write] = []
     size = 0
     for bucket, values in maps.items():

@@ -1,19 +1,19 @@
-"""A bucket's engine: the embedded engine's upper program, as a plain class that Spark only carries.
+"""The engine of a bucket: the relational half of the embedded engine, as a plain class.
 
-An instance is one engine with its order of updates. For bindings the engine is a widget whose
-messages are never seen: what the matchers found travels instead and is applied by the same routes.
-For whole messages it is the widget itself. A batch goes in as packets and comes out as net changes,
-updates that were refused, and counts.
+An instance is one engine with its order of updates. For bindings the engine is a widget that never
+sees messages: it receives what the matchers found and applies it by the same routes. For whole
+messages it is the widget itself. A batch goes in as packets and comes out as net changes, rejected
+updates and counts.
 
-State: `state()` is plain data from which `restore` goes on: the rows of joins and views where
-messages become no nodes, and else the document with them (`live/recovery.py`). None where
-neither says all; a log of batches does for those (`bucket_state.py`).
+State: `state()` is plain data from which `restore` resumes: the rows of joins and views where
+messages become no nodes, otherwise also the document (`live/recovery.py`). None if neither is
+complete; a log of batches is used then (`bucket_state.py`).
 
-A row whose key is not known can never come only if no bucket can bring it: each says what it knows
-(`voided`), now and since the start, and who puts the batch together tells it when all agree.
+A row without a known key can never come only if no bucket can produce it. Each bucket reports what
+it knows (`voided`), and the driver emits `never` when all buckets agree.
 
-Law: batches may be cut anywhere; the changes, net, are those of a widget that was fed all updates
-in order, restricted to the rows whose key belongs to the bucket.
+Law: batches may be cut anywhere. The net changes are those of a widget that was fed all updates in
+order, restricted to the rows whose key belongs to the bucket.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ from axlog.views.net_changes import net
 
 Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
-"""By stream, the numbers of the relations that it is still wanted for, and their patterns."""
+"""By stream, the numbers of the relations that it is still needed for, and their patterns."""
 TUNE_EVERY = 16
-"""Batches between two looks at what streams are still wanted for."""
+"""Batches between two tunings."""
 _NOTHING: Bag = {}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch came to in one bucket."""
+    """The result of a batch in one bucket."""
 
     changes: list[Change] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     applied: int = 0
-    voided: list[Change] = field(default_factory=list)  # said here in this batch; see `Instance`
+    voided: list[Change] = field(default_factory=list)  # reported in this batch; see `Instance`
 
 
 class Instance:
-    """One engine, its order, and what it makes of batches."""
+    """An engine, its order of updates, and the application of batches."""
 
     def __init__(
         self, definition: Definition, unit: Unit, bucket: int, hold: Hold = 0, document: str = ""
@@ -106,14 +106,14 @@ class Instance:
             view.listen(self._heard.append)
 
     def begin(self) -> None:
-        """Tell the rows that the document has at once, with the first batch."""
+        """Emit the initial rows of the document, with the first batch."""
         self.rows = 0
         for name, view in self.widget.views.items():
             if view.broken is None:
                 self._heard += [Change("insert", row, view=name) for row in view.rows()]
 
     def batch(self, packets: Sequence[Packet]) -> Outcome:
-        """Apply what can be applied now; the net changes."""
+        """Apply what can be applied now; return the net changes."""
         outcome = Outcome()
         released, late = self.order.take(packets)
         for item, clock in late:
@@ -136,17 +136,17 @@ class Instance:
         outcome.voided = [change for change in heard if self._is_void(change)]
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         if self.unit.kind == "bindings":
-            self.widget._collector.let_go_of_rows()  # sinks have them; nobody reads them here
+            self.widget._collector.let_go_of_rows()  # sinks have them, and nothing reads them here
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
 
     @property
     def due(self) -> int | None:
-        """The time after which something is to be done here though nothing comes; None: never.
+        """Return the time after which this instance has work without a message; None: never.
 
-        A deadline has passed when the clock is behind it; a message that is held back goes at its
-        own time.
+        A deadline has passed when the clock is after it. A held-back message is due at its own
+        time.
         """
         limits = [item[TIME] - 1 for item in self.order.pending[:1]]
         deadline = self.widget._streaming.next_deadline()
@@ -154,7 +154,7 @@ class Instance:
 
     @property
     def may_void(self) -> bool:
-        """Whether time alone can rule out a row without a key, of which all buckets must speak."""
+        """Whether time alone can rule out a row without a key, for which all buckets must agree."""
         key = self.unit.key
         return key is not None and any(
             waiting.pair.both_until is not None
@@ -165,10 +165,10 @@ class Instance:
     # Tuning ---------------------------------------------------------------------------------------
 
     def tune(self, version: int) -> Claim | None:
-        """What streams are wanted for from now on, if it is time to look; None: as before.
+        """Return what streams are needed for from now on, if a tuning is due; None: unchanged.
 
-        `version` is the state's, not this engine's: of several processes that take turns with a
-        bucket one looks.
+        `version` is that of the state, not of this engine: if several processes take turns with a
+        bucket, one of them tunes.
         """
         is_time = version % TUNE_EVERY == 0 and monotonic() >= self._again
         if self.unit.kind != "bindings" or not is_time:
@@ -190,11 +190,11 @@ class Instance:
     # Applying -------------------------------------------------------------------------------------
 
     def _apply(self, item: Item) -> None:
-        """Take an update that travelled whole, or an end."""
+        """Apply an update that was sent whole, or an end."""
         tree = self.widget.document.tree
         stream, kind, time = item[STREAM], item[KIND], self._time(item, tree.clock)
         if kind == "end" and min(self.order.heard, time) > tree.clock:
-            # Elsewhere messages have moved the clock: what that rules out is not the end's doing.
+            # Messages elsewhere have advanced the clock; the end is not the cause of that.
             self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
         at = timedelta(microseconds=time)
         if kind == SET_ASIDE:
@@ -206,13 +206,13 @@ class Instance:
             self._ended.append(stream)
 
     def _set_aside(self, error: QueryError) -> None:
-        """A message of this unit exceeded a limit where it was read."""
+        """Record that a message of this unit exceeded a limit where it was parsed."""
         for view in self.widget.views.values():
             if view.broken is None:
                 view.put_aside(error)
 
     def _time(self, item: Item, clock: int) -> int:
-        """When an item is applied; it is late only where `hold` is bounded."""
+        """Return when an item is applied; it is late only if `hold` is bounded."""
         time: int = item[TIME]
         if time >= clock:
             return time
@@ -221,9 +221,9 @@ class Instance:
         return clock
 
     def _apply_bindings(self, items: Iterable[Item], outcome: Outcome) -> None:
-        """Give bindings to the relations that their streams feed now, in one go.
+        """Apply bindings to the relations that their streams feed now, in one pass.
 
-        They were numbered as a fresh widget has the relations; some may not be asked for any more.
+        They are numbered by the relations of a fresh widget; some may no longer be needed.
         """
         clock, streaming = self.widget.document.tree.clock, self.widget._streaming
         takes = {s for s in self.order.streams if streaming.plan(s) is not None}
@@ -255,7 +255,7 @@ class Instance:
         outcome.applied += len(updates)
 
     def _read(self, item: Item, time: int) -> tuple[Bag, ...]:
-        """The bindings of a message at the time that it has come to have; those of this bucket."""
+        """Return the bindings of a message with its final time; those of this bucket."""
         plan = self._plans[item[STREAM]]
         assert plan is not None
         found = bags_of(plan, item[BODY].encode(), time)
@@ -264,7 +264,7 @@ class Instance:
         return mine[0] if mine else (_NOTHING,) * len(found)
 
     def _numbers(self, stream: str) -> list[int]:
-        """For each relation that the stream feeds now, its number in a fresh widget."""
+        """Return, for each relation that the stream feeds now, its number in a fresh widget."""
         first = self._shapes[stream]
         now = _shapes(self.widget, stream)
         return [first.index(shape) if shape in first else -1 for shape in now]
@@ -277,7 +277,7 @@ class Instance:
             if self._is_own(change):
                 by_view.setdefault(change.view, []).append(change)
         told = [change for each in by_view.values() for change in net(each)]
-        # Counted by what is told: to ask the views would cost their size.
+        # Counted from the changes: counting the rows of the views would cost their size.
         self.rows += sum({"insert": 1, "delete": -1}.get(change.op, 0) for change in told)
         return told
 
@@ -285,7 +285,7 @@ class Instance:
         return sum(len(view) for view in self.widget.views.values() if view.broken is None)
 
     def _is_own(self, change: Change) -> bool:
-        """Whether this bucket tells a change: what the document brought, all buckets know."""
+        """Whether this bucket emits a change: rows of the initial document are in all buckets."""
         output = self.unit.output
         if output is None:
             return self.bucket == 0 or self.unit.kind == "documents"
@@ -299,7 +299,7 @@ class Instance:
     # State ----------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any] | None:
-        """Everything needed to go on, for JSON; None where only a replay can."""
+        """Return everything needed to resume, for JSON; None if only a replay can."""
         said = {
             "order": self.order.state(), "ended": self._ended, "voided": list(self.voided),
             "rows": self.rows,
@@ -310,21 +310,21 @@ class Instance:
         return None if parts is None else {**said, "parts": parts}
 
     def set_aside(self) -> dict[str, tuple[str, str]]:
-        """The views that exceeded a limit, each with the code and the message of its error."""
+        """Return the views that exceeded a limit, each with the code and message of its error."""
         found = {name: view.broken for name, view in self.widget.views.items()}
         return {name: (error.code, error.message) for name, error in found.items() if error}
 
     def _has_no_nodes(self) -> bool:
-        """Whether messages have left nothing but rows behind."""
+        """Whether messages have left nothing but rows."""
         tree, streaming = self.widget.document.tree, self.widget._streaming
         if streaming.keeps or tree.version != self._first_version + len(self._ended):
             return False
         return all(streaming.plan(stream) is not None for stream in tree.calls())
 
     def _parts(self) -> dict[str, bytes] | None:
-        """The document and all that is kept with it."""
+        """Return the document and everything that is kept with it."""
         if self.widget.document.forgotten and self._waitings():
-            return None  # what joins know of messages not kept is in no snapshot
+            return None  # snapshots do not include what joins know of messages that are not kept
         parts = snapshot_parts(self.widget, self._definition.settings(), {})
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
@@ -333,7 +333,7 @@ class Instance:
         return self.widget._collector.waitings
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; this instance is fresh."""
+        """Resume from a state; this instance is fresh."""
         self.order.restore(state["order"])
         self._ended = list(state["ended"])
         self.voided = dict.fromkeys(state["voided"])
@@ -346,20 +346,21 @@ class Instance:
                 self.widget.view(name).put_aside(QueryError(*broken))
             self.widget._streaming.restore(_tuples(state["engine"]))
         self._heard.clear()
-        self.rows = self._count() if "parts" in state else state["rows"]  # views may have gone
+        # views may have been removed
+        self.rows = self._count() if "parts" in state else state["rows"]
 
     def _load(self, written: Mapping[str, bytes]) -> None:
-        """Take the document of a snapshot in place of the fresh one; views may have gone since."""
+        """Replace the fresh document by that of a snapshot; views may have been removed since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
         self.widget = load_parts(parts, 0, types=self._definition.types or None).widget
-        self.widget.now = None  # how far ahead a message is was judged when it was read
+        self.widget.now = None  # the limit on future dates was checked when the message was read
         for name in set(self.widget.views) - set(self.unit.views):
             self.widget.document.forget(name)
         self._listen()
 
 
 def _widget(definition: Definition, unit: Unit) -> Widget:
-    """The engine of a unit: without what it was fed, where no view can need that."""
+    """Return the engine of a unit; it keeps no messages if no view can need them."""
     if unit.kind == "bindings":
         return definition.widget(unit.views, "needed")
     made = definition.widget(unit.views, "needed")
@@ -370,7 +371,7 @@ def _widget(definition: Definition, unit: Unit) -> Widget:
 
 
 def _shapes(widget: Widget, stream: str) -> list[Shape]:
-    """What tells the relations apart that a stream's messages are matched with, in order."""
+    """Return the identities of the relations matched with a stream's messages, in order."""
     plan = widget._streaming.plan(stream)
     if plan is None:
         return []
@@ -379,7 +380,7 @@ def _shapes(widget: Widget, stream: str) -> list[Shape]:
 
 
 def _shape(relation: Relation) -> Shape:
-    """A relation's form: two of one form have the same rows in any message."""
+    """Return a relation's form: relations of one form have the same rows in any message."""
     node = relation.node
     return (
         None if node is None else (node.axis, node.test, node.comparisons),
@@ -399,14 +400,14 @@ def _streams(widget: Widget) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _json(value: Any) -> Any:
-    """A value for JSON: an id as its text, a tuple as a list, a time as microseconds."""
+    """Return a value for JSON: an id as text, a tuple as a list, a time as microseconds."""
     if isinstance(value, tuple):
         return [_json(one) for one in value]
     return str(value) if isinstance(value, Id) else value
 
 
 def _tuples(plain: Any) -> Any:
-    """JSON's lists as the tuples that they were."""
+    """Convert JSON's lists back to tuples."""
     return tuple(_tuples(one) for one in plain) if isinstance(plain, list) else plain
 
 
@@ -432,12 +433,12 @@ def _refused(item: Item, error: AxlogError) -> Refused:
 
 
 def _value(change: Change, column: str) -> Any:
-    """A value as bindings have it: times in microseconds."""
+    """Return a value as in bindings: times in microseconds."""
     return change.row.values_[change.row.columns.index(column)]
 
 
 def plain_change(change: Change, document: str = "") -> list[Any]:
-    """A change for JSON: ids as their text, times as microseconds."""
+    """Return a change for JSON: ids as text, times as microseconds."""
     row, before = change.row, change.before
     values = [_json(value) for value in row.values_]
     old = None if before is None else [[_json(value) for value in before.values_], before.count]
@@ -455,7 +456,7 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
 
 
 def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> dict[str, Any]:
-    """What one instance says of a batch, as plain data."""
+    """The report of one instance on a batch, as plain data."""
     return {
         "claim": claim,
         "changes": [plain_change(change, instance.document) for change in outcome.changes],
@@ -469,10 +470,10 @@ def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> di
 
 
 def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """The rows without a key that all buckets of a unit rule out, and one of them only now.
+    """Return the rows without a key that all buckets of a unit rule out, one of them only now.
 
-    Where some have not spoken nothing is agreed on: time passes for all of them together wherever
-    such rows are (`Instance.may_void`).
+    If some buckets have not reported, nothing is agreed on: where such rows exist, time passes for
+    all buckets together (`Instance.may_void`).
     """
     fresh = {json.dumps(change[:4]): change for one in each for change in one["void"]}
     for key, change in fresh.items():
@@ -481,7 +482,7 @@ def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 
 def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
-    """The changes that `plain_change` wrote; a document's key is the row's first column."""
+    """Return the changes that `plain_change` wrote; a document's key is the row's first column."""
     from axlog.views.change import Row
 
     for view, op, columns, values, count, old, time, times, document in written:
@@ -494,6 +495,6 @@ def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
 
 
 def renumbered(changes: Iterable[Change], start: int) -> list[Change]:
-    """Changes in the order of their rows, each with the next number."""
+    """Return changes in the order of their rows, each with the next number."""
     ordered = sorted(changes, key=lambda c: (c.view or "", c.op, repr(c.row.values_)))
     return [replace(change, sequence=start + at) for at, change in enumerate(ordered)]

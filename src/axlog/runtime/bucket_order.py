@@ -1,19 +1,20 @@
-"""The order in which updates are applied: by time, stream and number (DESIGN section 3, Time).
+"""The order in which a bucket applies updates: by time, stream and number (docs/meaning.md, Time).
 
-Every bucket sees only its own part of the input, but knows of all of it how far each stream has
-come: a census comes with every batch. From that alone each bucket works out the same clock, and
-which of its items may be applied now: an item waits while an open stream could still bring an
-earlier one, unless that stream rests (its source had nothing for a while, and said so in the
-input). `hold` bounds the wait, in the document's time: 0 applies everything that a batch brings,
-None waits for the slowest stream. Nothing here looks at a wall clock, so a batch that is replayed
-releases the same items; where time passes by itself, a packet says how much of it has (`passed`).
+A bucket sees only its part of the input, but a census with every batch tells it how far each stream
+has advanced. From the census every bucket computes the same clock, and which of its items may be
+applied now. An item waits while an open stream could still bring an earlier one, unless that stream
+rests (its source had nothing for a while, and recorded that in the input). `hold` limits the wait,
+in the document's time: 0 applies everything that a batch brings, None waits for the slowest stream.
+This module reads no wall clock, so a replayed batch releases the same items. With a wall clock, a
+packet contains the time that has passed (`passed`).
 
-Late is judged within a partition of a source (which is the whole source, if it has none), in the
-partition's own order: an item earlier than one before it, of whatever stream. The item's `floor` is
-the latest time before it in its packet. A lane is a stream as one partition of a source brings it.
+Lateness is judged within a partition of a source (the whole source, if it has none), in the
+partition's own order: an item is late if it is earlier than one before it, of any stream. An item's
+`floor` is the latest time before it in its packet. A lane is a stream as one partition of a source
+brings it.
 
-Law: whatever the batching, with `hold=None` the released items of all batches, one after the other,
-are in the order of (time, stream, number).
+Law: whatever the batching, with `hold=None` the released items of all batches, concatenated, are in
+the order of (time, stream, number).
 """
 
 from __future__ import annotations
@@ -28,35 +29,35 @@ Item: TypeAlias = list[Any]
 """[time, stream, number, kind, body, floor, lane, origin, message, content].
 
 `kind` is bindings, unread, nothing, or an action. `body` is the bags of a message, one for each
-relation of its stream's plan, or the content. `floor` is there only if it is later than the item's
-time, or if the item has no time. `message` is the number that all items of one message have, and no
-other message of the batch. `content` is there if `body` is not the content and the message may be
-refused.
+relation of its stream's plan, or the content. `floor` is present only if it is later than the
+item's time, or if the item has no time. `message` is a number that all items of one message share,
+and no other message of the batch has. `content` is present if `body` is not the content and the
+message may be rejected.
 """
 BINDINGS = "bindings"
 SET_ASIDE = "set aside"
-"""Kinds of items: bindings that a message brings, and a view that exceeds a limit with it."""
+"""Kinds of items: bindings of a message, and a view that exceeds a limit with it."""
 UNREAD = "unread"
-"""The kind of a message whose bindings depend on the time that its bucket gives it."""
+"""The kind of a message whose bindings depend on the time that its bucket assigns."""
 NOTHING = "nothing"
-"""The kind of a message that no view wants, and that may be refused all the same."""
+"""The kind of a message that no view needs, and that may still be rejected."""
 EVERY = "*"
-"""In place of a stream: all that a source brings."""
+"""Used instead of a stream: all streams of a source."""
 SOURCES_APART = 1 << 64
-"""Numbers of messages that one source can have: a number tells the source too."""
+"""Message numbers of one source: a number identifies the source too."""
 PARTITIONS_APART = 1 << 44
-"""Numbers of messages that one partition of a source can have: a number tells the partition too."""
+"""Message numbers of one partition of a source: a number identifies the partition too."""
 _ORDER = itemgetter(TIME, STREAM, NUMBER)
 Hold: TypeAlias = int | None
 _EARLIEST = -(1 << 63)
 
 
 class Lane(NamedTuple):
-    """How far one partition has come with one lane."""
+    """How far one partition has advanced in one lane."""
 
     first: int  # number of its first message
-    latest: int | None  # time of the latest that is no end; None if none has a time
-    ended: int | None  # the end's time
+    latest: int | None  # latest time of a message other than an end; None if none has a time
+    ended: int | None  # the time of the end
     messages: int
     rests: bool = False  # its source has nothing more for now
 
@@ -66,25 +67,25 @@ class Packet(NamedTuple):
 
     items: list[Item]
     census: Mapping[str, Lane]  # by lane: `source:stream`, `source/partition:stream`
-    passed: int = 0  # nothing of this time or an earlier one can come any more
+    passed: int = 0  # no item of this time or earlier can come any more
 
 
 @dataclass(slots=True)
 class Refused:
-    """An update that could not be taken, where it came from and why."""
+    """A rejected update, its origin and the reason."""
 
     stream: str
     content: str
     origin: str
     error: str
-    message: int = 0  # as its items have it
+    message: int = 0  # as in its items
 
     def plain(self) -> tuple[str, str, str, str, int]:
         return self.stream, self.content, self.origin, self.error, self.message
 
 
 class Late(NamedTuple):
-    """An item that came too late to be taken, and the time it should have had at least."""
+    """An item that came too late to be accepted, and the earliest time it could have had."""
 
     item: Item
     clock: int
@@ -92,25 +93,25 @@ class Late(NamedTuple):
 
 @dataclass(slots=True)
 class Order:
-    """What has been seen, and what waits."""
+    """The streams seen so far, and the waiting items."""
 
-    streams: tuple[str, ...]  # that have a call from the start
+    streams: tuple[str, ...]  # those with a call from the start
     late: Mapping[str, str]  # policy by stream: refuse or clock
     hold: Hold = 0
     lanes: dict[str, int] = field(default_factory=dict)  # latest time of each
-    ended: dict[str, int] = field(default_factory=dict)  # by stream: the end's time
+    ended: dict[str, int] = field(default_factory=dict)  # by stream: the time of the end
     resting: set[str] = field(default_factory=set)  # lanes; `source:*` for all of a source
     pending: list[Item] = field(default_factory=list)
     clock: int = 0
-    heard: int = 0  # the latest time of a message that is no end
-    passed: int = 0  # the time that has passed by itself
+    heard: int = 0  # the latest time of a message other than an end
+    passed: int = 0  # the wall-clock time that has passed
     start: int = 0  # the document's first clock
 
     def __post_init__(self) -> None:
         self.clock = self.heard = self.passed = self.start
 
     def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
-        """The items that can be applied now, in order, and those that came too late."""
+        """Return the items that can be applied now, in order, and the rejected late items."""
         refused: list[Late] = []
         self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
         now = max(self.clock, self.passed)
@@ -137,7 +138,7 @@ class Order:
     def _in_order(
         self, packets: Sequence[Packet]
     ) -> Iterable[tuple[Packet, dict[str, int | None]]]:
-        """Each packet with the latest time before it in its partitions; the lanes move on."""
+        """Yield each packet with the latest time before it in its partitions; advance the lanes."""
         floors: list[dict[str, int | None]] = [{} for _ in packets]
         told: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
         for number, packet in enumerate(packets):
@@ -155,13 +156,13 @@ class Order:
                 self._move(lane, one)
                 if lane in self.lanes:
                     latest[partition] = max(self.lanes[lane], latest.get(partition, _EARLIEST))
-        # What came after an end is refused, and moves nothing.
+        # Messages after an end are rejected and advance nothing.
         for lane, time in self.lanes.items():
             self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
         return zip(packets, floors, strict=True)
 
     def _move(self, lane: str, told: Lane) -> None:
-        """A lane has come so far."""
+        """Advance a lane."""
         if told.rests:
             self.resting.add(lane)
             return
@@ -175,11 +176,11 @@ class Order:
             self.ended[stream] = min(told.ended, self.ended.get(stream, told.ended))
 
     def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
-        """Give an item its time, if it has none or is late; what it is if that is refused."""
+        """Assign a time to an item without one or to a late item; return its rejection, if any."""
         known = [time for time in (item[FLOOR], before) if time is not None]
         floor = max(known, default=self.start)
         if item[TIME] is None:
-            # It has the place of the one before it, and the clock's time.
+            # It keeps the place after its predecessor, and gets the clock's time.
             item[TIME] = max(floor, now)
         elif item[TIME] < floor:
             if self.late.get(item[STREAM], "refuse") == "refuse":
@@ -188,8 +189,9 @@ class Order:
         return None
 
     def _open(self) -> list[tuple[int, str, int, str]]:
-        """The partitions that may bring more: what each can bring at the earliest, as items are
-        ordered, and its name. A stream that has come from nowhere yet is one without a name."""
+        """Return the partitions that may bring more, each with its earliest possible item and its
+        name. A stream without a known source is one without a name.
+        """
         latest: dict[str, int] = {}
         streams: dict[str, list[str]] = {}  # those that a partition may still bring
         for lane, time in self.lanes.items():
@@ -200,7 +202,7 @@ class Order:
         found = [
             (latest[partition], min(each), _rank(partition), partition)
             for partition, each in streams.items()
-            # What comes after a stream's end is refused: nobody waits for it.
+            # Messages after a stream's end are rejected: nothing waits for them.
             if any(s not in self.ended or latest[partition] < self.ended[s] for s in each)
         ]
         heard = {_stream(lane) for lane in self.lanes} | self.ended.keys()
@@ -208,11 +210,13 @@ class Order:
         return [*found, *((_EARLIEST, stream, 0, "") for stream in unheard)]
 
     def _rests(self, stream: str) -> bool:
-        """Whether some source that could bring a stream has said that it has nothing for now."""
+        """Whether some source that could bring a stream has reported that it has nothing for
+        now.
+        """
         return any(_stream(lane) in (stream, EVERY) for lane in self.resting)
 
     def _clock(self) -> int:
-        """The document's clock: what has this time or an earlier one has come."""
+        """The document's clock: all items of this time or earlier have arrived."""
         newest = max(self.lanes.values(), default=self.start)
         still_open = self._open()
         if self.hold == 0 or not still_open:
@@ -222,13 +226,13 @@ class Order:
         return max(waited, self.passed)
 
     def _first_that_waits(self, pending: Sequence[Item]) -> int:
-        """Where the items begin before which another partition could still bring something."""
+        """Return the first index from which another partition could still bring an earlier item."""
         if self.hold == 0:
             return len(pending)
         past = self.passed
         if self.hold is not None:
             past = max(past, max(self.lanes.values(), default=self.start) - self.hold)
-        earliest = sorted(self._open())[:2]  # one of them is of another partition than an item
+        earliest = sorted(self._open())[:2]  # one of them belongs to another partition than an item
         for at, item in enumerate(pending):
             others = [one for one in earliest if one[3] != _partition(item[LANE])]
             if not others or item[TIME] <= past:
@@ -238,7 +242,7 @@ class Order:
         return len(pending)
 
     def state(self) -> dict[str, Any]:
-        """What is known, for JSON."""
+        """Return the state for JSON."""
         return {
             "lanes": self.lanes,
             "ended": self.ended,
@@ -258,7 +262,7 @@ class Order:
 
 
 def lane_of(source: int, stream: str, partition: int | None = None) -> str:
-    """The name of a stream as one source, or one partition of it, brings it."""
+    """Return the name of a stream as one source, or one partition of it, brings it."""
     return f"{source}:{stream}" if partition is None else f"{source}/{partition}:{stream}"
 
 
@@ -267,18 +271,18 @@ def _stream(lane: str) -> str:
 
 
 def _partition(lane: str) -> str:
-    """The source of a lane, with its partition."""
+    """Return the source of a lane, with its partition."""
     return lane.partition(":")[0]
 
 
 def _rank(written: str) -> int:
-    """What the numbers of a partition's items begin with."""
+    """Return the prefix of the numbers of a partition's items."""
     source, _, partition = written.partition("/")
     return int(source) * (SOURCES_APART // PARTITIONS_APART) + int(partition or 0)
 
 
 def _resting_with(lane: str) -> tuple[str, ...]:
-    """What may have said that a lane rests: itself, its partition, its source."""
+    """Return the names that may report that a lane rests: itself, its partition, its source."""
     partition, _, stream = lane.partition(":")
     source = partition.partition("/")[0]
     return lane, f"{partition}:{EVERY}", f"{source}:{stream}", f"{source}:{EVERY}"

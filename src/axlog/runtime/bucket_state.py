@@ -1,16 +1,17 @@
-"""What a bucket keeps in Spark's state store, and the live engines that workers keep beside it.
+"""The state of a bucket in Spark's state store, and the live engines that workers cache.
 
-For each instance (a bucket's engine, or one document's) the store has a head, a log with the
-packets of every batch since the last snapshot, and that snapshot in chunks. A worker keeps the live
-instances; one is trusted only if its version and its mark are the store's. A mark is drawn at
-random for every version, so an engine that ran in an attempt that came to nothing is never taken
-for the one that was stored. An engine that is behind catches up by the chunks it lacks; otherwise
-it is made again from snapshot and log. So a batch costs what it brings, a restart the state once.
+For each instance (a bucket's engine, or that of one document) the store has a header, a log with
+the packets of every batch since the last snapshot, and that snapshot in chunks. A worker caches
+live instances. A cached instance is used only if its version and its mark equal those of the store.
+A mark is random for every version, so an engine of a failed attempt is never mistaken for the
+stored one. An engine that is behind catches up from the log; otherwise it is rebuilt from snapshot
+and log. A batch costs what it brings, and a restart costs the state once.
 
-Beside them stand the bucket's totals, for progress, and who is due when (`timers.py`).
+The store also has the bucket's totals, for progress, and the due times of its instances
+(`timers.py`).
 
-`Store` is the little of Spark's map states that is used here; tests give dictionaries. What it
-has is packed (`packets.py`), as it travelled.
+`Store` is the part of Spark's map states that is used here; tests pass dictionaries. Values are
+packed (`packets.py`), as they were sent.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ from axlog.runtime.plan import Unit
 from axlog.runtime.timers import Due, Store, tick
 
 MOST_LIVE = 4096
-"""Instances that a worker keeps alive; more are made again from the store when they are needed."""
+"""Instances that a worker caches; others are rebuilt from the store when needed."""
 CHUNK = 256 * 1024
 SMALLEST_LOG = 64 * 1024
 LONGEST_LOG = 64
-"""A snapshot is taken when the log has more bytes than four snapshots and these, or more chunks."""
+"""A snapshot is taken when the log exceeds four snapshots plus these bytes, or these chunks."""
 
 
 @dataclass
 class Head:
-    """What the store says of an instance."""
+    """The header of an instance in the store."""
 
     version: int = 0
     mark: str = ""
-    snapshot: int = 0  # the version that it holds
+    snapshot: int = 0  # the stored version
     chunks: int = 0  # of the snapshot
     size: int = 0  # of the snapshot, in bytes
     logged: int = 0  # bytes of log since
-    due: int | None = None  # as `Due` has it
+    due: int | None = None  # as in `Due`
     rows: int = 0
     waiting: int = 0
 
@@ -60,7 +61,7 @@ class Head:
 
 @dataclass
 class Total:
-    """What a bucket has, over all its instances."""
+    """The totals of a bucket, over all its instances."""
 
     instances: int = 0
     rows: int = 0
@@ -72,7 +73,7 @@ class Total:
         return cls() if written is None else cls(**unpack(written))
 
     def move(self, before: Head, after: Head) -> None:
-        """Take the difference that a batch made to one instance."""
+        """Add the difference that a batch made to one instance."""
         self.instances += not before.version
         self.rows += after.rows - before.rows
         self.waiting += after.waiting - before.waiting
@@ -88,7 +89,7 @@ class _Live:
 
 Live: TypeAlias = "OrderedDict[tuple[str, str], _Live]"
 LIVE: Live = OrderedDict()
-"""The live instances of a worker process, the longest unused first."""
+"""The live instances of a worker process, least recently used first."""
 
 
 class Keeper:
@@ -103,9 +104,9 @@ class Keeper:
         begins: bool = False,
         live: Live = LIVE,
     ) -> None:
-        """`times`: time passes for instances that no packet comes to, so note who is due.
+        """`times`: time passes for instances without packets, so record their due times.
 
-        `begins`: an instance that is new tells the rows that its document has at once.
+        `begins`: a new instance emits the initial rows of its document.
         """
         self._live = live
         self._store = store
@@ -113,10 +114,10 @@ class Keeper:
         self._run = run
         self._make = make
         self._due = Due(store) if times else None
-        self.version = 0  # of the instance that had a batch last
+        self.version = 0  # of the instance that had the last batch
 
     def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance]:
-        """Apply the packets of a batch (as they travelled) to an instance, and store that."""
+        """Apply the packed packets of a batch to an instance, and store the result."""
         head = Head.read(self._store.get(f"head {name}"))
         before = replace(head)
         instance = self._take(name, head)
@@ -134,21 +135,21 @@ class Keeper:
         return outcome, instance
 
     def due(self, passed: int) -> list[str]:
-        """The instances that have something to do once so much time has passed."""
+        """Return the instances that have work once this time has passed."""
         return [] if self._due is None else self._due.take(passed)
 
     @property
     def next(self) -> int | None:
-        """The time after which some instance has something to do."""
+        """Return the time after which some instance has work."""
         return None if self._due is None else self._due.first()
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has come to the bucket yet."""
+        """Whether the bucket has received nothing yet."""
         return self._store.get("total") is None
 
     def total(self) -> Total:
-        """What the bucket has."""
+        """Return the totals of the bucket."""
         return Total.read(self._store.get("total"))
 
     def _count(self, before: Head, after: Head) -> None:
@@ -167,7 +168,9 @@ class Keeper:
     # Live instances -------------------------------------------------------------------------------
 
     def _take(self, name: str, head: Head) -> Instance:
-        """The instance at the version of the store; until it is kept again nobody has it."""
+        """Return the instance at the version of the store and remove it from the cache until it is
+        kept again.
+        """
         live = self._live.pop((self._run, name), None)
         if live is not None and (live.version, live.mark) == (head.version, head.mark):
             return live.instance
@@ -209,9 +212,9 @@ class Keeper:
         self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
 
     def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
-        """Put the state in the log's place, if the log has grown and there is a state to have."""
+        """Replace the log by a snapshot, if the log has grown and a snapshot is possible."""
         length = head.version - head.snapshot
-        longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # what is large is written seldom
+        longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # a large state is written rarely
         if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= longest:
             return
         state = instance.state()
@@ -229,13 +232,13 @@ class Keeper:
 
 
 def read_packet(written: bytes) -> Packet:
-    """A packet from its bytes."""
+    """Unpack a packet."""
     items, census, *passed = unpack(written)
     return Packet(items, {lane: Lane(*told) for lane, told in census.items()}, *passed)
 
 
 class Said(NamedTuple):
-    """What a bucket says of a batch, packed, and whether all buckets must hear of time passing."""
+    """The packed report of a bucket on a batch, and whether all buckets must be sent the time."""
 
     body: bytes
     ticks: bool = False
@@ -249,10 +252,10 @@ def speak(
     tunes: bool = False,
     outlook: int = 0,
 ) -> Said:
-    """Take what came for a bucket, and the time that has passed; what it says of that.
+    """Apply a bucket's input and the time that has passed; return its report.
 
-    `tunes`: it says too what it still wants of streams, now and then; with an `outlook`, which rows
-    may still come, and so many of them.
+    `tunes`: the report includes, from time to time, what streams are needed for; with an `outlook`,
+    that many possible rows.
     """
     said: list[dict[str, Any]] = []
     ticks = False
@@ -272,7 +275,7 @@ def speak(
 
 
 def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
-    """The packets of a bucket's rows where it has many documents, each by itself again."""
+    """Split the packets of a bucket with many documents by document."""
     found: dict[str, list[bytes]] = {}
     for row in rows:
         for document, packet in unpack(row).items():
@@ -281,5 +284,5 @@ def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
 
 
 def forget_live() -> None:
-    """Let go of every live instance of this process."""
+    """Drop every live instance of this process."""
     LIVE.clear()

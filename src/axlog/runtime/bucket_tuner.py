@@ -1,17 +1,17 @@
-"""The tuner beside a query: what streams are still wanted for reaches executors and sources.
+"""The tuner beside a query: what streams are still needed for reaches executors and sources.
 
-Each bucket works out now and then, from what its engine holds, which relations its streams are
-still wanted for (P3 3.4 to 3.6), and says so with its batch. A stream is wanted for what any bucket
-of a unit wants. The driver puts that together and leaves it beside the checkpoint as a small file,
-named by the batch that it follows from; tasks read the newest one that is older than their batch,
-so a batch that Spark repeats is read with the filters that it was read with. Nothing is restarted.
+From time to time each bucket computes from its engine which relations its streams are still needed
+for, and reports it with its batch. A stream is needed for what any bucket of a unit needs. The
+driver merges the reports into a small file beside the checkpoint, named by the batch that it
+follows from. Tasks read the newest file older than their batch, so a batch that Spark repeats uses
+the same filters. Nothing is restarted.
 
-Law 5: rows and changes are the same with and without. It holds since what is not wanted once is
-not wanted ever after: what a bucket claims stays true, and claims of several batches can be put
-together. Views that come later are units of their own, of which all is wanted.
+Law 5: rows and changes are the same with and without tuning. It holds because an unneeded relation
+never becomes needed again: a report stays true, and reports of several batches can be merged. Views
+added later are separate units, whose streams are needed in full.
 
-Not handled: checkpoints that are no local path (nothing is tuned there); messages that travel
-whole, which their buckets filter themselves.
+Not handled: checkpoints that are not a local path (nothing is tuned there); messages that are sent
+whole, which their buckets filter themselves. (Paper 3, sections 3.4 to 3.6.)
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from typing import Any
 from axlog.runtime.plan import SparkPlan
 
 Wanted = Mapping[str, Sequence[int]]
-"""By stream, the numbers of the relations that it is wanted for."""
+"""By stream, the numbers of the relations that it is needed for."""
 _KEPT = 3
-"""Files that are kept: a batch that is repeated is at most one behind."""
+"""Files that are kept: a repeated batch is at most one behind."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What streams are wanted for, of the units of which it is known."""
+    """What streams are needed for, of the units that have reported."""
 
     units: Mapping[str, Wanted] = field(default_factory=dict)
     patterns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By stream, the patterns for its source; no stream is here unless it is known of all units."""
+    """By stream, the patterns for its source; only streams known for all units are included."""
 
     def plain(self) -> dict[str, Any]:
         return {"units": self.units, "patterns": self.patterns}
 
 
 class Tuning:
-    """Puts together what buckets say that they want, on the driver."""
+    """Merges the reports of buckets, on the driver."""
 
     def __init__(self, plan: SparkPlan, place: str, before: Tuned | None = None) -> None:
         self._plan = plan
@@ -52,7 +52,9 @@ class Tuning:
         self.now = before or Tuned()
 
     def hear(self, batch: int, claims: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
-        """Take what buckets (unit and number) claim in a batch; whether anything is new."""
+        """Add the reports of buckets (unit and number) of a batch; return whether anything is
+        new.
+        """
         for (unit, number), claim in claims.items():
             self._claims.setdefault(unit, {})[number] = claim
         found = self._together()
@@ -63,7 +65,7 @@ class Tuning:
         return True
 
     def _together(self) -> Tuned:
-        """What is wanted, as far as all buckets of a unit have spoken."""
+        """Return what is needed, for units whose buckets have all reported."""
         units = {name: {s: sorted(n) for s, n in w.items()} for name, w in self.now.units.items()}
         patterns: dict[str, set[str]] = {}
         spoken = 0
@@ -85,7 +87,7 @@ class Tuning:
 
 
 def tuned_at(place: str, batch: int | None = None) -> Tuned:
-    """What was known before a batch began; all that is known without one."""
+    """Return what was known before a batch; without one, everything known."""
     found = [n for n in _batches(place) if batch is None or n < batch]
     if not found:
         return Tuned()
@@ -114,6 +116,6 @@ def _write(place: str, batch: int, found: Tuned) -> None:
 
 
 def forget(place: str) -> None:
-    """Let everything pass again."""
+    """Remove all filters."""
     for batch in _batches(place):
         (_directory(place) / f"{batch}.json").unlink(missing_ok=True)

@@ -1,17 +1,17 @@
-"""The checkpoint of an embedded run: what was taken, how far sources were read, what was delivered.
+"""The checkpoint of an embedded run: accepted inputs, source positions, delivered batches.
 
-One SQLite file, one transaction a batch, on disk before anything is fed or delivered:
+One SQLite file, one transaction per batch, on disk before anything is applied or delivered:
 
-    inputs    every update in the order in which it was applied, with its batch
+    inputs    every update in the order of application, with its batch
     waiting   updates that were read and are held back for a slower stream
     sources   the position of every source: all before it is in inputs, waiting or refused
-    refused   what was read and is no update, with the batch that it is told in
+    refused   input that is not an update, with the batch that reports it
     snapshot  the widgets after some batch, as parts of bytes (`live/recovery.py`)
-    about     format, run, what the pipeline was, the last batch and the last delivered one
+    about     format, run, fingerprint of the pipeline, last batch, last delivered batch
 
-So a run that is cut anywhere goes on as if it had not been: the widgets are loaded from the last
-snapshot and fed again what came after it, and the last batch, if it may not have been delivered, is
-delivered again. Inputs before a snapshot are dropped unless they are retained.
+An interrupted run resumes as if it had not been interrupted: the widgets are loaded from the last
+snapshot, the inputs after it are replayed, and the last batch, if it may not have been delivered,
+is delivered again. Inputs before a snapshot are dropped unless they are retained.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ create index if not exists refused_by_batch on refused (batch);
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An update on its way: from which source, when it is (microseconds), and its place in order.
+    """An update in transit: its source, its time (microseconds), and its place in the order.
 
-    `effective` is its time for ordering: never before what its source brought earlier.
+    `effective` is its time for ordering: never before an earlier update of its source.
     """
 
     source: str
@@ -65,7 +65,7 @@ class Input:
 
 
 class Checkpoint:
-    """The state of a run in a directory; in no directory, one that is gone with the process."""
+    """The state of a run in a directory; without a directory, it is lost with the process."""
 
     def __init__(self, directory: Path | None) -> None:
         self._keeps = directory is not None
@@ -91,13 +91,13 @@ class Checkpoint:
             raise
 
     def about(self, key: str) -> Any:
-        """Something that is known of the run; None if it is not."""
+        """Return a fact about the run; None if it is unknown."""
         found = self._db.execute("select value from about where key = ?", (key,)).fetchone()
         return None if found is None else json.loads(found[0])
 
     @property
     def last(self) -> int | None:
-        """The last batch that was decided."""
+        """The last decided batch."""
         found: int | None = self.about("last")
         return found
 
@@ -108,24 +108,24 @@ class Checkpoint:
         return found
 
     def positions(self) -> dict[str, Position]:
-        """How far every source was read."""
+        """Return the position of every source."""
         rows = self._db.execute("select name, position from sources")
         return {name: json.loads(position) for name, position in rows}
 
     def waiting(self) -> list[Input]:
-        """What was held back, in the order of reading."""
+        """Return the held-back updates, in the order of reading."""
         rows = self._db.execute(
             "select source, stream, action, content, at, origin, effective from waiting order by id"
         )
         return [read_input(row[:6], row[6]) for row in rows]
 
     def batches(self, after: int = 0) -> Iterator[tuple[int, list[Input]]]:
-        """The batches that were decided after one, in order."""
+        """Return the batches decided after one, in order."""
         for number in range(after + 1, (self.last or 0) + 1):
             yield number, self.batch(number)
 
     def batch(self, number: int) -> list[Input]:
-        """The updates of a batch, in order."""
+        """Return the updates of a batch, in order."""
         rows = self._db.execute(
             "select source, stream, action, content, at, origin from inputs"
             " where batch = ? order by id",
@@ -134,7 +134,7 @@ class Checkpoint:
         return [read_input(row, 0) for row in rows]
 
     def refused(self, number: int) -> list[Refusal]:
-        """What was read for a batch and is no update."""
+        """Return the rejected input of a batch."""
         rows = self._db.execute(
             "select stream, content, origin, error from refused where batch = ? order by id",
             (number,),
@@ -142,21 +142,23 @@ class Checkpoint:
         return [Refusal(row[0], row[1], row[2], row[3]) for row in rows]
 
     def begin(self, pipeline: Mapping[str, Any]) -> None:
-        """Note what the pipeline is; batch 0, the rows that documents have at once, is decided."""
+        """Store the fingerprint of the pipeline; decide batch 0, the initial rows of the
+        documents.
+        """
         with self._transaction():
             self._note(format=FORMAT, run=self.run, pipeline=pipeline, last=0)
 
     def fill(self, batch: int, views: Iterable[str], pipeline: Mapping[str, Any]) -> None:
-        """Decide a batch that gives views, added to the pipeline, the rows they have by now."""
+        """Decide a batch that gives added views their current rows."""
         with self._transaction():
             filling = {"batch": batch, "views": list(views)}
-            if self.about("dropped") is None:  # a snapshot from before does not have the views
+            if self.about("dropped") is None:  # an earlier snapshot does not have the views
                 self._db.execute("delete from snapshot")
                 self._note(saved=None)
             self._note(pipeline=pipeline, last=batch, delivered=batch - 1, filling=filling)
 
     def renew(self, pipeline: Mapping[str, Any]) -> None:
-        """Note what the pipeline is now."""
+        """Store the current fingerprint of the pipeline."""
         with self._transaction():
             self._note(pipeline=pipeline)
 
@@ -168,7 +170,7 @@ class Checkpoint:
         positions: Mapping[str, Position],
         refused: Iterable[Refusal],
     ) -> None:
-        """Write down a batch, before it is fed; what came before it has been delivered."""
+        """Store a batch before it is applied; the batches before it have been delivered."""
         if not self._keeps:
             return
         with self._transaction():
@@ -203,7 +205,7 @@ class Checkpoint:
         *,
         retains: bool,
     ) -> None:
-        """Keep the widgets as they are after a batch that was delivered, and what is known then."""
+        """Store the widgets after a delivered batch, with the state of the run."""
         with self._transaction():
             self._db.execute("delete from snapshot")
             self._db.executemany(
@@ -221,19 +223,19 @@ class Checkpoint:
                 self._note(dropped=batch)
 
     def saved(self) -> dict[str, dict[str, bytes]]:
-        """The parts of the widgets that the last snapshot has."""
+        """Return the parts of the widgets in the last snapshot."""
         found: dict[str, dict[str, bytes]] = {}
         for widget, part, data in self._db.execute("select widget, part, data from snapshot"):
             found.setdefault(widget, {})[part] = data
         return found
 
     def deliver(self, batch: int) -> None:
-        """Note that all sinks have a batch."""
+        """Record that all sinks have a batch."""
         with self._transaction():
             self._note(delivered=batch)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
         if self._lock is not None:
             self._lock.close()
@@ -250,7 +252,7 @@ class Checkpoint:
 
 
 class _Transaction:
-    """All or nothing."""
+    """A transaction."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -263,7 +265,7 @@ class _Transaction:
 
 
 def _locked(directory: Path) -> IO[str]:
-    """Two runs on one checkpoint would each believe the other's batches to be their own."""
+    """Lock the checkpoint: two runs would mistake each other's batches for their own."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = (directory / "lock").open("w")
@@ -278,16 +280,16 @@ def _locked(directory: Path) -> IO[str]:
 
 
 def _unusable(directory: Path | None, error: Exception) -> PipelineError:
-    return PipelineError("AX855", f"{directory} cannot hold a checkpoint: {error}")
+    return PipelineError("AX855", f"{directory} cannot be used for a checkpoint: {error}")
 
 
 def input_row(one: Input) -> tuple[Any, ...]:
-    """An input as plain values; `read_input` reads it back."""
+    """Return an input as plain values; `read_input` reads it back."""
     update = one.update
     return (one.source, update.stream, update.action, update.content, one.at, update.origin)
 
 
 def read_input(row: Sequence[Any], effective: int) -> Input:
-    """The input that `input_row` wrote."""
+    """Return the input that `input_row` wrote."""
     source, stream, action, content, at, origin = row
     return Input(source, StreamUpdate(stream, action, content, None, origin), at, effective)

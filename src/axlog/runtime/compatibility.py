@@ -1,8 +1,8 @@
-"""Whether a checkpoint is one of this pipeline: what was noted then against what is there now.
+"""Whether a checkpoint fits a pipeline: compare its stored fingerprint with the current one.
 
-Sinks, settings and the options of sources may change between runs. A view may be removed, and one
-that is added is filled from the input that was kept. Anything else that changes what the state
-means is refused, by name.
+Sinks, settings and the options of sources may change between runs. A view may be removed, and an
+added view is back-filled from the retained input. Every other change that affects the meaning of
+the state is refused, by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from axlog.runtime.connections import source_plans
 
 
 def fingerprint(model: PipelineModel) -> dict[str, Any]:
-    """What a pipeline is, as far as its state depends on it; nothing secret is in it."""
+    """Return the fingerprint of a pipeline: everything its state depends on, without secrets."""
     return {
         "namespaces": dict(model.namespaces),
         "sources": {
@@ -48,7 +48,7 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What is new and what is gone, where a checkpoint fits."""
+    """The added and removed views of a checkpoint that fits."""
 
     added: list[tuple[str, str]]  # widget and view
     removed: list[tuple[str, str]]
@@ -59,13 +59,13 @@ class Fit:
 
 
 def fit(then: Mapping[str, Any], now: Mapping[str, Any]) -> Fit:
-    """Compare two fingerprints, or raise with all that does not fit."""
+    """Compare two fingerprints, or raise an error that lists all differences."""
     changed = list(_changes(then, now))
     if changed:
         raise PipelineError(
             "AX855",
             "the checkpoint was made by another pipeline: " + "; ".join(changed),
-            advice="put it back, give what is changed another name, or name another checkpoint",
+            advice="undo the change, give the changed part another name, or use another checkpoint",
         )
     had, has = _views(then), _views(now)
     return Fit([key for key in has if key not in had], [key for key in had if key not in has])

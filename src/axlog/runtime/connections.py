@@ -1,8 +1,8 @@
-"""Sources and sinks of a pipeline, opened: which there are, what they are called, what they feed.
+"""The sources and sinks of a pipeline file, opened, with their names and streams or views.
 
-A source is called by its place in the file (`monitor/streams/orders`, `monitor/sources/0`), which
-is also the name under which checkpoints keep its position. A sink that keeps tables is opened once
-for each of its views, any other once for all of them.
+A source is named by its place in the file (`monitor/streams/orders`, `monitor/sources/0`).
+Checkpoints store its position under this name. A sink that writes tables is opened once for each of
+its views, any other sink once for all of them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 DEAD_LETTERS = ViewShape(
     "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
 )
-"""Messages that could not be taken, as rows: they go to sinks like those of any view."""
+"""Rejected messages as rows: they go to sinks like those of any view."""
 
 
 def _open(kind: AnyKind, name: str, written: Mapping[str, Any], origin: Origin) -> Any:
-    """Make a connector; whatever a library raises meanwhile becomes an error of axlog."""
+    """Create a connector; exceptions of its library become errors of axlog."""
     options = kind.options.model_validate(written)
     try:
         return kind.make(options, origin)
     except (AxlogError, OSError):
-        raise  # coded, or something that may be there later
+        raise  # has a code, or may be available later
     except ImportError as error:
         raise not_installed(error.name or kind.name) from None
     except Exception as error:
@@ -50,12 +50,12 @@ def _open(kind: AnyKind, name: str, written: Mapping[str, Any], origin: Origin) 
             "AX825",
             f"the {kind.role} {name!r} cannot be opened:"
             f" {type(error).__name__}: {_without_secrets(str(error), options)}",
-            advice=f"look at the options of the kind {kind.name!r}: axlog check --reference",
+            advice=f"check the options of the kind {kind.name!r}: axlog check --reference",
         ) from None
 
 
 def _without_secrets(text: str, options: Any) -> str:
-    """A text of somebody else, with the secrets among some options taken out."""
+    """Remove the secrets of some options from a foreign text."""
     for given in dict(options).values():
         for secret in given.values() if isinstance(given, dict) else (given,):
             if isinstance(secret, Secret):
@@ -65,16 +65,16 @@ def _without_secrets(text: str, options: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """A source of the file: what it feeds, and how to open it."""
+    """A source of the file: its stream, and how to open it."""
 
     name: str
     widget: str
-    stream: str | None  # None where its messages say it
+    stream: str | None  # None if its messages name their streams
     written: SourceModel | None = None
     channel: Channel | None = None
 
     def open(self, model: PipelineModel) -> Source:
-        """Make the source; what it needs from outside may not be there."""
+        """Open the source; external dependencies may be unavailable."""
         if self.channel is not None and self.stream is not None:
             reader = f"{model.name or 'axlog'}.{self.widget}.{self.stream}"
             return ChannelSource(self.channel, self.stream, reader)
@@ -87,12 +87,12 @@ class SourcePlan:
 
 
 def open_channels(model: PipelineModel) -> dict[str, Channel]:
-    """The channels of a pipeline, opened; views and streams of one name share one."""
+    """Open the channels of a pipeline; views and streams share a channel by its name."""
     return {name: open_channel(model, name) for name in model.channels}
 
 
 def open_channel(model: PipelineModel, name: str) -> Channel:
-    """One channel of a pipeline, opened."""
+    """Open one channel of a pipeline."""
     written = model.channels[name]
     kind = kinds.channel_kind(written.kind)
     origin = Origin(directory=model.directory, stream=name, namespaces=model.namespaces)
@@ -103,7 +103,7 @@ def open_channel(model: PipelineModel, name: str) -> Channel:
 def source_plans(
     model: PipelineModel, channels: Mapping[str, Channel] | None = None
 ) -> Iterator[SourcePlan]:
-    """Every source of a pipeline, in the order of the file."""
+    """Return every source of a pipeline, in the order of the file."""
     for widget, written in model.widgets.items():
         for stream, one in written.streams.items():
             if one.source is not None:
@@ -118,27 +118,27 @@ def source_plans(
 
 @dataclass
 class OpenSink:
-    """A sink at work, and the views whose changes it takes."""
+    """An open sink, and the views whose changes it receives."""
 
     name: str
     sink: Sink
     views: frozenset[str]
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Give it what is for it."""
+        """Write the changes of its views."""
         self.sink.write(batch, [change for change in changes if change.view in self.views])
 
 
 @dataclass(frozen=True)
 class SinkPlan:
-    """A sink of the file and the views that go to it."""
+    """A sink of the file, and its views."""
 
     name: str
     written: SinkModel
     views: list[str] = field(default_factory=list)
 
     def open(self, model: PipelineModel, run: str, shapes: dict[str, ViewShape]) -> list[OpenSink]:
-        """Make the sink, or one for each view where it keeps tables."""
+        """Open the sink; one for each view if it writes tables."""
         kind = kinds.sink_kind(self.written.kind)
         groups = (
             [[view] for view in self.views] if _is_per_view(kind, self.written) else [self.views]
@@ -163,7 +163,7 @@ def _is_per_view(kind: SinkKind[SinkModel], written: SinkModel) -> bool:
 
 
 def sink_plans(model: PipelineModel) -> list[SinkPlan]:
-    """Every sink of a pipeline that some view names."""
+    """Return every sink of a pipeline that some view names."""
     plans: dict[str, SinkPlan] = {}
     for widget, view, full in model.view_names():
         for at, written in enumerate(model.widgets[widget].views[view].sinks):
@@ -187,7 +187,7 @@ def open_sinks(
     channels: Mapping[str, Channel] | None = None,
     which: Callable[[SinkPlan], bool] = lambda plan: True,
 ) -> list[OpenSink]:
-    """The sinks of a pipeline, opened for a run; a view's channel is one of them."""
+    """Open the sinks of a pipeline for a run, including the channels of views."""
     known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
     plans = [plan for plan in sink_plans(model) if which(plan)]
     opened = [opened for plan in plans for opened in plan.open(model, run, known)]
@@ -200,7 +200,7 @@ def open_sinks(
 
 
 def as_changes(refused: Iterable[Refusal], first: int = 0) -> list[Change]:
-    """Messages that could not be taken, as changes of `dead_letters`."""
+    """Return rejected messages as changes of `dead_letters`."""
     columns = tuple(column.name for column in DEAD_LETTERS.columns)
     made = []
     for number, one in enumerate(refused, start=first + 1):

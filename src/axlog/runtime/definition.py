@@ -1,11 +1,11 @@
-"""What a maintained widget is, as plain data: what travels to the executors and into checkpoints.
+"""A maintained widget as plain data, sent to the executors and stored in checkpoints.
 
-Both sides of the shuffle make their part from the same definition, so that relations have the same
-numbers on both: a matcher's bags on one side are a route's on the other. `Definition.widget` makes
-the embedded engine's widget, with all views or some.
+Both sides of the shuffle build their part from the same definition, so that relations have the same
+numbers on both: a matcher's bags on one side are a route's on the other. `Definition.widget`
+creates the widget of the embedded engine, with all views or some.
 
-Not handled: a widget that messages have changed already. What it knows beyond its document cannot
-be written down; start from the document and replay.
+Not handled: a widget that messages have already changed. Its state beyond the document cannot be
+written down; start from the document and replay.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class Definition:
     times: Times = "seconds"
     start: int = 0  # the time of its nodes, in microseconds
     groups: tuple[tuple[str, ...], ...] = ()
-    """The views by the start that brought them, as checkpoints know it; empty: all by the first."""
+    """The views by the start that added them, as in checkpoints; empty: all by the first."""
     work: Mapping[str, int] = field(default_factory=dict)
-    """The views that have a work budget of their own (`Document.watch`)."""
+    """The views with their own work budget (`Document.watch`)."""
 
     @classmethod
     def of(cls, widget: Widget) -> Definition:
-        """The definition of a widget that nothing has come to yet."""
+        """Return the definition of a widget that has received nothing yet."""
         document = widget.document
         tree = document.tree
         if tree.types is not None:
             raise PipelineError(
-                "AX861", "the widget has types", advice="give maintain() a Definition with them"
+                "AX861", "the widget has types", advice="pass maintain() a Definition with them"
             )
         start = tree.time(DOCUMENT_NODE)
         if tree.clock != start or tree.version or document.forgotten or widget.dead_letters:
             raise PipelineError(
                 "AX861",
                 "the widget has been fed already",
-                advice="give maintain() a widget as it was made; sources bring the rest",
+                advice="pass maintain() a new widget; sources bring the rest",
             )
         return cls(
             document.xml(),
@@ -77,14 +77,14 @@ class Definition:
         )
 
     def queries(self) -> dict[str, Query]:
-        """The views' queries."""
+        """The queries of the views."""
         spaces = tuple(sorted(self.namespaces.items()))
         return {
             name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
         }
 
     def widget(self, views: Iterable[str] | None = None, keep: str = "all") -> Widget:
-        """A fresh widget with these views; what it cannot take goes to its dead letters."""
+        """Return a fresh widget with these views; rejected messages go to its dead letters."""
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
         widget = Widget(
@@ -95,23 +95,23 @@ class Definition:
             keep=keep,
             facts=self.facts,
             types=list(self.types) or None,
-            never="joins",  # what all engines tell
+            never="joins",  # as emitted by all engines
             times=self.times,
             at=timedelta(microseconds=self.start),
         )
-        widget.now = None  # how far ahead a message is was judged when it was read
+        widget.now = None  # the limit on future dates was checked when the message was read
         for name, query in chosen.items():
             widget.watch(query, name, work=self.work.get(name))
         return widget
 
     def horizon(self, is_dated: bool = False) -> Horizon:
-        """How far ahead the streams may be; `is_dated`: numbers are dates, too."""
+        """Return how far ahead the streams may be; `is_dated`: numbers are dates, too."""
         said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
         declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
         return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:
-        """How a widget that keeps all is made again, as snapshots of widgets say it."""
+        """Return the options that recreate a widget that keeps all, as stored in snapshots."""
         options = {
             "keep_whitespace": self.keep_whitespace,
             "namespaces": dict(self.namespaces),
@@ -122,12 +122,12 @@ class Definition:
         return settings_of("", options, asdict(self.limits))
 
     def plain(self) -> dict[str, Any]:
-        """The definition for JSON; `read` reads it back."""
+        """Return the definition for JSON; `read` reads it back."""
         return {**asdict(self), "views": {n: list(v) for n, v in self.views.items()}}
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Definition:
-        """The definition that `plain` wrote."""
+        """Return the definition that `plain` wrote."""
         given = dict(written)
         given["views"] = {
             name: (text, language) for name, (text, language) in given["views"].items()
@@ -140,12 +140,12 @@ class Definition:
 
     @property
     def fingerprint(self) -> str:
-        """Tells definitions apart."""
+        """A digest that identifies the definition."""
         written = json.dumps(self.plain(), sort_keys=True).encode()
         return blake2b(written, digest_size=12).hexdigest()
 
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
-    """Queries are parsed once for all documents of a kind."""
+    """Parse queries once for all documents of a kind."""
     return parse_query(text, dict(namespaces), language)

@@ -1,8 +1,8 @@
 """The sinks of a pipeline file on Spark: opened for their run, written batch by batch.
 
-A sink of one widget's views knows that widget's batches and run. One that views of several widgets
-go to is opened once, and the batches of all are numbered for it together (`shared_sinks.py`). Sinks
-that cannot be reached are tried again, and the batch waits for them (`unreachable.py`).
+A sink of one widget's views uses that widget's run and batch numbers. A sink of several widgets is
+opened once, and the batches of all are numbered for it together (`shared_sinks.py`). Unreachable
+sinks are retried, and the batch waits for them (`unreachable.py`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from axlog.views.change import Change
 
 
 def is_shared(model: PipelineModel, plan: SinkPlan) -> bool:
-    """Whether several widgets' queries write a sink."""
+    """Whether the queries of several widgets write to a sink."""
     owner = {name.full: name.widget for name in model.view_names()}
     owners = {owner[view] for view in plan.views if view in owner}
     return len(owners) > 1 or (plan.views == [DEAD_LETTERS.name] and len(model.widgets) > 1)
 
 
 class SharedSinks:
-    """The sinks that several widgets write."""
+    """The sinks of several widgets."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SharedSinks:
         ]
 
     def write(self, writer: str, batch: int, changes: Sequence[Change]) -> None:
-        """Give a writer's batch to all of them, once."""
+        """Write a batch of one widget to all of them, once."""
         if not self.sinks:
             return
         with self._numbering.turn(writer, batch) as number:
@@ -74,7 +74,7 @@ class SharedSinks:
 
 
 class WidgetSinks:
-    """All that takes a widget's changes; opened when its run is known."""
+    """All sinks of a widget's changes; opened when its run is known."""
 
     exactly_once = True
 
@@ -93,7 +93,7 @@ class WidgetSinks:
         self.sinks: list[OpenSink] = []
 
     def open(self, run: str, first: Sequence[Change]) -> None:
-        """Open the sinks for a run and give them the rows that are there at once."""
+        """Open the sinks for a run and write the initial rows."""
         mine = {*self._names.values(), DEAD_LETTERS.name}
         written = self._model.widgets[self._widget].views.values()
         named = {view.channel for view in written if view.channel is not None}
@@ -111,12 +111,12 @@ class WidgetSinks:
         return plan.name not in self._shared.names and bool(mine & set(plan.views))
 
     def write(self, batch: int, changes: Any) -> None:
-        """Give a batch to the sinks."""
+        """Write a batch to the sinks."""
         named = [c.numbered(self._names[c.view], c.microseconds, c.sequence) for c in changes]
         self._give(self._widget, batch, named, letters=False)
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
-        """Take what could not be taken."""
+        """Write rejected messages."""
         if refused and self._model.settings.on_error == "stop":
             raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
         self._give(f"{self._widget}/letters", batch, as_changes(refused), letters=True)

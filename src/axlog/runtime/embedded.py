@@ -1,14 +1,14 @@
 """The embedded runner: a pipeline in this process, from its sources to its sinks (`axlog run`).
 
-A round reads what is new, puts it in order (`order.py`), and makes batches of it. A batch is
-written into the checkpoint, fed to the widgets, and its net changes are delivered to all sinks;
-then the next one is decided. Batch 0 is the rows that documents have at once. A run that is cut
-anywhere is taken up where it was: widgets are fed again from the checkpoint, the batch that may not
-have been delivered is delivered again, and sinks leave alone what they have (law 7).
+A round reads new updates, orders them (`order.py`), and forms batches. A batch is written to the
+checkpoint and applied to the widgets, and its net changes are delivered to all sinks; then the next
+batch is decided. Batch 0 is the initial rows of the documents. An interrupted run resumes where it
+was: inputs are replayed from the checkpoint, the batch that may not have been delivered is
+delivered again, and sinks skip what they have (law 7 of docs/design.md).
 
-A source or sink that cannot be reached is tried again with longer and longer pauses, and shown as
-lagging; `once` gives up after a few tries. Views feed other widgets' streams within the batch
-(`systems.py`); channels are sources and sinks like others (`connections.py`).
+An unreachable source or sink is retried with growing pauses, and shown as lagging; `once` gives up
+after a few attempts. Views feed other widgets' streams within the batch (`systems.py`); channels
+are sources and sinks like others (`connections.py`).
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _events = getLogger("axlog.pipeline")
 _TRIES = 5
 _COMMIT_EVERY = 20
 _COUNTED = ("messages", "refused", "rows", "never", "changes")
-"""What of the progress goes on after a restart."""
+"""The parts of the progress that survive a restart."""
 _DEADLINES = 0.25
-"""Seconds between two looks at deadlines, where time passes by itself."""
+"""Seconds between two checks of deadlines, with a wall clock."""
 _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
 
 
 class _Interrupted(PipelineError):
-    """A stop came while a sink could not be reached: the batch waits in the checkpoint."""
+    """A stop was requested while a sink was unreachable: the batch stays in the checkpoint."""
 
 
 class Runner:
-    """A pipeline at work in this process."""
+    """A running pipeline in this process."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class Runner:
         self.once = once
         self.progress = Progress()
         self._on_progress = on_progress
-        self.on_refused: Callable[[Refusal], None] | None = None  # told what cannot be taken
+        self.on_refused: Callable[[Refusal], None] | None = None  # called with rejected messages
         self._outlooks = Outlooks()
         self._stopping = threading.Event()
         self._started = time.monotonic()
         self.sink_troubles: dict[str, Troubles] = {}
         self.sink_errors: Counter[str] = Counter()
-        self.failure: str | None = None  # why it runs no more
+        self.failure: str | None = None  # why it no longer runs
         self.saving = Durations()  # snapshots
         self.taking = Durations()  # batches, from the decision to their delivery
         now = fingerprint(model)
@@ -130,7 +130,7 @@ class Runner:
         self.batch = 0
         if self._saved is None:
             self.system.begin(self.instances)
-        else:  # what the documents had at once has passed
+        else:  # the initial rows of the documents have been emitted
             self.system.restore(system)
         self._since = 0  # messages since the last snapshot
         initial = self.all_rows()
@@ -153,7 +153,7 @@ class Runner:
             self.checkpoint.renew(now)
 
     def _usable_snapshot(self, fitted: Fit | None) -> dict[str, Any] | None:
-        """What is known of the snapshot to start from; None to start from the whole input."""
+        """Return the state of the snapshot to start from; None to replay the whole input."""
         saved: dict[str, Any] | None = self.checkpoint.about("saved")
         if fitted is None or saved is None:
             return None
@@ -166,7 +166,7 @@ class Runner:
         ]
         let_go = set(saved.get("system", {}).get("gone", ()))
         wanted = self.model.told_views() - set(saved.get("told", ()))
-        changed += [f"the view {full} was let go of" for full in sorted(let_go & wanted)]
+        changed += [f"the view {full} was dropped" for full in sorted(let_go & wanted)]
         fresh = {self.model.full_name(*view) for view in fitted.added}
         changed += [
             f"the view {wire.view} is new, and feeds {wire.widget}/{wire.stream}"
@@ -179,12 +179,13 @@ class Runner:
             return None
         raise PipelineError(
             "AX855",
-            "the checkpoint cannot be gone on from: " + "; ".join(changed),
-            advice="take another checkpoint; settings: {retain: all} keeps what this would need",
+            "the checkpoint cannot be resumed: " + "; ".join(changed),
+            advice="use another checkpoint; settings: {retain: all} would have kept the needed "
+            "input",
         )
 
     def _save_if_due(self, messages: int) -> None:
-        """Take a snapshot of the widgets now and then, so that a restart need not start at 0."""
+        """Take a snapshot of the widgets from time to time, to shorten restarts."""
         self._since += messages
         settings = self.model.settings
         if self._since < settings.snapshot or settings.checkpoint is None:
@@ -209,7 +210,7 @@ class Runner:
         return [change for one in self.instances.values() for change in one.rows()]
 
     def _restore(self, initial: Sequence[Change]) -> None:
-        """Bring widgets and sinks to where the run was cut."""
+        """Bring widgets and sinks to the point of the interruption."""
         last, delivered = self.checkpoint.last or 0, self.checkpoint.delivered
         if delivered is None:
             self._deliver(0, initial)
@@ -226,7 +227,7 @@ class Runner:
             self.batch = number
 
     def _fill(self, views: Iterable[str], now: dict[str, object]) -> None:
-        """Give the sinks of views that were added the rows that they have by now."""
+        """Write the current rows of added views to their sinks."""
         wanted = set(views)
         self.checkpoint.fill(self.batch + 1, sorted(wanted), now)
         self.batch += 1
@@ -235,14 +236,14 @@ class Runner:
     # Running --------------------------------------------------------------------------------------
 
     def run(self, seconds: float | None = None) -> Progress:
-        """Run until stopped, for so long, or (`once`) until the sources are at their ends."""
+        """Run until stopped, for a time, or (`once`) until the sources are at their ends."""
         report(_events, INFO, "running", seq=self.batch, widgets=", ".join(self.instances))
         try:
             self._run(None if seconds is None else time.monotonic() + seconds)
         except _Interrupted as error:
             report(_events, WARNING, "stopped", seq=self.batch, error=error.message)
             if self.model.settings.checkpoint is None:
-                raise  # nobody will deliver it
+                raise  # nothing would deliver it
         except BaseException as error:
             self.failure = error.message if isinstance(error, AxlogError) else repr(error)
             report(_events, ERROR, "failed", seq=self.batch, error=self.failure)
@@ -264,16 +265,16 @@ class Runner:
         self._report()
 
     def stop(self) -> None:
-        """Finish the batch at hand and end; may be called from a signal or another thread.
+        """Finish the current batch and stop. May be called from a signal handler or another thread.
 
-        Nothing more is read. What was read and not decided is read again by the next run; a batch
-        that a sink did not take in time is in the checkpoint, and delivered by the next run.
+        Nothing more is read. Input that was read and not decided is read again by the next run. A
+        batch that a sink did not accept in time is in the checkpoint, and the next run delivers it.
         """
         self._stopping.set()
 
     def close(self) -> None:
-        """Let go of everything; what was delivered is noted."""
-        self.checkpoint.deliver(self.batch)  # one that was decided after it comes again
+        """Close everything; delivered batches are recorded."""
+        self.checkpoint.deliver(self.batch)  # a batch decided after it is repeated
         self._commit()
         report(_events, INFO, "closed", seq=self.batch)
         for feed in self.feeds:
@@ -285,7 +286,7 @@ class Runner:
         self.checkpoint.close()
 
     def round(self) -> bool:
-        """Read what is new and make one batch of what can go; whether there was anything."""
+        """Read new updates and form one batch; return whether there was anything."""
         self._let_go()
         now = time.monotonic()
         most = self.model.settings.batch
@@ -298,7 +299,7 @@ class Runner:
                 if self.once and feed.troubles is not None and feed.troubles.tries >= _TRIES:
                     raise PipelineError(
                         "AX858", f"{feed.plan.name}: {feed.troubles.error}",
-                        advice="see that it is there; without --once it is waited for",
+                        advice="check that it is available; without --once it is retried",
                     )  # fmt: skip
         inputs: list[Input] = []
         for lanes in self._lanes.values():
@@ -312,9 +313,9 @@ class Runner:
         return True
 
     def _passed(self, wall: float) -> Iterator[Input]:
-        """That time has passed, for the widgets in which a deadline has: after what came before.
+        """Return inputs that advance the time, for widgets in which a deadline has passed.
 
-        What waits for a slower stream has still to come: time passes behind it.
+        Updates held back for a slower stream come first: time advances after them.
         """
         for name, one in self.instances.items():
             waiting = [each.effective for each in self._lanes[name].inputs()]
@@ -325,7 +326,7 @@ class Runner:
                 yield Input(origin, StreamUpdate("", TIME, "", None, origin), passed, passed)
 
     def _take(self, inputs: list[Input]) -> None:
-        """One batch: decided, fed, delivered."""
+        """Decide, apply and deliver one batch."""
         number, began = self.batch + 1, time.monotonic()
         waiting = [one for lanes in self._lanes.values() for one in lanes.inputs()]
         positions = {feed.plan.name: feed.position for feed in self.feeds}
@@ -337,7 +338,7 @@ class Runner:
         if refused and self.model.settings.on_error == "stop":
             raise PipelineError(
                 "AX407", f"{refused[0].origin}: {refused[0].error}",
-                advice="settings: {on_error: dead-letter} passes such messages over",
+                advice="settings: {on_error: dead-letter} skips such messages",
             )  # fmt: skip
         for one in told:
             report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
@@ -351,7 +352,7 @@ class Runner:
             self._commit()
 
     def _let_go(self) -> None:
-        """Let go of what nobody needs any more, and tell those who bring it."""
+        """Drop unneeded views and streams, and unsubscribe upstream."""
         needed = {
             view
             for sink in self.sinks
@@ -366,16 +367,16 @@ class Runner:
         self.system.let_go(self.instances, needed)
         for feed in self.feeds:
             source, stream = feed.source, feed.plan.stream
-            is_reached = feed.troubles is None  # else it is tried when it is read
+            is_reached = feed.troubles is None  # otherwise it is retried when it is read
             if is_reached and isinstance(source, ChannelSource) and stream is not None:
                 tell(self.instances[feed.plan.widget], stream, source)
 
     def _commit(self) -> None:
-        """Tell sources what the checkpoint has, so that they need not keep it."""
+        """Acknowledge to sources what the checkpoint has, so that they need not keep it."""
         for feed in self.feeds:
             committed = getattr(feed.source, "committed", None)
             if committed is not None and self.model.settings.checkpoint is not None:
-                with suppress(AxlogError):  # it is no more than housekeeping
+                with suppress(AxlogError):  # only housekeeping: errors are ignored
                     committed(self.checkpoint.positions().get(feed.plan.name))
 
     def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
@@ -400,14 +401,16 @@ class Runner:
     # Delivering -----------------------------------------------------------------------------------
 
     def _deliver(self, batch: int, changes: Sequence[Change]) -> None:
-        """Give a batch to every sink, however long it takes; a stop leaves the rest for later."""
+        """Write a batch to every sink, however long it takes; a stop leaves the rest for the next
+        run.
+        """
         for sink in self.sinks:
             while not self._write(sink, batch, changes):
                 troubles = self.sink_troubles[sink.name]
                 if self.once and troubles.tries >= _TRIES:
                     raise PipelineError(
                         "AX859", f"{sink.name}: {troubles.error}",
-                        advice="see that it is there; without --once it is waited for",
+                        advice="check that it is available; without --once it is retried",
                     )  # fmt: skip
                 self._report()
                 if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):

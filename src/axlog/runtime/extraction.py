@@ -1,19 +1,19 @@
-"""Left of the shuffle: messages in, what the buckets need of them out. Nothing here has state.
+"""The stateless half of a plan, before the shuffle: messages in, input of the buckets out.
 
-Every message is parsed once by each unit's plan for its stream: the embedded engine's generated
-matchers, compiled on the worker from the definition. Of a message that travels as bindings only the
-bindings go on, to the buckets of their keys; with them goes a census of all messages, wanted or
-not, to every bucket: it moves the clock. A message that cannot be taken becomes a dead letter with
-its content and origin; the rest of its batch is not affected.
+Every message is parsed once by each unit's plan for its stream: the generated matchers of the
+embedded engine, compiled on the worker from the definition. For units of bindings only the bindings
+are sent, to the buckets of their keys. A census of all messages, needed or not, goes to every
+bucket and advances its clock. A rejected message becomes a dead letter with its content and origin;
+the rest of its batch is not affected.
 
-Whether a message is late is decided by the buckets, which know what came before. A message that may
-be refused there (`Past.may_refuse`: few are, where messages come in order) travels with its
-content, also if no view wants it. Where bindings depend on a time that the message has not got yet
-(it has none, or is given the clock's), it travels unread to all buckets of the unit.
+The buckets decide whether a message is late, because they know the earlier messages. A message that
+may be rejected there (`Past.may_refuse`: few, if messages arrive in order) is sent with its
+content, even if no view needs it. If bindings depend on a time that the message does not have yet
+(it has none, or gets the clock's), it is sent unread to all buckets of the unit.
 
-What the matchers decline but the document would take (several trees, a declaration, white space
-that counts) is parsed the long way here. A message that brings calls needs the document: in a plan
-of bindings it is refused, with the way out.
+Messages that the matchers decline but the document would accept (several trees, a declaration,
+significant white space) are parsed by the full parser here. A message that contains calls needs the
+document: a plan of bindings rejects it, with advice.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from axlog.runtime.upstream_filters import speaks_of_time
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 FAR = 1 << 62
-"""Microseconds that no time comes to: sums of two still fit into Spark's integers."""
+"""A bound in microseconds that no time reaches: sums of two still fit into Spark's integers."""
 ASIDE = "-"
-"""The bucket of what no engine takes: dead letters and counts."""
+"""The bucket for dead letters and counts, which no engine processes."""
 
 
 class Message(NamedTuple):
@@ -66,8 +66,9 @@ class Message(NamedTuple):
     source: int
     stream: str
     action: str
-    """insert, delete, end, refused; rest: nothing more for now; mark: a start; before: at most, the
-    latest time of the same batch before this part."""
+    """insert, delete, end, refused; rest: nothing more for now; mark: a start; before: an upper
+    bound of the times of the same batch before this part.
+    """
     content: bytes
     time: int | None
     number: int
@@ -75,17 +76,17 @@ class Message(NamedTuple):
     document: str | None = None
     error: str | None = None
     partition: int | None = None  # None: its source is one sequence
-    row: int | None = None  # where others may have the same number: what tells it apart
+    row: int | None = None  # identifies it where others may have the same number
 
     @property
     def identity(self) -> int:
-        """What no other message of the batch has."""
+        """A value that no other message of the batch has."""
         return self.source * SOURCES_APART + (self.number if self.row is None else self.row)
 
 
 @dataclass
 class Extracted:
-    """What one partition sends: items and census by unit and bucket, and what it refused."""
+    """The output of one partition: items and census by unit and bucket, and rejected messages."""
 
     items: dict[tuple[str, int], dict[str, list[Item]]] = field(default_factory=dict)
     census: dict[str, dict[str, Lane]] = field(default_factory=dict)  # by document
@@ -95,12 +96,12 @@ class Extracted:
     streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
     latest: int | None = None  # the latest time of any message
     ended: list[str] = field(default_factory=list)  # streams
-    is_start: bool = False  # the first batch of a start that brought or dropped views
+    is_start: bool = False  # the first batch of a start that added or removed views
 
 
 @dataclass(slots=True)
 class _Seen:
-    """How far a partition has come with one lane of one document."""
+    """How far a partition has advanced in one lane of one document."""
 
     name: str
     document: str
@@ -115,7 +116,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Narrow:
-    """A plan that looks for some relations only; its bags stand where the whole plan's would."""
+    """A plan for some relations only; its bags have the positions of the whole plan's."""
 
     plan: MessagePlan
     numbers: tuple[int, ...]
@@ -145,7 +146,7 @@ class Extractor:
         self._key = None if key is None else MessagePath.parse(key, definition.namespaces)
         self._start = definition.start
         self._tuned = Tuned()
-        self.past = Past()  # what is known of the batches before
+        self.past = Past()  # what is known of earlier batches
         self._floors: dict[tuple[str, int, int | None], int] = {}
         self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
         self._timed = {
@@ -165,7 +166,7 @@ class Extractor:
         self._matches = any(unit.kind == "bindings" for unit in plan.units)
 
     def tune(self, tuned: Tuned) -> None:
-        """Look only for what units still want of their streams, from now on."""
+        """From now on, match only what units still need of their streams."""
         if tuned == self._tuned:
             return
         self._tuned, self._narrow = tuned, {}
@@ -176,7 +177,7 @@ class Extractor:
                     self._narrow[unit.name, stream] = Narrow.of(plan, numbers)
 
     def extract(self, messages: Iterable[Message]) -> Extracted:
-        """What the messages of one partition come to."""
+        """Return the output for the messages of one partition."""
         out = Extracted()
         seen: dict[tuple[str, str], _Seen] = {}
         self._floors, self._before = {}, {}
@@ -199,7 +200,7 @@ class Extractor:
                 self._take(message, root, out, seen)
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
-                if self._key is None:  # its partition has come so far
+                if self._key is None:  # its partition has advanced this far
                     lane = lane_of(message.source, message.stream, message.partition)
                     number = message.source * SOURCES_APART + message.number
                     seen.setdefault(("", lane), _Seen(lane, "", number))
@@ -208,7 +209,7 @@ class Extractor:
         return out
 
     def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
-        """Messages with their roots, where many can be parsed together and some unit asks."""
+        """Yield messages with their roots; parse many together if some unit needs them."""
         if not self._matches:
             return ((message, None) for message in messages)
         return chain.from_iterable(
@@ -218,14 +219,14 @@ class Extractor:
 
     def _document(self, message: Message) -> str:
         if message.action == "refused":
-            raise StreamError("AX407", message.error or "it could not be read")
+            raise StreamError("AX407", message.error or "it could not be parsed")
         if self._key is None:
             return ""
         if message.document is not None:
             return message.document
         found = self._key.value(parse(message.content).root) if message.content else None
         if found is None:
-            raise StreamError("AX407", "the message does not say which document it is for")
+            raise StreamError("AX407", "the message does not name its document")
         return found
 
     def _take(
@@ -235,7 +236,7 @@ class Extractor:
         out: Extracted,
         seen: dict[tuple[str, str], _Seen],
     ) -> None:
-        """Send on what units need of a message, and note it in the census."""
+        """Send what units need of a message, and record it in the census."""
         source, stream, action, _, time, given, origin, _, _, partition, _ = message
         is_plain = self._key is None and action != "refused"
         document = "" if is_plain else self._document(message)
@@ -275,8 +276,9 @@ class Extractor:
     def _parts(
         self, message: Message, root: Element | None, document: str, may_be_refused: bool
     ) -> list[tuple[str, int, str, Any, str | None]]:
-        """The items of a message: unit, bucket, kind, body, and the content once if it may be
-        refused and travels in no other way."""
+        """Yield the items of a message: unit, bucket, kind, body, and once the content, if it may
+        be rejected and is not sent otherwise.
+        """
         stream, time = message.stream, message.time
         is_given_time = time is None or (
             may_be_refused and self._policies.get(stream, "refuse") == "clock"
@@ -303,7 +305,7 @@ class Extractor:
         document: str,
         is_given_time: bool,
     ) -> Iterable[tuple[int, str, Any]]:
-        """What a unit gets of a message: buckets, the kind of item, its body."""
+        """Return what a unit receives of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
             bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
             return [(bucket, message.action, text_of(message.content))]
@@ -320,7 +322,8 @@ class Extractor:
                 bags = narrow.bags(message.content, message.time or 0, root)
             else:
                 bags = bags_of(plan, message.content, message.time or 0, root)
-        except QueryError as error:  # over a limit: the unit's view is set aside, the others go on
+        # over a limit: the unit's view is set aside, the others continue
+        except QueryError as error:
             said = [error.code, error.message]
             return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
         if is_given_time and not self._timed.isdisjoint(unit.views):
@@ -330,13 +333,13 @@ class Extractor:
 
 
 def _policies(definition: Definition) -> dict[str, str]:
-    """What happens to late messages, by stream."""
+    """Return the policy for late messages, by stream."""
     tree = definition.widget(()).document.tree
     return {stream: tree.call(node).late for stream, node in tree.calls().items()}
 
 
 def text_of(content: bytes) -> str:
-    """A message as the text that travels; one that says its encoding is read by it first."""
+    """Return a message as text; a declared encoding is decoded first."""
     if not content.lstrip(b"\xef\xbb\xbf").startswith(b"<?xml"):
         try:
             return content.decode()
@@ -349,7 +352,7 @@ def text_of(content: bytes) -> str:
 def bags_of(
     plan: MessagePlan, content: bytes, time: int, root: Element | None = None
 ) -> tuple[Bag, ...]:
-    """The bindings that a message brings, whichever way it is written."""
+    """Return the bindings of a message, in any of its forms."""
     bags = plan.bags(content, time, root)
     if bags is not None:
         return bags
@@ -361,8 +364,8 @@ def bags_of(
     ):
         raise StreamError(
             "AX862",
-            "the message brings calls, or white space that counts, and needs the document",
-            advice="run it on the embedded engine, or spread it by documents",
+            "the message has calls or significant white space, and needs the document",
+            advice="use the embedded engine, or partition it by documents",
         )
     if plan.sees_markup:
         return plan.bags_on(tree, tops)
@@ -377,7 +380,7 @@ def bags_of(
 def by_bucket(
     unit: Unit, stream: str, bags: tuple[Bag, ...]
 ) -> Iterable[tuple[int, str, tuple[Bag, ...]]]:
-    """Bindings by the bucket of their key; those without a key go to all."""
+    """Split bindings by the bucket of their key; those without a key go to all."""
     if unit.buckets == 1:
         return [(0, BINDINGS, bags)] if any(bags) else ()
     positions = unit.positions.get(stream) or (ALL,) * len(bags)
@@ -394,7 +397,7 @@ def by_bucket(
 
 
 def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | None:
-    """The key's value, if all rows have the same: most messages are about one thing."""
+    """Return the key's value, if all rows have the same: most messages are about one thing."""
     found: Value | None = None
     for bag, at in zip(bags, positions, strict=True):
         for row in bag:
@@ -413,13 +416,13 @@ def _refused(message: Message, error: str) -> Refused:
 
 
 def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, bytes]]:
-    """Unit, bucket and bytes of what goes to each; one row for each bucket of a partition."""
+    """Yield unit, bucket and bytes of each output; one row per bucket of a partition."""
     for unit in plan.units:
         for bucket in range(unit.buckets):
             mine = extracted.items.get((unit.name, bucket), {})
             if unit.kind == "documents":
                 each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
-                # Time passes for all documents alike.
+                # Time advances for all documents alike.
                 yield unit.name, bucket, pack({**each, "": _latest(extracted)})
             elif extracted.census:
                 yield unit.name, bucket, pack(_packet(mine.get("", []), extracted.census[""]))
@@ -448,7 +451,9 @@ def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
 def extractor_of(
     definition: str, key: str | None, cores: int, buckets: int, only: tuple[str, ...] = ()
 ) -> Extractor:
-    """The extractor of a definition as JSON, made once in a worker; for some units `only`."""
+    """Return the extractor of a definition given as JSON, cached per worker; for some units
+    `only`.
+    """
     from axlog.runtime.plan import make_plan
 
     given = Definition.read(json.loads(definition))

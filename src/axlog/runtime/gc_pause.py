@@ -1,8 +1,8 @@
-"""A batch without Python's cyclic collector.
+"""Run a batch without Python's cyclic garbage collector.
 
-A batch makes some ten objects for each message that all live until it ends, and every so many of
-them the collector looks through all: half of a batch's time went there. Nothing that a batch makes
-for its messages has cycles; counting references frees it. What else has cycles waits until after.
+A batch creates some ten objects for each message, which all live until it ends, and the collector
+scans all of them repeatedly: this took half of the time of a batch. The objects of a batch have no
+cycles; reference counting frees them. Other cyclic garbage waits until after the batch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Let no cyclic collection start inside, unless nobody had them start before."""
+    """Disable the garbage collector inside the block; leave it off if it was off."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Spark's `hash` of a string (Murmur3 as Spark does it), worked out without Spark.
+"""Spark's `hash` of a string (Murmur3 in Spark's variant), computed without Spark.
 
-By it Spark deals rows to partitions. Keys of buckets are chosen such that it deals them evenly;
-asking Spark itself would cost a job and two Python processes at every start.
+Spark partitions rows by this hash. Bucket keys are chosen such that it distributes them evenly.
+Asking Spark itself would cost a job and two Python processes at every start.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ _SEED = 42
 
 
 def hashed(text: str) -> int:
-    """What Spark's `hash(text)` is; `hashed(text) % n` is the partition of `n` that it goes to."""
+    """Return Spark's `hash(text)`; `hashed(text) % n` is its partition of `n`."""
     data = text.encode()
     whole = len(data) & ~3
     state = _SEED
     for at in range(0, whole, 4):
         state = _mixed(state, int.from_bytes(data[at : at + 4], "little"))
-    for byte in data[whole:]:  # Spark takes the rest byte by byte, with their signs
+    for byte in data[whole:]:  # Spark processes the remaining bytes one by one, with their signs
         state = _mixed(state, byte - 256 if byte > 127 else byte)
     state ^= len(data)
     state = (state ^ state >> 16) * 0x85EBCA6B & _WORD

@@ -1,11 +1,11 @@
-"""What a run says of itself to those who operate it: samples for metrics, and its health.
+"""Metrics and health of a run.
 
 `RunnerReport` reads an embedded run: its widgets, sources, sinks and checkpoint. `ProgressReport`
-has only the progress that a run tells now and then, and serves runs of Spark as well.
+has only the progress that a run reports, and serves runs on Spark as well.
 
-A view is behind where updates that were read wait for a slower source (they are held back for the
-order of times, DESIGN section 3), where a source of its widget cannot be reached, where a sink has
-yet to take a batch of its changes, and where a view that feeds one of its streams is behind.
+A view is behind if updates wait for a slower source (they are held back for the order of times,
+docs/meaning.md), if a source of its widget is unreachable, if a sink has not accepted a batch of
+its changes, or if a view that feeds one of its streams is behind.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from axlog.runtime.progress import Progress
 from axlog.runtime.source_reader import Feed, Troubles
 
 _MOST_DOCUMENTS = 20
-"""Documents of one widget up to which each has samples of its own."""
+"""Up to this many documents of a widget, each has its own samples."""
 
 
 class Report(Protocol):
-    """Something that runs, asked by those who operate it; any thread may ask."""
+    """A running component that reports to operators; any thread may call it."""
 
     def samples(self) -> Iterator[Sample]: ...
 
@@ -42,7 +42,7 @@ class RunnerReport:
     # Samples --------------------------------------------------------------------------------------
 
     def samples(self) -> Iterator[Sample]:
-        """Everything of the run, of its widgets and of the process."""
+        """Yield the samples of the run, of its widgets and of the process."""
         runner, now = self._runner, time.monotonic()
         yield from process_samples()
         yield from progress_samples(runner.progress)
@@ -58,16 +58,16 @@ class RunnerReport:
         for sink in runner.sinks:
             known = troubles.get(sink.name)
             yield gauge("axlog_sink_lag_seconds", _since(known, now),
-                        "Since when it cannot be reached", sink=sink.name)  # fmt: skip
+                        "Seconds since it became unreachable", sink=sink.name)  # fmt: skip
             yield counter("axlog_sink_errors_total", runner.sink_errors[sink.name],
-                          "Tries that failed", sink=sink.name)  # fmt: skip
+                          "Failed attempts", sink=sink.name)  # fmt: skip
         for name, one in runner.instances.items():
             yield from _widgets(name, one)
 
     # Health ---------------------------------------------------------------------------------------
 
     def health(self) -> Health:
-        """How far each view is behind, and why."""
+        """Return how far each view is behind, and why."""
         runner = self._runner
         failures = () if runner.failure is None else (runner.failure,)
         views = [
@@ -78,7 +78,7 @@ class RunnerReport:
         return Health(tuple(views), failures, tuple(self._added_set_aside()))
 
     def _added_set_aside(self) -> Iterator[str]:
-        """Views that others added and that were set aside: no failure of the run."""
+        """Return added views that were set aside: no failure of the run."""
         for name, one in self._runner.instances.items():
             for widget in list(one.widgets.values()):
                 for view, kept in widget.views.items():
@@ -101,14 +101,14 @@ class RunnerReport:
         for feed in feeds:
             if feed.troubles is not None:
                 late.append(feed.troubles)
-                reasons.append(f"source {feed.plan.name} cannot be reached: {feed.troubles.error}")
+                reasons.append(f"source {feed.plan.name} is unreachable: {feed.troubles.error}")
         undelivered = 0
         for sink in runner.sinks:
             troubles = runner.sink_troubles.get(sink.name)
             if troubles is not None and one.full[view] in sink.views:
                 undelivered += 1
                 late.append(troubles)
-                reasons.append(f"sink {sink.name} cannot be reached: {troubles.error}")
+                reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
         sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
         state = State.DEGRADED if late else State.OK
@@ -119,7 +119,7 @@ class RunnerReport:
         return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
 
     def _feeding(self, widget: str) -> set[str]:
-        """The widget, and those whose views come to its streams."""
+        """Return the widget, and those whose views feed its streams."""
         found, left = {widget}, [widget]
         while left:
             name = left.pop()
@@ -143,16 +143,19 @@ def _widgets(name: str, one: Instances) -> Iterator[Sample]:
 def _source(feed: Feed, now: float) -> Iterator[Sample]:
     at = {"source": feed.plan.name}
     yield counter("axlog_source_updates_total", feed.came, "Updates read", **at)
-    yield counter("axlog_source_errors_total", feed.errors, "Tries that failed", **at)
+    yield counter("axlog_source_errors_total", feed.errors, "Failed attempts", **at)
     waiting = sum(len(lane.waiting) for lane in feed.lanes)
     yield gauge("axlog_source_waiting", waiting, "Updates held back", **at)
     yield gauge(
-        "axlog_source_lag_seconds", _since(feed.troubles, now), "Since it cannot be reached", **at
+        "axlog_source_lag_seconds",
+        _since(feed.troubles, now),
+        "Seconds since it became unreachable",
+        **at,
     )
 
 
 def _held(feeds: list[Feed], now: float) -> tuple[int, float]:
-    """How many updates wait, and for how long the oldest has."""
+    """Return how many updates wait, and the age of the oldest."""
     lanes = [lane for feed in feeds for lane in feed.lanes]
     waiting = [list(lane.waiting)[:1] for lane in lanes]
     oldest = max((now - read for heads in waiting for _, read in heads if read), default=0.0)
@@ -164,13 +167,13 @@ def _since(troubles: Troubles | None, now: float) -> float:
 
 
 def progress_samples(progress: Progress) -> Iterator[Sample]:
-    """The numbers of a run as its progress says them."""
+    """Yield the numbers of a run from its progress."""
     yield counter("axlog_batches_total", progress.batch, "Batches")
-    yield counter("axlog_messages_total", progress.messages, "Updates taken into batches")
+    yield counter("axlog_messages_total", progress.messages, "Updates processed in batches")
     yield counter("axlog_kept_total", progress.kept, "Updates that some view may need")
-    yield counter("axlog_refused_total", progress.refused, "Updates that could not be taken")
+    yield counter("axlog_refused_total", progress.refused, "Rejected updates")
     yield counter("axlog_changes_total", progress.changes, "Changes of all views")
-    yield counter("axlog_never_total", progress.never, "Rows told never to come")
+    yield counter("axlog_never_total", progress.never, "Never changes")
     yield gauge("axlog_rows", progress.rows, "Rows of all views")
     if progress.possible is not None:
         yield gauge("axlog_possible", progress.possible, "Rows that may still come")
@@ -178,12 +181,15 @@ def progress_samples(progress: Progress) -> Iterator[Sample]:
     yield gauge("axlog_held", progress.held, "Updates held back for a slower source")
     for one in progress.lagging:
         yield gauge(
-            "axlog_lagging_seconds", one.seconds, "Since it cannot be reached", connector=one.name
+            "axlog_lagging_seconds",
+            one.seconds,
+            "Seconds since it became unreachable",
+            connector=one.name,
         )
 
 
 class ProgressReport:
-    """A run that is known by its progress alone."""
+    """A run that is known by its progress only."""
 
     def __init__(self, show: Callable[[Progress], None] | None = None) -> None:
         self._last = Progress()
@@ -191,20 +197,20 @@ class ProgressReport:
         self.failure: str | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Take the latest progress, and hand it on."""
+        """Store the latest progress, and pass it on."""
         self._last = progress
         if self._show is not None:
             self._show(progress)
 
     def samples(self) -> Iterator[Sample]:
-        """What the progress says, and the process."""
+        """Yield the samples of the progress and of the process."""
         yield from process_samples()
         yield from progress_samples(self._last)
 
     def health(self) -> Health:
-        """Degraded while something cannot be reached."""
+        """Return `degraded` while something is unreachable."""
         late = tuple(
-            f"{one.name} cannot be reached for {one.seconds} s: {one.error}"
+            f"{one.name} is unreachable for {one.seconds} s: {one.error}"
             for one in self._last.lagging
         )
         failures = [f"view {view}: {why}" for view, why in self._last.set_aside.items()]

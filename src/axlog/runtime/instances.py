@@ -1,10 +1,10 @@
-"""A pipeline's widgets at work: fed by updates, telling the net changes of a batch.
+"""The running widgets of a pipeline: apply updates, return the net changes of a batch.
 
-A widget of the file is one document, or (with `documents`) one for every key that messages bring:
-each with its own streams and clock, made when its first message comes. Rows of such views have the
-key as their first column, `document`. A delete goes to every document; so does an end, also to
-those that come later. Time passes for all documents alike: at the end of a batch each is told the
-latest time of any.
+A widget of the file is one document, or (with `documents`) one for every key in messages. Each
+document has its own streams and clock, and is created by its first message. Rows of such views have
+the key as their first column, `document`. A deletion goes to every document, and so does an end,
+also to documents created later. Time advances for all documents alike: at the end of a batch each
+gets the latest time of any.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from axlog.views.change import Change, Row
 from axlog.views.why import named_message
 
 TIME = "time"
-"""The action of an input that no stream brings: time has passed (`settings: {clock: wall}`)."""
+"""The action of an input that advances the time (`settings: {clock: wall}`)."""
 _MANY = "documents"
-"""The part of a snapshot of many documents that is none of theirs."""
+"""The part of a snapshot of many documents that belongs to none of them."""
 
 
 class Instances:
@@ -51,7 +51,7 @@ class Instances:
         saved: Mapping[str, bytes] | None = None,
         gone: Iterable[str] = (),
     ) -> None:
-        """`saved` is what it goes on from; `gone` are views that were let go of before."""
+        """`saved` is the state to resume from; `gone` are views that were dropped before."""
         self.model = model.widgets[name]
         self.name = name
         self._settings = model.settings_of(name)
@@ -75,7 +75,7 @@ class Instances:
         self._ended: dict[str, StreamUpdate] = {}
         self.clock = start_of(None, self._times)
         self.refused = 0
-        self.origins: dict[str, str] | None = None  # of messages, by what `why` calls them
+        self.origins: dict[str, str] | None = None  # of messages, by their names in `why`
         if saved is not None:
             self._load(saved)
         elif self._key is None:
@@ -84,7 +84,7 @@ class Instances:
     # Shapes ---------------------------------------------------------------------------------------
 
     def shapes(self) -> list[ViewShape]:
-        """The views as sinks know them."""
+        """The views as sinks see them."""
         return [
             ViewShape.of(self.full[view], query, self._key is not None, self._times)
             for view, query in self.queries.items()
@@ -96,7 +96,7 @@ class Instances:
         return self._widgets
 
     def rows(self) -> list[Change]:
-        """The present rows of all views, as insertions."""
+        """Return the present rows of all views, as insertions."""
         return [
             self._named(
                 Change("insert", row, view=view.name, microseconds=widget.document.tree.clock), key
@@ -120,7 +120,7 @@ class Instances:
         return stream not in tree.ended
 
     def forget(self, full: str) -> bool:
-        """Keep a view no more, and tune what feeds it; whether it was kept."""
+        """Drop a view and tune the streams that feed it; return whether it existed."""
         view = next((view for view, name in self.full.items() if name == full), None)
         if view is None or view not in self.queries:
             return False
@@ -132,14 +132,14 @@ class Instances:
 
     @property
     def due(self) -> int | None:
-        """The time after which some match under way can no longer be completed; None: never."""
+        """Return the time after which some open match can no longer be completed; None: never."""
         found = [widget._streaming.next_deadline() for widget in self._widgets.values()]
         return min((each for each in found if each is not None), default=None)
 
     # Feeding --------------------------------------------------------------------------------------
 
     def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
-        """Take a batch of updates; the net changes they make, and what could not be taken."""
+        """Apply a batch of updates; return the net changes and the rejected updates."""
         refused: list[Refusal] = []
         with ExitStack() as batches:
             entered: set[str] = set()
@@ -176,7 +176,7 @@ class Instances:
             self._ended[one.update.stream] = _timed(one)
 
     def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Widget]]:
-        """The documents that an update is for."""
+        """Return the documents of an update."""
         if self._key is None:
             yield "", self._widgets[""]
             return
@@ -187,7 +187,7 @@ class Instances:
         if not key:
             raise StreamError(
                 "AX407",
-                "the message does not say which document it is for",
+                "the message does not name its document",
                 expected=f"a value at {self.model.documents.key if self.model.documents else ''}",
             )
         if key not in self._widgets:
@@ -204,7 +204,7 @@ class Instances:
         yield key, self._widgets[key]
 
     def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
-        """Tell every document the latest time; what that makes impossible is told."""
+        """Advance every document to the latest time, and emit the resulting `never` changes."""
         for key, widget in self._widgets.items():
             if widget.document.tree.clock < self.clock:
                 if key not in entered:
@@ -215,9 +215,9 @@ class Instances:
     # Making ---------------------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Any]:
-        """How the widget is made, as plain data.
+        """Return the options of the widget, as plain data.
 
-        What a stream may delete is needed: then all that arrives is kept, as on Spark.
+        If a stream may delete, everything that arrives is kept, as on Spark.
         """
         is_needed = may_delete(self.model, self._root)
         return {
@@ -227,7 +227,7 @@ class Instances:
             "facts": list(self.model.facts),
             "tune": self._tuning(),
             "collect": self._settings.collect,
-            "never": "joins",  # what all engines tell
+            "never": "joins",  # as emitted by all engines
             "times": self._times,
         }
 
@@ -239,8 +239,8 @@ class Instances:
         return widget
 
     def _watch(self, widget: Widget, key: str) -> None:
-        """Keep the views of the file, and only those."""
-        widget.now = None  # how far ahead a message is was judged when it was read
+        """Set the views to exactly those of the file."""
+        widget.now = None  # the limit on future dates was checked when the message was read
         for name in set(widget.views) - set(self.queries):
             widget.document.forget(name)
         for name, query in self.queries.items():
@@ -253,7 +253,9 @@ class Instances:
     # Saving ---------------------------------------------------------------------------------------
 
     def saved(self) -> dict[str, bytes]:
-        """All documents as parts of bytes; of many, each part is named with its document's key."""
+        """Return all documents as parts of bytes; of many, each part is named with its document's
+        key.
+        """
         limits = asdict(DEFAULT_LIMITS)
         made = settings_of("", self._options(), limits)
         if self._key is None:
@@ -269,7 +271,7 @@ class Instances:
         return parts
 
     def _load(self, parts: Mapping[str, bytes]) -> None:
-        """Go on from what `saved` wrote."""
+        """Resume from what `saved` wrote."""
         if self._key is None:
             self._widgets[""] = self._loaded(parts, "")
             self.clock = self._widgets[""].document.tree.clock
@@ -292,7 +294,7 @@ class Instances:
         return widget
 
     def _tuning(self) -> str | dict[str, float]:
-        """When a widget is tuned; one of many documents only where the file asks for it."""
+        """Return when a widget is tuned; one of many documents only if the file asks for it."""
         tune = self._settings.tune
         if isinstance(tune, str):
             return "off" if self._key is not None else tune
@@ -303,7 +305,9 @@ class Instances:
         self._collected.append(self._named(change, key))
 
     def _named(self, change: Change, key: str) -> Change:
-        """A change as it leaves the pipeline: with the view's full name, and its document."""
+        """Return a change as it leaves the pipeline: with the view's full name, and its
+        document.
+        """
         full = self.full[change.view or ""]
         if self._key is None:
             return replace(change, view=full)

@@ -1,7 +1,7 @@
-"""Messages as rows: what a source reads, in the columns that Spark's tasks send on.
+"""Messages as rows: the updates of a source, in the columns of Spark's tasks.
 
-A message that cannot be a row (its time is none, its text holds half a character, it lies too far
-ahead) is a row all the same, with the action `refused` and the reason.
+A message that cannot be a row (an invalid time, an unpaired surrogate in its text, a date too far
+ahead) becomes a row with the action `refused` and the reason.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ SCHEMA = pa.schema(
 Values: TypeAlias = tuple[Any, ...]
 """One message, in the order of `MESSAGES`."""
 MARK = b"\xef\xbb\xbf"
-"""Before a declaration: this is UTF-8, whatever follows."""
+"""A byte order mark: the text is UTF-8, whatever it declares."""
 
 
 def rows_of(
     reading: Reading, index: int, number: int, horizon: Horizon | None = None
 ) -> Iterator[Values]:
-    """The rows of a span: its updates, then what was refused, each with its number."""
+    """Yield the rows of a range: its updates, then the rejected inputs, each with its number."""
     partitions = reading.partitions or (None,) * len(reading.updates)
     for at, (partition, update) in enumerate(zip(partitions, reading.updates, strict=True), number):
         yield _row(update, index, at, partition, horizon)
@@ -72,30 +72,30 @@ def _row(
         stream.encode()
         time = None if update.at is None else microseconds(update.at)
         if time is not None and not -FAR < time < FAR:
-            raise OverflowError(f"{time} microseconds are beyond any time")
+            raise OverflowError(f"{time} microseconds are out of range for a time")
         if horizon is not None:
             horizon.check(stream, update.at)
     except (AxlogError, OverflowError, UnicodeEncodeError) as refusal:
         action, time, error = "refused", None, whole(str(refusal))
         stream, content = whole(update.stream), encoded(update.content)
-    # Among messages of one time and stream those of one partition follow each other.
+    # Messages of one partition with equal time and stream are adjacent.
     number += PARTITIONS_APART * (partition or 0)
     origin = update.origin
     return (index, stream, action, content, time, number, origin, None, error, partition, None)
 
 
 def text_bytes(text: str) -> bytes:
-    """A text as bytes that say the same: what it declares as its encoding is not what it is in."""
+    """Return a text as bytes; its declared encoding is overridden."""
     return MARK + text.encode() if text.startswith("<?xml") else text.encode()
 
 
 def encoded(content: str | bytes) -> bytes:
-    """Content as bytes, half characters as question marks: they can be sent to nobody."""
+    """Return content as bytes, with unpaired surrogates as question marks."""
     return content if isinstance(content, bytes) else content.encode("utf-8", "replace")
 
 
 def whole(text: str) -> str:
-    """A text without half characters."""
+    """Return a text without unpaired surrogates."""
     return text if is_encodable(text) else encoded(text).decode()
 
 

@@ -1,13 +1,13 @@
-"""The order in which updates reach a widget: by time, stream and sequence (DESIGN section 3, Time).
+"""The order in which updates reach a widget: by time, stream and sequence (docs/meaning.md, Time).
 
 Every source is one sequence, or one for each of its partitions. The earliest update of all
 sequences is next, but only once no other sequence can bring an earlier one: each of the others has
-one waiting, or has told that it is at its end. One that says nothing while it may still speak holds
-the rest back, at most for a bounded time; what it brings after that from before the clock is late,
-and its stream's policy says what happens.
+an update waiting, or is at its end. A silent sequence delays the others for a bounded time. If it
+then brings an update older than the clock, the update is late, and the policy of its stream
+applies.
 
-An update without a time has the place of the one before it in its sequence. Law: with sources that
-are at their ends, the order and the batches do not depend on how the sources were read.
+An update without a time has the place after its predecessor in its sequence. Law: if sources are at
+their ends, the order and the batches do not depend on how the sources were read.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _FIRST = -(1 << 62)
 
 
 _PARTITION = "\x1f"
-"""Between a source's name and a partition's number: a character that no document can have."""
+"""Between a source's name and a partition's number: a character that no document can contain."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """The updates of one source, or of one partition of it, that are waiting."""
+    """The waiting updates of one source, or of one partition of it."""
 
     source: str  # with the partition, if it has some
     rank: tuple[int, int]  # of the source in the file, and of the partition in the source
-    waiting: deque[tuple[Input, float]] = field(default_factory=deque)  # with when they were read
+    waiting: deque[tuple[Input, float]] = field(default_factory=deque)  # with the times of reading
     effective: int = _FIRST
     is_at_end: bool = False
     is_open: bool = True  # whether its stream can still bring something
 
     def take(self, update: StreamUpdate, now: float) -> Refusal | None:
-        """Put an update at the end; what has a time that is none is refused."""
+        """Append an update; updates with an unparsable time are rejected."""
         at: int | None = None
         if update.at is not None:
             try:
@@ -53,7 +53,7 @@ class Lane:
         return None
 
     def restore(self, one: Input) -> None:
-        """Put back what was held when the run was cut."""
+        """Restore the updates that were held back when the run was interrupted."""
         self.effective = max(self.effective, one.effective)
         self.waiting.append((one, 0.0))
 
@@ -67,38 +67,39 @@ class Lanes:
         self._hold = hold
 
     def of(self, source: str, partition: int | None = None) -> Lane:
-        """The lane of a source, or of one of its partitions; it is made when first asked for."""
+        """Return the lane of a source, or of one of its partitions; create it on first use."""
         if partition is None:
             return self.lanes[source]
         name = f"{source}{_PARTITION}{partition}"
         if name not in self.lanes:
-            whole = self.lanes.pop(source, None)  # it is known now that it has partitions
+            whole = self.lanes.pop(source, None)  # its partitions are known now
             rank = (self._ranks[source], partition)
             self.lanes[name] = Lane(name, rank, is_open=whole is None or whole.is_open)
         return self.lanes[name]
 
     def every(self, source: str) -> list[Lane]:
-        """All lanes of a source."""
+        """Return all lanes of a source."""
         return [lane for name, lane in list(self.lanes.items()) if source_of(name) == source]
 
     def restore(self, one: Input) -> None:
-        """Put back what was held when the run was cut."""
+        """Restore the updates that were held back when the run was interrupted."""
         source, _, partition = one.source.partition(_PARTITION)
         self.of(source, int(partition) if partition else None).restore(one)
 
     @property
     def held(self) -> int:
-        """How many updates are waiting."""
+        """The number of waiting updates."""
         return sum(len(lane.waiting) for lane in self.lanes.values())
 
     def release(self, most: int, now: float, *, waits: bool) -> list[Input]:
-        """The updates whose turn has come.
+        """Return the updates that can be applied.
 
-        `waits`: a source at its end may still speak, and holds the rest back for the bounded time;
-        without, a source at its end is done, and the others are waited for however long it takes.
+        `waits`: a source at its end may continue, and delays the others for the bounded time.
+        Without it, a source at its end is done, and the others wait for all sources without a
+        bound.
         """
         released: list[Input] = []
-        if len(self.lanes) == 1:  # one sequence is in order
+        if len(self.lanes) == 1:  # one sequence is already ordered
             (lane,) = self.lanes.values()
             return [lane.waiting.popleft()[0] for _ in range(min(most, len(lane.waiting)))]
         while len(released) < most:
@@ -116,12 +117,12 @@ class Lanes:
         return released
 
     def inputs(self) -> Iterable[Input]:
-        """What is waiting, source by source."""
+        """Yield the waiting updates, source by source."""
         return (one for lane in self.lanes.values() for one, _ in lane.waiting)
 
 
 def source_of(written: str) -> str:
-    """The source of an input or a lane, without its partition."""
+    """Return the source of an input or a lane, without its partition."""
     return written.partition(_PARTITION)[0]
 
 

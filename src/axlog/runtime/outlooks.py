@@ -1,8 +1,8 @@
-"""What engines in buckets say of the rows that may still come, for who watches a run.
+"""Possible rows, reported by the engines in buckets to the live page.
 
-It is asked for (`maintain(outlook=N)`), costs nothing otherwise, and is no part of a batch's
-changes: an engine for which it is dear says what it found a while ago. Rows whose key is not known
-yet are known to every bucket of a view, and counted once.
+They are computed on request (`maintain(outlook=N)`) and are not part of a batch's changes. An
+engine for which they are expensive reports an earlier result. Rows without a known key are known to
+every bucket of a view, and counted once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from axlog.runtime.bucket import Instance
 from axlog.views.view import View
 
 _SHARE = 20
-"""Asking may take one part in so many of the time."""
+"""At most one part in this many of the time is spent on it."""
 _LARGEST = 20_000
-"""Nodes of a document up to which it is walked for this."""
+"""Maximum number of nodes of a document that is scanned for this."""
 
 
 @dataclass
 class Outlook:
-    """The possible rows of a view, some of them, or the reason why they are not said."""
+    """The possible rows of a view, some of them, or the reason why they are missing."""
 
     count: int = 0
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Outlook:
 
 
 class Watcher:
-    """Asks one instance, seldom enough not to be felt."""
+    """Queries one instance, rarely enough to cost little."""
 
     def __init__(self, instance: Instance, most: int) -> None:
         self._asked = ref(instance)  # the worker's cache decides how long it lives
@@ -45,7 +45,7 @@ class Watcher:
         self._said: dict[str, Any] = {}
 
     def said(self) -> dict[str, Any]:
-        """What the instance says of each view, for JSON."""
+        """Return the possible rows of each view, for JSON."""
         now = time.monotonic()
         instance = self._asked()
         if now >= self._due and instance is not None:
@@ -55,7 +55,7 @@ class Watcher:
 
     def _of(self, instance: Instance, view: View) -> dict[str, Any]:
         if view.prospects() is None and len(instance.widget.document.tree) > _LARGEST:
-            return {"reason": "this needs a walk over the document, which is large"}
+            return {"reason": "this needs a scan of the document, which is large"}
         try:
             possible = view.possible()
         except AxlogError as error:
@@ -85,7 +85,7 @@ _WATCHERS: WeakKeyDictionary[Instance, Watcher] = WeakKeyDictionary()
 
 
 def watcher_of(instance: Instance, most: int) -> Watcher:
-    """The watcher of a live instance."""
+    """Return the watcher of a live instance."""
     found = _WATCHERS.get(instance)
     if found is None:
         found = _WATCHERS[instance] = Watcher(instance, most)
@@ -93,7 +93,7 @@ def watcher_of(instance: Instance, most: int) -> Watcher:
 
 
 def together(said: Iterable[Mapping[str, Any]]) -> dict[str, Outlook]:
-    """The outlook of each view, from what its buckets say."""
+    """Merge the reports of its buckets for each view."""
     found: dict[str, Outlook] = {}
     everywhere: dict[str, dict[str, Any]] = {}
     for one in said:

@@ -1,11 +1,11 @@
-"""Plain data as bytes: what travels between partitions and buckets, and what the state store has.
+"""Plain data as bytes: packets between partitions and buckets, and values of the state store.
 
-Packets are made and read once for every message, so their form is Python's own (`marshal`, format
-4, which every Python since 3.4 reads): rows come back as the tuples that they were, bags as
-dictionaries, several times faster than by JSON. Only what axlog made is read this way, never input:
-messages are texts in it.
+Packets are written and read once for every message, so they use Python's own format (`marshal`,
+version 4, which every Python since 3.4 reads): rows are read back as tuples and bags as
+dictionaries, several times faster than with JSON. Only data that axlog wrote is read this way,
+never input: messages are texts inside it.
 
-Not handled: anything but numbers, texts, bytes, None, tuples, lists and dictionaries of these.
+Not handled: anything but numbers, texts, bytes, None, and tuples, lists and dictionaries of these.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _FORM = 4
 
 
 def pack(plain: Any) -> bytes:
-    """Plain data as bytes."""
+    """Return plain data as bytes."""
     return marshal.dumps(plain, _FORM)
 
 
 def unpack(written: bytes) -> Any:
-    """The plain data that `pack` wrote."""
+    """Return the plain data that `pack` wrote."""
     return marshal.loads(written)

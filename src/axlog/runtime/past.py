@@ -1,13 +1,13 @@
-"""What tasks know of the batches before theirs: the latest time, and the streams that have ended.
+"""What tasks know of earlier batches: the latest time, and the ended streams.
 
-Whether a message is late, or comes after its stream's end, is decided by the buckets. With what is
-known here a task can tell of most messages that they will not be refused: a message that is at or
-after the latest time of all, of a stream that nothing has ended. Only the others travel with their
-content. It is written beside the checkpoint by the driver once a batch's messages have been seen,
-before the next batch begins, and is never less than what the buckets know.
+The buckets decide whether a message is late, or comes after its stream's end. With this knowledge a
+task can exclude a rejection for most messages: those at or after the latest time, of streams that
+have not ended. Only the others are sent with their content. The driver writes the file beside the
+checkpoint once the messages of a batch have been seen, before the next batch begins. It never knows
+less than the buckets.
 
-Where it cannot be read (a checkpoint that is no local path, one that an earlier version made)
-nothing is known, and every message may be refused.
+If it cannot be read (a checkpoint that is not a local path, or that an earlier version wrote),
+nothing is known, and every message may be rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILE = "past.json"
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the batches before; `is_known` is False where nothing is."""
+    """What is known of earlier batches; `is_known` is False if nothing is."""
 
     latest: int | None = None  # microseconds; None: no message has had a time
     ended: frozenset[str] = frozenset()
@@ -36,11 +36,11 @@ class Past:
         return self.latest is not None and time is not None and time < self.latest
 
     def at(self, passed: int) -> Past:
-        """The same, where time has passed by itself up to here."""
+        """Return the same with the wall-clock time that has passed."""
         return replace(self, latest=passed if self.latest is None else max(self.latest, passed))
 
     def after(self, aside: Iterable[Mapping[str, Any]]) -> Past:
-        """What is known once a batch has been seen, by what its partitions put aside."""
+        """Return what is known after a batch, from the reports of its partitions."""
         latest, ended = self.latest, set(self.ended)
         for one in aside:
             times = [time for time in (latest, one["latest"]) if time is not None]
@@ -50,11 +50,11 @@ class Past:
 
 
 NOTHING = Past(is_known=True)
-"""What is known before the first batch."""
+"""Return what is known before the first batch."""
 
 
 def read_past(place: str) -> Past:
-    """What is known beside a checkpoint."""
+    """Read what is known beside a checkpoint."""
     try:
         latest, ended = json.loads((Path(place) / _FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -63,7 +63,7 @@ def read_past(place: str) -> Past:
 
 
 def write_past(place: str, past: Past) -> None:
-    """Leave what is known beside a checkpoint."""
+    """Write what is known beside a checkpoint."""
     path = Path(place) / _FILE
     aside = path.with_suffix(".part")
     aside.write_text(json.dumps([past.latest, sorted(past.ended)]), encoding="utf-8")

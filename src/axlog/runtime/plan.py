@@ -1,16 +1,16 @@
-"""How a widget is spread over buckets: what travels, by what key, and why.
+"""The partitioning of a widget over buckets: what is sent, by what key, and why.
 
-Each view is kept for itself. Where every stream's messages can be read as bindings
-(`match/stream_plan.py`), only bindings travel, keyed by a column that every relation fed by a
+Each view is maintained separately. If every stream's messages can be read as bindings
+(`match/stream_plan.py`), only bindings are sent, keyed by a column that every relation fed by a
 stream has: a row of the view with this value then depends on no row with another. Relations without
-columns (a branch that only must be there) go to every bucket. The column must be among the view's
-own, or one row could come out of two buckets. Without such a column the view has one bucket.
+columns (a branch that only must exist) go to every bucket. The column must be one of the view's
+own, or one row could come from two buckets. Without such a column the view has one bucket.
 
-What needs nodes (contents, values of nodes, streams that delete, end after `most` trees, enforced
-keys, types) travels as whole messages to one bucket, all such views together. Where one definition
-is kept over many documents, whole messages travel by the document's key.
+Views that need nodes (contents, values of nodes, streams that delete or end after `most` trees,
+enforced keys, types) receive whole messages in one bucket, all such views together. If one
+definition is maintained over many documents, whole messages are sent by the document's key.
 
-Law 7 (DESIGN section 8): the changes are the embedded engine's, whatever the plan.
+Law 7 of docs/design.md: the changes are those of the embedded engine, whatever the plan.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from axlog.views.counting.maintainer import Counting
 
 BUCKETS_PER_CORE = 2
 ALL = -1
-"""In place of a key's position: the relation goes to every bucket."""
+"""Used instead of a key's position: the relation goes to every bucket."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Views that are kept together, how they are spread, and the reason."""
+    """Views that are maintained together, their partitioning, and the reason."""
 
     name: str
     views: tuple[str, ...]
@@ -40,11 +40,12 @@ class Unit:
     buckets: int
     reason: str
     key: Column | None = None
-    output: str | None = None  # the key as rows name it
-    positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by stream, of the key
+    output: str | None = None  # the key as named in rows
+    # by stream, the positions of the key
+    positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def bucket_of(self, value: object) -> int:
-        """The bucket that a key's value belongs to; the same on every machine."""
+        """Return the bucket of a key's value; the same on every machine."""
         return crc32(str(value).encode()) % self.buckets
 
     def __str__(self) -> str:
@@ -94,20 +95,20 @@ class SparkPlan:
         if self.state is not None:
             lines.append(f"  state lives {self.state}")
         if all(unit.buckets == 1 and unit.key is None for unit in self.units):
-            lines.append("  no unit is spread: the embedded engine does the same faster")
+            lines.append("  no unit is partitioned: the embedded engine is faster")
         return "\n".join(lines)
 
 
 def make_plan(
     definition: Definition, cores: int = 2, buckets: int | None = None, documents: bool = False
 ) -> SparkPlan:
-    """The plan of a definition for so many cores."""
+    """Return the plan of a definition for a number of cores."""
     count = buckets or BUCKETS_PER_CORE * cores
     streams = tuple(sorted(definition.widget().streams()))
     units: list[Unit] = []
     for number, group in enumerate(definition.groups or (tuple(definition.views),)):
         made = _of_group(definition, group, streams, count, documents) if group else ()
-        # What came later has engines of its own: those that are there go on as they are.
+        # Added views get their own engines: existing ones continue unchanged.
         units += [replace(unit, name=f"{unit.name} +{number}") if number else unit for unit in made]
     return SparkPlan(tuple(units), streams)
 
@@ -119,7 +120,7 @@ def _of_group(
     count: int,
     documents: bool,
 ) -> list[Unit]:
-    """The units of views that came together."""
+    """Return the units of views that were added together."""
     if documents:
         return [Unit("documents", views, "documents", count, "each document is an instance")]
     units: list[Unit] = []
@@ -137,7 +138,7 @@ def _of_group(
 
 
 def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count: int) -> Unit | str:
-    """A view's unit, or why its messages travel whole."""
+    """Return a view's unit, or why its messages are sent whole."""
     widget = definition.widget([view], keep="needed")
     plans: dict[str, MessagePlan] = {}
     for stream in streams:
@@ -152,7 +153,7 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
     noted = {stream: _noted(widget, stream) for stream in streams}
     found = _key(plans, noted, maintainer.root.columns, _outputs(widget, view))
     if found is None:
-        reason = "no column is in all relations that streams feed, so it cannot be spread"
+        reason = "no column is in all relations that streams feed, so it cannot be partitioned"
         return Unit(f"view {view}", (view,), "bindings", 1, reason)
     key, output, positions = found
     reason = "every relation that a stream feeds has the key"
@@ -165,7 +166,7 @@ def may_delete(widget: Widget, stream: str) -> bool:
 
 
 def _why_whole(widget: Widget, view: str, stream: str) -> str:
-    """Why a stream's messages cannot be read as bindings."""
+    """Return why a stream's messages cannot be read as bindings."""
     kept = widget.views[view]
     if not isinstance(kept.maintainer, Counting):
         return f"{view} is kept by {kept.chosen.name}, over the document"
@@ -176,7 +177,7 @@ def _why_whole(widget: Widget, view: str, stream: str) -> str:
 
 
 def _outputs(widget: Widget, view: str) -> dict[Column, str]:
-    """The columns of the program that rows show, with the names that rows give them."""
+    """Return the columns of the program that rows show, with their names in rows."""
     found: dict[Column, str] = {}
     for output in widget.views[view].query.pattern.outputs:
         kind = output.kind.value
@@ -186,7 +187,7 @@ def _outputs(widget: Widget, view: str) -> dict[Column, str]:
 
 
 def _noted(widget: Widget, stream: str) -> list[Column]:
-    """The columns whose declared keys a stream's messages are matched with besides, in order.
+    """Return the columns whose declared keys a stream's messages are also matched with, in order.
 
     Their relations are the last of those at the message's root.
     """
@@ -204,9 +205,9 @@ def _key(
     columns: tuple[Column, ...],
     outputs: Mapping[Column, str],
 ) -> tuple[Column, str, dict[str, tuple[int, ...]]] | None:
-    """A column of the view that every fed relation with columns has, and where each has it.
+    """Return a column of the view that every fed relation with columns has, and its positions.
 
-    Values of declared keys go where their column's rows are, or to all buckets.
+    Values of declared keys go to the bucket of their column's rows, or to all buckets.
     """
     for column in columns:
         if column not in outputs:
@@ -223,7 +224,7 @@ def _key(
 
 
 def _positions(plan: MessagePlan, noted: list[Column], column: Column) -> tuple[int, ...] | None:
-    """Where each relation of a plan has a column; None if one with columns has it not."""
+    """Return where each relation of a plan has a column; None if one with columns lacks it."""
     own = len(plan.here) - len(noted)
     relations = (*plan.here[:own], *plan.everywhere)
     if any(r.columns and column not in r.columns for r in relations):

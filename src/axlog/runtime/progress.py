@@ -1,4 +1,4 @@
-"""How a run is doing: what came, what was kept, what the views hold, who lags behind."""
+"""The progress of a run: messages, kept messages, rows, lagging sources and sinks."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from axlog.runtime.instances import Instances
 from axlog.views.change import Change
 
 _SHARE = 50
-"""Counting what is possible may take one part in so many of the time."""
+"""At most one part in this many of the time is spent on counting possible rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lagging:
-    """A source or sink that cannot be reached now."""
+    """An unreachable source or sink."""
 
     name: str
     error: str
-    seconds: float  # since it could be reached last
+    seconds: float  # since it was last reachable
     tries: int
 
 
 @dataclass(slots=True)
 class Progress:
-    """A run at one moment."""
+    """The state of a run at one moment."""
 
     batch: int = 0
     messages: int = 0
-    kept: int = 0  # of the messages, those that some view may need
+    kept: int = 0  # messages that some view may need
     refused: int = 0
     rows: int = 0
-    possible: int | None = None  # None where it is not decided, or too costly to count
+    possible: int | None = None  # None if undecided, or too expensive to count
     never: int = 0
     changes: int = 0
     state: int = 0  # nodes of all documents
@@ -46,7 +46,7 @@ class Progress:
     seconds: float = 0.0
 
     def count(self, changes: Iterable[Change]) -> None:
-        """Take the changes of a batch into account."""
+        """Add the changes of a batch."""
         for change in changes:
             self.changes += 1
             if change.op == "insert":
@@ -57,19 +57,19 @@ class Progress:
                 self.never += 1
 
     def plain(self) -> dict[str, Any]:
-        """The progress for JSON."""
+        """Return the progress for JSON."""
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
 
 class Outlooks:
-    """Counts possible rows, seldom enough not to be felt."""
+    """Counts possible rows, rarely enough to cost little."""
 
     def __init__(self) -> None:
         self._next = 0.0
         self._found: int | None = None
 
     def count(self, instances: Iterable[Instances]) -> int | None:
-        """How many rows may still come; as of a while ago."""
+        """Return how many rows may still come, as of the last count."""
         started = time.monotonic()
         if started < self._next:
             return self._found
@@ -88,13 +88,13 @@ def _possible(instances: Iterable[Instances]) -> int | None:
             for view in widget.views.values():
                 try:
                     total += len(view.possible())
-                except AxlogError:  # undecided, or what it needs was not kept
+                except AxlogError:  # undecided, or the needed data was not kept
                     return None
     return total
 
 
 def kept(instances: Iterable[Instances]) -> int:
-    """Messages that were taken and could matter to some view."""
+    """Return the number of accepted messages that some view may need."""
     return sum(
         status.kept
         for one in instances
@@ -104,5 +104,7 @@ def kept(instances: Iterable[Instances]) -> int:
 
 
 def state(instances: Iterable[Instances]) -> int:
-    """Nodes of all documents; messages that were put aside are not counted."""
+    """Return the number of nodes of all documents; stored messages that are not parsed yet are
+    excluded.
+    """
     return sum(len(widget.document.tree) for one in instances for widget in one.widgets.values())

@@ -1,15 +1,15 @@
-"""Why a row is there, where the engine that shows it keeps no documents: the input read again.
+"""Explain why a row is there by reading the input again, for engines that keep no documents.
 
-Sources are read by position (`connect/protocol.py`), and what was read once can be read again
-from the beginning. So a widget of the pipeline is fed anew in this process, without sinks, up to
-what there is now, and asked.
+Sources are read by position (`connect/protocol.py`), and what was read once can be read again from
+the beginning. A widget of the pipeline is fed again in this process, without sinks, up to the
+present, and queried.
 
-First it is fed only messages that have a value of the row in their text, as written. A derivation
-found so is one of the whole input too, as long as nothing in the query is negated and nothing is
-deleted. Where none is found, or that does not hold, everything is fed.
+First it is fed only messages whose text contains a value of the row. A derivation found this way is
+one of the whole input too, unless the query has a negation or something is deleted. If none is
+found, or if that does not hold, everything is fed.
 
-Not handled: sources that have let go of their beginning or keep a log that one process writes; more
-messages than `MOST` where everything has to be fed. Both are refused by name.
+Not handled: sources that no longer have their beginning, or that keep a log which one process
+writes; more than `MOST` messages if everything has to be fed. Both are refused by name.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from axlog.runtime.instances import Instances
 from axlog.views.why import Derivation
 
 MOST = 100_000
-"""Messages that are fed again."""
+"""Maximum number of messages that are fed again."""
 AGAIN = frozenset({"directory", "jsonl", "kafka"})
-"""Kinds of sources that anybody can read again from their beginning."""
+"""Kinds of sources that any process can read again from their beginning."""
 
 
 class Replay:
-    """A pipeline's input, read again for questions."""
+    """A pipeline's input, read again to answer questions."""
 
     def __init__(self, model: PipelineModel, most: int = MOST) -> None:
         self._model = model
@@ -47,7 +47,7 @@ class Replay:
         self._lock = Lock()
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> list[Derivation]:
-        """The row's derivations; with many documents its first column says which one."""
+        """Return the row's derivations; with many documents its first column names the document."""
         given = dict(row)
         many = self._model.widgets[widget].documents is not None
         key = str(given.pop("document", "")) if many else ""
@@ -62,7 +62,7 @@ class Replay:
                 return _asked(runner, widget, key, view, given)
 
     def plain(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The derivations for JSON, or the reason why there are none."""
+        """Return the derivations for JSON, or the reason why there are none."""
         try:
             found = self.why(widget, view, row)
         except AxlogError as error:
@@ -76,7 +76,7 @@ class Replay:
         }  # fmt: skip
 
     def _only_adds(self, widget: str, view: str) -> bool:
-        """Whether no message can take a derivation away."""
+        """Whether no message can remove a derivation."""
         written = self._model.widgets[widget]
         query = written.views[view]
         parsed = parse_query(query.query, self._model.namespaces, query.language)
@@ -85,7 +85,9 @@ class Replay:
 
     @contextmanager
     def _fed(self, widget: str, values: set[bytes]) -> Iterator[Runner]:
-        """A runner of one widget that has read everything, or all that has one of the values."""
+        """Return a runner of one widget that has read everything, or all messages with one of the
+        values.
+        """
         runner = Runner(_alone(self._model, widget), once=True)
         runner.instances[widget].origins = {}
         try:
@@ -102,7 +104,7 @@ class Replay:
 
 
 class _With:
-    """A source without the insertions that have none of some values in their text."""
+    """A source without the insertions whose text contains none of some values."""
 
     def __init__(self, source: Source, values: set[bytes]) -> None:
         self._source = source
@@ -131,14 +133,14 @@ def _asked(
 
 
 def _placed(derivation: Derivation, instances: Instances) -> Derivation:
-    """The same with the places in the sources that messages were read from."""
+    """Return the same with the positions in the sources that messages were read from."""
     origins = instances.origins or {}
     matched = (replace(m, origin=origins.get(m.origin or "", m.origin)) for m in derivation.matched)
     return Derivation(tuple(matched))
 
 
 def _alone(model: PipelineModel, name: str) -> PipelineModel:
-    """One widget of a pipeline without sinks and checkpoint, keeping all that comes."""
+    """Return one widget of a pipeline without sinks and checkpoint, which keeps everything."""
     widget = model.widgets[name]
     streams = widget.streams.values()
     written = [one.source for one in streams if one.source is not None] + widget.sources

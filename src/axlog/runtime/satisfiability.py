@@ -1,15 +1,15 @@
-"""Which views of a system can ever have a row (P2 remark 4).
+"""Which views of a system can ever have a row.
 
-The rows that a view has or may still get are what the streams it feeds can bring. So what can be is
-a least fixpoint: start with nothing on the wires, and add to every widget the rows that the views
-before it have or may get, until nothing is new. A row that may come with all its values known is
-put where it would arrive; one with unknown values leaves its stream open, as does a view of which
-the analyses cannot say what may come.
+The rows that a view has or may get are what the streams it feeds can bring. The result is a least
+fixpoint: start with nothing on the wires, and add to every widget the rows that the views before it
+have or may get, until nothing is new. A possible row with all values known is placed where it would
+arrive. One with unknown values leaves its stream open, and so does a view whose possible rows are
+undecided.
 
-Law: for systems of views without `not` a view is NEVER here only if no run of the system gives it a
-row (what is put there only adds). Exact where the possible rows are known by value, for the joins
-inside a widget; what a join over two unknown rows of one view would exclude is not seen. Views with
-`not` are judged with their streams left open: their NEVER holds too.
+Law: for systems of views without `not`, a view is NEVER here only if no run of the system gives it
+a row (the placed rows only add). It is exact for the joins inside a widget if the possible rows are
+known by value; what a join over two unknown rows of one view would exclude is not detected. Views
+with `not` are analysed with their streams left open: their NEVER holds too. (Paper 2, remark 4.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from axlog.runtime.systems import System, Wire, wires_of
 from axlog.views.change import Row
 
 MOST_ROWS = 200
-"""Rows of one view up to which they are put on its wires one by one."""
+"""Maximum rows of one view that are placed on its wires one by one."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class _Brought:
 
 
 class Satisfiability:
-    """The analysis of one system, as its documents are at the start."""
+    """The analysis of one system, with its initial documents."""
 
     def __init__(self, model: PipelineModel) -> None:
         self.model = model
@@ -70,7 +70,9 @@ class Satisfiability:
         )
 
     def verdicts(self) -> dict[str, Truth]:
-        """For every view: TRUE it has a row at once, POSSIBLE it may get one, NEVER it cannot."""
+        """Return for every view: TRUE it has a row at once, POSSIBLE it may get one, NEVER it
+        cannot.
+        """
         brought = {view: _Brought() for views in self.queries.values() for view in views}
         verdicts: dict[str, Truth] = {}
         while True:
@@ -86,7 +88,7 @@ class Satisfiability:
         }
 
     def _judge(self, name: str, brought: dict[str, _Brought]) -> dict[str, Truth]:
-        """The verdicts of a widget's views; what they can bring is added."""
+        """Return the verdicts of a widget's views, and add what they can bring."""
         widget = self._widget(name, brought)
         found = {}
         for view in self.queries[name]:
@@ -102,7 +104,7 @@ class Satisfiability:
         return found
 
     def _widget(self, name: str, brought: dict[str, _Brought]) -> Widget:
-        """A widget with all on its wires that can come over them."""
+        """Return a widget with everything on its wires that can come over them."""
         root = deepcopy(self.documents[name])
         widget = Widget(
             root,
@@ -118,7 +120,7 @@ class Satisfiability:
 
     def _fill(self, widget: Widget, wire: Wire, brought: _Brought, call: Element) -> None:
         if not self.is_positive:
-            return  # what is put there could make a `not` fail: the stream is left open
+            return  # a placed row could make a `not` fail: the stream is left open
         if call.get("deletes", "no") != "only":
             for xml in brought.rows.values():
                 widget.feed(wire.stream, xml)
@@ -127,7 +129,7 @@ class Satisfiability:
 
 
 def _at_once(model: PipelineModel) -> set[str]:
-    """The views that have rows before anything comes from outside."""
+    """Return the views that have rows before anything comes from outside."""
     instances = {name: Instances(model, name) for name in model.widgets}
     System(model).begin(instances)
     return {str(row.view) for one in instances.values() for row in one.rows()}
@@ -150,5 +152,5 @@ def _add_possible(brought: _Brought, columns: tuple[str, ...], possible: Possibl
 
 
 def satisfiability(model: PipelineModel) -> dict[str, Truth]:
-    """Which views of a pipeline can ever have a row, all wires taken together."""
+    """Return which views of a pipeline can ever have a row, all wires considered together."""
     return Satisfiability(model).verdicts()

@@ -1,12 +1,12 @@
-"""Sinks that several queries write: one numbering of batches for all of them.
+"""Sinks of several queries: one numbering of batches for all of them.
 
-Each widget is a query of its own and numbers its own batches, but a sink knows one sequence of
-batches and leaves alone what it has. So every batch that is for a shared sink is given the next
-number of all, and which number it was given is on disk before the sink sees it: a batch that Spark
-repeats has the number that it had.
+Each widget is a separate query with its own batch numbers, but a sink knows one sequence of batches
+and skips what it has. Every batch for a shared sink therefore gets the next number of a common
+sequence. The assignment is on disk before the sink sees the batch, so a batch that Spark repeats
+keeps its number.
 
-One batch is written at a time. Where a run was cut inside one, nobody knows whether the sinks have
-it; its query repeats it first of all, and the others wait for that.
+One batch is written at a time. If a run was interrupted inside one, it is unknown whether the sinks
+have it; its query repeats it first, and the others wait for that.
 
 Law: the sinks get every batch of every widget once, in the order of their numbers.
 """
@@ -25,13 +25,13 @@ from axlog.connect.sinks.files import replace_file
 from axlog.errors import PipelineError
 
 _REMEMBERED = 4
-"""Batches of one writer whose numbers are known: Spark repeats the last one only."""
+"""Batches of one writer whose numbers are kept: Spark repeats the last one only."""
 _LONGEST = 600.0
 """Seconds to wait for a batch that another writer has to repeat."""
 
 
 class Numbering:
-    """The numbers of all batches that go to shared sinks."""
+    """The numbers of all batches for shared sinks."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -44,11 +44,12 @@ class Numbering:
 
     @contextmanager
     def turn(self, writer: str, batch: int) -> Iterator[int | None]:
-        """The number of a writer's batch, alone until it is written; None if it was written."""
+        """Yield the number of a writer's batch under an exclusive lock; None if it was written."""
         with self._turn:
             if not self._turn.wait_for(lambda: self._is_free(writer, batch), _LONGEST):
                 raise PipelineError(
-                    "AX859", f"{writer} waits for a batch of {self._state['open']} that was cut"
+                    "AX859",
+                    f"{writer} waits for a batch of {self._state['open']} that was interrupted",
                 )
             number = self._number(writer, batch)
             self._writing = None if number is None else (writer, batch)
@@ -63,7 +64,7 @@ class Numbering:
                 self._turn.notify_all()
 
     def _is_free(self, writer: str, batch: int) -> bool:
-        """Whether nobody writes, and no batch of somebody else was cut."""
+        """Whether no batch is being written, and no other writer's batch was interrupted."""
         cut = self._state["open"]
         return self._writing is None and (cut is None or cut == [writer, batch])
 
@@ -75,7 +76,7 @@ class Numbering:
         number = self._state["last"] + 1
         given[str(batch)] = number
         for old in sorted(map(int, given))[:-_REMEMBERED]:
-            if old:  # the first one comes again with every start
+            if old:  # every start repeats the first one
                 del given[str(old)]
         self._note(last=number, open=[writer, batch])
         return int(number)

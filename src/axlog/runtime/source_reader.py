@@ -1,7 +1,7 @@
-"""A source of a pipeline at work: how far it was read, its lanes, and its troubles.
+"""An open source of a pipeline: its position, its lanes, and its failures.
 
-A source that cannot be reached is tried again with longer and longer pauses; when it began and how
-often it was tried is noted here, for progress, health and metrics.
+An unreachable source is retried with growing pauses. The start of the failure and the number of
+attempts are recorded here, for progress, health and metrics.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from axlog.runtime.order import Lane, Lanes
 _events = getLogger("axlog.pipeline")
 
 FATAL = frozenset({"AX803", "AX811"})
-"""Errors of channels that no waiting mends: messages that are lost, a token that may not."""
+"""Errors of channels that a retry cannot fix: lost messages, a token without a grant."""
 
 _SHORTEST, _LONGEST = 0.2, 30.0
-"""Pauses between tries, in seconds."""
+"""Pauses between attempts, in seconds."""
 
 
 @dataclass(slots=True)
 class Troubles:
-    """A connector that could not be reached, and when to try it again."""
+    """The failures of an unreachable connector, and the time of the next attempt."""
 
     error: str
     since: float
@@ -37,7 +37,7 @@ class Troubles:
     again: float = 0.0
 
     def note(self, error: Exception, now: float, what: str) -> None:
-        """One more try of `what` failed."""
+        """Record another failed attempt."""
         self.error = error.message if isinstance(error, AxlogError) else str(error)
         self.tries += 1
         code = error.code if isinstance(error, AxlogError) else None
@@ -46,13 +46,13 @@ class Troubles:
         self.again = now + min(_SHORTEST * 2 ** (self.tries - 1), _LONGEST)
 
     def over(self, now: float, what: str) -> None:
-        """It works again."""
+        """Record that it works again."""
         report(_events, INFO, "reached again", connector=what, tries=self.tries,
                seconds=round(now - self.since, 3))  # fmt: skip
 
 
 class Feed:
-    """A source at work: how far it was read, and its lanes."""
+    """An open source: its position, and its lanes."""
 
     def __init__(
         self, plan: SourcePlan, lanes: Lanes, position: Position, horizon: Horizon | None = None
@@ -63,8 +63,8 @@ class Feed:
         self.position = position
         self.source: Source | None = None
         self.troubles: Troubles | None = None
-        self.errors = 0  # tries that failed
-        self.came = 0  # updates, refused ones too
+        self.errors = 0  # failed attempts
+        self.came = 0  # updates, including rejected ones
 
     @property
     def lanes(self) -> list[Lane]:
@@ -72,7 +72,7 @@ class Feed:
         return self._lanes.every(self.plan.name)
 
     def read(self, model: PipelineModel, limit: int, now: float) -> tuple[int, list[Refusal]]:
-        """Read what is new into the lane; how much came, and what is no update."""
+        """Read new updates into the lanes; return their number, and the rejected inputs."""
         if self.troubles is not None and now < self.troubles.again:
             return 0, []
         try:
@@ -108,7 +108,7 @@ class Feed:
         return came, refused
 
     def _too_far(self, update: StreamUpdate) -> Refusal | None:
-        """What becomes of an update that is dated too far ahead: it would hold all others back."""
+        """Return the rejection of an update dated too far ahead, which would delay all others."""
         try:
             self.horizon.check(update.stream, update.at)
         except StreamError as error:

@@ -1,18 +1,18 @@
-"""Systems: widgets wired so that one's view feeds another's call (P2 remark 4, P3 3.6).
+"""Systems: widgets wired so that a view of one feeds a call of another.
 
 `streams: {NAME: {view: WIDGET.VIEW}}` is a wire: the view's changes become updates of the stream
-(`connect/channels/row_updates.py`). A batch goes through the widgets in the order of the wires,
-each fed once with all that comes to it; so what leaves is net, and the same whatever the order of
-the file.
+(`connect/channels/row_updates.py`). A batch goes through the widgets in the order of the wires;
+each widget is fed once with everything that reaches it. So the output is net, and independent of
+the order of the file.
 
-Widgets that feed each other are fed in rounds until nothing changes any more. Where that is certain
-to end it is simply done: on the cycle nothing is deleted (no `not`, no stream that may), and views
-show labels only (`$x`), of which there are finitely many; a least fixpoint. Any other cycle is
-refused, unless `settings: {rounds: N}` bounds it: then a batch goes through the cycle at most N
-times, and what is still on its way comes with the next batch.
+Widgets that feed each other are fed in rounds until nothing changes. This is done without a bound
+if it is certain to terminate: nothing on the cycle is deleted (no `not`, no deleting stream), and
+views show labels only (`$x`), of which there are finitely many; the result is a least fixpoint. Any
+other cycle is refused, unless `settings: {rounds: N}` bounds it: then a batch goes through the
+cycle at most N times, and the rest follows with the next batch.
 
-A wired update has the time of the change, or the clock of the widget it comes to if that is later:
-what has been derived is never late.
+A wired update has the time of the change, or the clock of the receiving widget if that is later:
+derived updates are never late. (Paper 2, remark 4; paper 3, section 3.6.)
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Wire:
 
 
 def wires_of(model: PipelineModel) -> list[Wire]:
-    """Every wire of a pipeline, in the order of the file."""
+    """Return every wire of a pipeline, in the order of the file."""
     known = {f"{name.widget}.{name.view}": name for name in model.view_names()}
     known |= {name.full: name for name in model.view_names()}
     found = []
@@ -69,7 +69,7 @@ def wires_of(model: PipelineModel) -> list[Wire]:
 
 
 def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
-    """Groups of widgets that reach each other, each group after those that feed it (Tarjan)."""
+    """Return the strongly connected groups of widgets, in the order of the wires (Tarjan)."""
     after: dict[str, list[str]] = {name: [] for name in names}
     for wire in wires:
         after[wire.origin].append(wire.widget)
@@ -99,7 +99,7 @@ def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
 
 
 class System:
-    """The wires of a pipeline at work."""
+    """The running widgets of a pipeline with their wires."""
 
     def __init__(self, model: PipelineModel) -> None:
         self.model = model
@@ -119,7 +119,7 @@ class System:
     # Whether a cycle ends -------------------------------------------------------------------------
 
     def _check(self, wire: Wire) -> None:
-        """Refuse a wire of a cycle that may take something back, or bring new things for ever."""
+        """Refuse a wire of a cycle that may retract rows, or produce new rows without end."""
         model = self.model
         written = model.widgets[wire.origin]
         view = next(name for name in model.view_names() if name.full == wire.view).view
@@ -127,11 +127,11 @@ class System:
         query = parse_query(given.query, model.namespaces, given.language)
         why = None
         if has_not(query.pattern):
-            why = "its query has a not: what it has shown it may take back"
+            why = "its query has a not, and may retract rows"
         elif any(output.kind not in _FINITE for output in query.pattern.outputs):
-            why = "it shows more than labels ($x), and may show new things for ever"
+            why = "it shows more than labels ($x), and may produce new rows without end"
         elif _binds_values(query.pattern.branches):
-            why = "a variable is bound to a string value, and may show new ones for ever"
+            why = "a variable is bound to a string value, and may produce new ones without end"
         elif any(
             call.get("deletes", "no") != "no"
             for call in calls_of(document_of(written, model.directory)).values()
@@ -142,13 +142,13 @@ class System:
                 "AX841",
                 f"the view {wire.view} feeds itself through {wire.widget}/{wire.stream}: {why}",
                 expected="cycles of views without not, over streams that only insert",
-                advice="say settings: {rounds: N} to go through the cycle at most N times a batch",
+                advice="set settings: {rounds: N} to limit the cycle to N rounds per batch",
             )
 
     # Feeding --------------------------------------------------------------------------------------
 
     def begin(self, instances: Mapping[str, Instances]) -> None:
-        """Let the rows that documents have at once flow through the wires."""
+        """Propagate the initial rows of the documents through the wires."""
         waiting: Waiting = {}
         for one in instances.values():
             self._route(one.rows(), instances, waiting)
@@ -158,7 +158,7 @@ class System:
     def feed(
         self, instances: Mapping[str, Instances], inputs: Mapping[str, Sequence[Input]]
     ) -> tuple[list[Change], list[Refusal]]:
-        """Take a batch: the net changes of all views, and what could not be taken."""
+        """Apply a batch; return the net changes of all views, and the rejected updates."""
         waiting: Waiting = {name: list(mine) for name, mine in self._carried.items()}
         self._carried = {}
         for name, mine in inputs.items():
@@ -194,7 +194,7 @@ class System:
     def _route(
         self, changes: Iterable[Change], instances: Mapping[str, Instances], waiting: Waiting
     ) -> None:
-        """Turn the changes of views into what the streams they feed bring."""
+        """Convert the changes of views to updates of the streams they feed."""
         by_view: dict[str, list[Wire]] = {}
         for wire in self.wires:
             if wire not in self.closed:
@@ -210,8 +210,8 @@ class System:
         if is_cyclic and change.op in ("delete", "update"):
             raise PipelineError(
                 "AX842",
-                f"the view {wire.view} took back {change.row.plain()} on a cycle that only adds",
-                advice="say settings: {rounds: N} to go through the cycle at most N times a batch",
+                f"the view {wire.view} retracted {change.row.plain()} on a cycle that only adds",
+                advice="set settings: {rounds: N} to limit the cycle to N rounds per batch",
             )
         clocks = (widget.document.tree.clock for widget in target.widgets.values())
         at = max(change.microseconds, max(clocks, default=target.clock))
@@ -223,7 +223,7 @@ class System:
     # Saving ---------------------------------------------------------------------------------------
 
     def state(self, instances: Mapping[str, Instances]) -> dict[str, Any]:
-        """What is under way, and what was let go of, for JSON."""
+        """Return the updates in transit and the dropped views, for JSON."""
         carried = {
             name: [[*input_row(one), one.effective] for one in waiting]
             for name, waiting in self._carried.items()
@@ -238,7 +238,7 @@ class System:
         return {"closed": [str(wire) for wire in self.closed], "carried": carried, "gone": gone}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` said."""
+        """Resume from what `state` returned."""
         closed = set(state.get("closed", ()))
         self.closed = {wire for wire in self.wires if str(wire) in closed}
         self._carried = {
@@ -249,9 +249,10 @@ class System:
     # Letting go -----------------------------------------------------------------------------------
 
     def let_go(self, instances: Mapping[str, Instances], needed: set[str]) -> list[str]:
-        """Close wires to streams that nobody can use, then views that nobody needs; upstream.
+        """Close wires to streams that no view can use, then drop unneeded views; upstream.
 
-        `needed` are the views with sinks and channels. Names what was let go of, in order.
+        `needed` are the views with sinks and channels. Return the names of what was dropped, in
+        order.
         """
         gone: list[str] = []
         for wire in self.wires:
@@ -268,7 +269,7 @@ class System:
 
 
 def _in_time(inputs: Sequence[Input]) -> list[Input]:
-    """What comes to a widget over wires among what its sources bring, each source in its order."""
+    """Merge the updates from wires with those of the sources, each source in its order."""
     latest: dict[str, int] = {}
     keyed: list[tuple[int, Input]] = []
     for one in inputs:
@@ -278,7 +279,7 @@ def _in_time(inputs: Sequence[Input]) -> list[Input]:
 
 
 def _binds_values(branches: Iterable[Branch]) -> bool:
-    """Whether a variable stands for a string value, which can be longer than any label."""
+    """Whether a variable is bound to a string value, which can be longer than any label."""
     return any(
         _binds_values(branches_of(branch))
         or (
@@ -299,7 +300,7 @@ def _is_unsubscribed(one: Instances, stream: str) -> bool:
 
 
 def _net(changes: Iterable[Change]) -> Iterator[Change]:
-    """Changes that went through several rounds, with nothing said that a later one takes back."""
+    """Net the changes of several rounds: drop those that a later one reverses."""
     by_view: dict[str | None, list[Change]] = {}
     for change in changes:
         by_view.setdefault(change.view, []).append(change)

@@ -1,13 +1,12 @@
-"""Time that passes by itself, as buckets see it: ticks, and who is due when (DESIGN 3, Time).
+"""Wall-clock time in buckets: ticks, and the due times of instances (docs/meaning.md, Time).
 
-A tick is a packet with nothing in it but how much time has passed; it goes the way of all packets,
-through the log too, so that an engine that is made again hears the same ticks.
+A tick is an empty packet with the time that has passed. It is logged like all packets, so that a
+rebuilt engine gets the same ticks.
 
-`Due` knows of each instance of a bucket the time after which it has something to do (a deadline
-that passes, a message that need wait no longer). It is kept in the state store by slots of a
-second, since a bucket may have a million documents and few are due at a time. An entry whose
-instance has something earlier or nothing to do by then stays until its slot comes: a tick for
-nobody costs little and says nothing.
+`Due` stores for each instance of a bucket the time after which it has work (a deadline, or a
+message that need not wait longer). It is kept in the state store by slots of a second, because a
+bucket may have a million documents, of which few are due at a time. An outdated entry stays until
+its slot is due: a superfluous tick costs little and emits nothing.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ class Store(Protocol):
 
 
 def tick(passed: int) -> bytes:
-    """A packet that says only that time has passed."""
+    """Return a packet that only advances the time."""
     return pack(([], {}, passed))
 
 
 class Due:
-    """The instances of a bucket by the time after which they have something to do."""
+    """The instances of a bucket by the time after which they have work."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def put(self, name: str, at: int) -> None:
-        """Note that an instance is due as soon as more time than this has passed."""
+        """Record that an instance is due once this time has passed."""
         slot = at // SLOT
         slots = self._slots()
         if slot not in slots:
@@ -50,7 +49,7 @@ class Due:
         self._store.put(f"due {slot}", pack(named))
 
     def take(self, passed: int) -> list[str]:
-        """The instances that are due, once so much time has passed; they are forgotten here."""
+        """Remove and return the instances that are due once this time has passed."""
         slots = self._slots()
         due: list[str] = []
         left: list[int] = []
@@ -70,7 +69,7 @@ class Due:
         return list(dict.fromkeys(due))
 
     def first(self) -> int | None:
-        """The time after which somebody is due."""
+        """Return the time after which an instance is due."""
         slots = self._slots()
         return min(self._named(slots[0]).values()) if slots else None
 

@@ -1,9 +1,9 @@
-"""Who cannot be reached: sources tell it by small files beside the checkpoint, sinks by waiting.
+"""Unreachable sources and sinks: sources report it by small files, sinks by waiting.
 
-Spark reads a source in a process of its own, so what it knows of the source's troubles is left
-where the driver finds it. A sink that cannot be written is tried again with longer and longer
-pauses, and the batch waits for it; a run that takes what is there and ends gives up after a few
-tries, and so does one that is stopped.
+Spark reads a source in a separate process, so its failures are written to a file beside the
+checkpoint, where the driver finds them. A failing sink is retried with growing pauses, and the
+batch waits for it. A run with `once` gives up after a few attempts, and so does one that is
+stopped.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from axlog.runtime.progress import Lagging
 
 TRIES = 5
 SHORTEST, LONGEST = 0.2, 30.0
-"""Pauses between tries, in seconds."""
+"""Pauses between attempts, in seconds."""
 
 
 def pause_after(tries: int) -> float:
-    """How long to wait after so many tries."""
+    """Return how long to wait after a number of attempts."""
     return float(min(LONGEST, SHORTEST * 2 ** (tries - 1)))
 
 
 def words(error: Exception) -> str:
-    """What went wrong."""
+    """Describe an error."""
     return error.message if isinstance(error, AxlogError) else str(error)
 
 
 def tell(place: str, index: int, error: str, since: float, tries: int) -> None:
-    """Note that a source cannot be read, since when (by the wall clock) and after how many tries.
+    """Record that a source cannot be read, since when (wall clock) and after how many attempts.
 
-    It is for who looks: where it cannot be written, nobody looks.
+    Best effort: display only, so write errors are ignored.
     """
     directory = Path(place) / "lagging"
     try:
@@ -48,12 +48,12 @@ def tell(place: str, index: int, error: str, since: float, tries: int) -> None:
 
 
 def tell_no_more(place: str, index: int) -> None:
-    """A source can be read again."""
+    """Record that a source can be read again."""
     (Path(place) / "lagging" / f"{index}.json").unlink(missing_ok=True)
 
 
 def lagging(place: str, names: Sequence[str]) -> list[Lagging]:
-    """The sources that cannot be read now; none is known of where there is no place for it."""
+    """Return the unreadable sources; none if there is no place to record them."""
     found: list[Lagging] = []
     if not place:
         return found
@@ -68,7 +68,7 @@ def lagging(place: str, names: Sequence[str]) -> list[Lagging]:
 
 
 class Patience:
-    """Writes to sinks that may not be reached at once."""
+    """Writes to sinks that may be unreachable."""
 
     def __init__(self, once: bool = False, stopping: threading.Event | None = None) -> None:
         self._once = once
@@ -76,7 +76,7 @@ class Patience:
         self._troubles: dict[str, tuple[str, float, int]] = {}
 
     def write(self, name: str, write: Callable[[], None]) -> None:
-        """Write until it is written, the run is stopped, or (`once`) it was tried often enough."""
+        """Write until it succeeds, the run is stopped, or (`once`) the attempts are used up."""
         while True:
             try:
                 write()
@@ -93,7 +93,7 @@ class Patience:
             return
 
     def lagging(self) -> list[Lagging]:
-        """The sinks that cannot be written now."""
+        """Return the sinks that cannot be written now."""
         now = time.time()
         return [
             Lagging(name, error, round(now - since, 1), tries)

@@ -1,13 +1,13 @@
-"""What a widget still wants of its channels, told to those who own them (P3 2.3, 3.5).
+"""What a widget still needs of its channels, as filters of its subscriptions.
 
-A stream that the tuner has narrowed is narrowed at its source: the patterns that are still wanted
-become the filter of the subscription, and a stream that no view can use any more is unsubscribed. A
-view that only a channel `on_demand` publishes is let go of once its last subscriber has
-unsubscribed, and so are the streams that only it used: so an unsubscription travels upstream from
-widget to widget, and from peer to peer.
+A stream that the tuner has narrowed is narrowed at its source: the needed patterns become the
+filter of the subscription, and a stream that no view can use any more is unsubscribed. A view that
+only an `on_demand` channel publishes is dropped once its last subscriber has unsubscribed, and so
+are the streams that only it used. In this way an unsubscription propagates upstream from widget to
+widget, and from peer to peer.
 
-What is dropped at the source does not arrive, so it does not move the clock here: a widget whose
-views speak of times keeps all of its channels' messages.
+Messages dropped at the source do not arrive and do not advance the clock here: a widget whose views
+use times receives all messages of its channels. (Paper 3, sections 2.3 and 3.5.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from axlog.runtime.instances import Instances
 
 
 def speaks_of_time(query: Query) -> bool:
-    """Whether the clock matters to a view."""
+    """Whether a view depends on the clock."""
     pattern = query.pattern
     return any(isinstance(each, TimeConstraint) for each in pattern.where) or any(
         output.kind is Kind.TIME for output in pattern.outputs
@@ -31,7 +31,7 @@ def speaks_of_time(query: Query) -> bool:
 
 
 def filter_of(wanted: Iterable[str]) -> Filter | None:
-    """The patterns that a stream is wanted for, as a filter; None where they have no text."""
+    """Return the patterns that a stream is needed for, as a filter; None if they have no text."""
     made = Filter()
     try:
         for number, text in enumerate(wanted):
@@ -42,7 +42,7 @@ def filter_of(wanted: Iterable[str]) -> Filter | None:
 
 
 def tell(one: Instances, stream: str, source: ChannelSource) -> bool:
-    """Narrow a channel's subscription to what is wanted; False if nothing is, any more."""
+    """Narrow a channel's subscription to what is needed; return False if nothing is."""
     if not one.is_single or any(speaks_of_time(query) for query in one.queries.values()):
         return True
     status = one.widgets[""].streams().get(stream)
@@ -54,5 +54,5 @@ def tell(one: Instances, stream: str, source: ChannelSource) -> bool:
             return False
         source.want(status.wanted, filter_of(status.wanted))
     except AxlogError:
-        return True  # the owner cannot be reached now: everything passes until it can
+        return True  # the owner is unreachable now: everything passes until it is not
     return True

@@ -1,16 +1,15 @@
-"""Widgets that feed each other on Spark, and channels: what lies between two queries.
+"""Widgets that feed each other on Spark, and channels: the connections between queries.
 
 A view that feeds a stream (`streams: {NAME: {view: WIDGET.VIEW}}`) writes its changes, as updates,
-to a file that the other widget's query reads like any source: so each side is repeated by itself
-after a crash, and nothing is lost or doubled in between. What has been derived is never late: the
-stream's call is given `late="clock"`. Widgets may feed each other in a cycle where the embedded
-engine allows it (`systems.py`): each batch of a query goes through it once. A run that
-ends starts the queries of a cycle again until nothing new has come to its files, or as often as
-`settings: {rounds: N}` says. Channels of this process alone, which other processes cannot read, are
-refused.
+to a file that the other widget's query reads like any source. Each side is repeated separately
+after a crash, and nothing is lost or duplicated in between. Derived updates are never late: the
+stream's call gets `late="clock"`. Widgets may feed each other in a cycle where the embedded engine
+allows it (`systems.py`): each batch of a query is one round. A run that ends restarts the queries
+of a cycle until its files do not grow, or at most `settings: {rounds: N}` times. Channels of one
+process, which other processes cannot read, are refused.
 
-A channel is read by name on the driver, which acknowledges what is in a checkpoint; tasks read
-their parts without a name, with the filter that the driver read them with.
+A channel is read by name on the driver, which acknowledges what is in a checkpoint. Tasks read
+their parts without a name, with the filter that the driver used.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CALL = "{urn:axlog}call"
 
 
 class PipelineSource:
-    """Makes a source of the file, wherever it is read."""
+    """Creates a source of the file, on the driver or in a task."""
 
     def __init__(self, model: PipelineModel, plan: SourcePlan) -> None:
         self.name = plan.name
@@ -51,7 +50,7 @@ class PipelineSource:
 
 
 class OwnChannelSource(ChannelSource):
-    """A source that nobody shares its channel with."""
+    """A source that closes its own channel."""
 
     def close(self) -> None:
         super().close()
@@ -59,7 +58,7 @@ class OwnChannelSource(ChannelSource):
 
 
 class ChannelFeed:
-    """Makes the source of a stream that reads a channel."""
+    """Creates the source of a stream that reads a channel."""
 
     def __init__(self, model: PipelineModel, widget: str, stream: str, channel: str) -> None:
         self.name = f"{widget}/streams/{stream}"
@@ -73,14 +72,14 @@ class ChannelFeed:
         return OwnChannelSource(channel, *self.streams, self._reader)
 
     def part(self, wanted: Sequence[str] | None) -> Source:
-        """For a task: without a name, filtered as the driver's was then."""
+        """For a task: without a name, with the driver's filter at that time."""
         made = None if wanted is None else filter_of(wanted)
         channel = open_channel(self._model, self._channel)
         return OwnChannelSource(channel, *self.streams, None, made)
 
 
 class WireSource:
-    """Makes the source of a stream that a view feeds."""
+    """Creates the source of a stream that a view feeds."""
 
     def __init__(self, wire: Wire, path: Path) -> None:
         self.name = f"{wire.widget}/streams/{wire.stream}"
@@ -93,7 +92,7 @@ class WireSource:
 
 
 class WireSink(JsonLinesSink):
-    """The changes of a view as the updates of a stream, one a line."""
+    """Writes the changes of a view as the updates of a stream, one per line."""
 
     def __init__(self, wire: Wire, path: Path, run: str) -> None:
         super().__init__(JsonLinesOptions(path=str(path)), Origin(run=run))
@@ -104,16 +103,16 @@ class WireSink(JsonLinesSink):
 
 
 class Wiring:
-    """The wires of a pipeline on Spark, and where their files lie."""
+    """The wires of a pipeline on Spark, and the location of their files."""
 
     def __init__(self, model: PipelineModel, place: Path) -> None:
         self._model, self._place = model, place
-        system = System(model)  # refuses cycles of which nobody knows that they end
+        system = System(model)  # refuses cycles that may not terminate
         self.wires, self.groups, self.cyclic = system.wires, system.groups, system.cyclic
         self._refuse_memory()
 
     def written(self, group: Sequence[str]) -> int:
-        """Bytes that the cycles of a group of widgets have brought so far."""
+        """Return the bytes that the cycles of a group of widgets have produced so far."""
         paths = [self._path(wire) for wire in self.cyclic if wire.widget in group]
         return sum(path.stat().st_size for path in paths if path.exists())
 
@@ -122,7 +121,8 @@ class Wiring:
             if channel.kind == "memory":
                 raise PipelineError(
                     "AX841",
-                    f"the channel {name!r} is of one process, and the engine spark has several",
+                    f"the channel {name!r} belongs to one process, but the engine spark has "
+                    f"several",
                     advice="use a channel of kind http, redis or kafka, or feed the stream by"
                     " `view:`; or run it with --engine embedded",
                 )
@@ -131,7 +131,7 @@ class Wiring:
         return self._place / "wires" / f"{wire.view}-{wire.widget}-{wire.stream}.jsonl"
 
     def sources(self, widget: str) -> list[Any]:
-        """What brings a widget's messages, in the order of the file."""
+        """Return the sources of a widget's messages, in the order of the file."""
         found: list[Any] = []
         for stream, one in self._model.widgets[widget].streams.items():
             if one.channel is not None:
@@ -141,7 +141,7 @@ class Wiring:
         return [*(PipelineSource(self._model, plan) for plan in plans), *found]
 
     def sinks(self, widget: str, run: str) -> list[OpenSink]:
-        """What takes a widget's changes to other widgets."""
+        """Return the sinks that take a widget's changes to other widgets."""
         return [
             OpenSink(str(wire), WireSink(wire, self._path(wire), run), frozenset({wire.view}))
             for wire in self.wires
@@ -149,7 +149,7 @@ class Wiring:
         ]
 
     def declared(self, widget: str, root: etree._Element) -> etree._Element:
-        """A widget's document, its wired calls never late."""
+        """Return a widget's document; its wired calls are never late."""
         wired = {wire.stream for wire in self.wires if wire.widget == widget}
         for call in root.iter(_CALL):
             if call.get("stream") in wired:

@@ -1,13 +1,13 @@
-"""Who makes a request, and whether they may: tokens, sessions, grants and limits.
+"""Authentication and authorization of requests: tokens, sessions, grants and limits.
 
-A request is made by the principal whose token it carries (`Authorization: Bearer`), by the one who
-signed in if it carries the cookie of a session, or by `anyone`. The roles are replaced as a whole
-when their file changes or when the process gets SIGHUP (`reload`); a file that is not in order
-leaves the roles as they are, and `problem` says why. Whoever waits or streams asks again before
-each delivery (`check`), so a grant that is taken away ends what it had begun.
+A request is made by the principal of its token (`Authorization: Bearer`), by the principal of its
+session cookie, or by `anyone`. The roles are replaced as a whole when their file changes or when
+the process gets SIGHUP (`reload`). An invalid file leaves the roles unchanged, and `problem` holds
+the reason. Waiting and streaming requests check again before each delivery (`check`), so revoking a
+grant ends the requests that it allowed.
 
-Tokens and sessions are looked up by a digest with a key of this process: how long the look-up takes
-says nothing of them.
+Tokens and sessions are looked up by a digest with a key of this process, so that the time of a
+look-up reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 BURST = 2.0
-"""Seconds' worth of a rate that may be used at once."""
+"""The burst size of a rate, in seconds."""
 MOST_METERS = 10_000
-"""Principals and addresses whose use is remembered; beyond, the oldest start anew."""
+"""Principals and addresses whose use is counted; beyond this the oldest counters are reset."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing."""
 _log = logging.getLogger("axlog.access")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server that listens on this host is reached from this machine only."""
+    """Whether a server that listens on this host is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -62,13 +62,13 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(slots=True)
 class _Bucket:
-    """An allowance that fills with time."""
+    """A token bucket: an allowance that refills with time."""
 
     left: float
     at: float = field(default_factory=monotonic)
 
     def wait(self, rate: float, wanted: float) -> float:
-        """Take something out; how many seconds it lacks if there is too little."""
+        """Take an amount; return how many seconds are missing if there is too little."""
         now = monotonic()
         self.left = min(max(BURST * rate, 1.0), self.left + (now - self.at) * rate)
         self.at = now
@@ -80,7 +80,7 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Meter:
-    """What a principal uses."""
+    """The use of one principal."""
 
     requests: _Bucket
     messages: _Bucket
@@ -88,7 +88,7 @@ class _Meter:
 
 
 class Access:
-    """Lets requests through, and counts."""
+    """Authorizes requests and counts them."""
 
     def __init__(self, roles: Roles | None = None, path: str | Path | None = None) -> None:
         self.sessions = Sessions()
@@ -102,7 +102,7 @@ class Access:
 
     @classmethod
     def of_token(cls, token: str) -> Access:
-        """One principal, the administrator, with this token."""
+        """Return an access policy with one principal, the administrator, with this token."""
         return cls(administrator(token))
 
     def _take(self, roles: Roles) -> None:
@@ -117,7 +117,7 @@ class Access:
     # The file -------------------------------------------------------------------------------------
 
     def _seen(self) -> tuple[int, ...]:
-        """What tells one state of the file from another."""
+        """Return a stamp that changes with the file."""
         if self._path is None:
             return ()
         try:
@@ -127,19 +127,19 @@ class Access:
         return (found.st_mtime_ns, found.st_size, found.st_ino)
 
     def refresh(self) -> None:
-        """Reload the file if it is another than it was."""
+        """Reload the file if it has changed."""
         if self._seen() != self._stamp:
             self.reload()
 
     def reload(self) -> None:
-        """Take the roles of the file; those of before stay where it is not in order."""
+        """Load the roles of the file; keep the current ones if it is invalid."""
         if self._path is None:
             return
         self._stamp = self._seen()
         try:
             roles = load_roles(self._path)
         except AxlogError as error:
-            self.problem = f"{self._path} was changed and is not in order: {error.message}"
+            self.problem = f"{self._path} was changed and is invalid: {error.message}"
             where = None if error.place is None else str(error.place)
             report(_log, logging.ERROR, "roles kept", error=error.message, place=where)
             return
@@ -154,18 +154,18 @@ class Access:
     # Who ------------------------------------------------------------------------------------------
 
     def of_secret(self, token: str) -> Principal:
-        """The principal of a token."""
+        """Return the principal of a token."""
         found = self._by_token.get(self._keyed(digest_of(token)))
         if found is None:
-            raise AccessError("AX811", "the token is not known")
+            raise AccessError("AX811", "unknown token")
         return found
 
     def named(self, name: str) -> Principal | None:
-        """The principal of a name."""
+        """Return the principal of a name."""
         return self._by_name.get(name)
 
-    def who(self, request: Request) -> Principal:
-        """Who makes a request."""
+    def caller(self, request: Request) -> Principal:
+        """Return the principal of a request."""
         authorization = request.headers.get("authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
@@ -176,29 +176,29 @@ class Access:
         if session is not None:
             self._check_site(request)
             signed_in = self._by_name.get(session.name)
-            # A token that was replaced ends the sessions that it began.
+            # Replacing a token ends the sessions that it started.
             if signed_in is not None and hmac.compare_digest(signed_in.digest, session.digest):
                 return signed_in
         return self._anyone
 
     def _check_site(self, request: Request) -> None:
-        """Refuse a request that another site has a browser make: it would bring the cookie along.
+        """Refuse a cross-site request of a browser, which would carry the cookie.
 
-        Browsers say where a request comes from. Who writes with a cookie must say it.
+        Browsers send the origin of a request. A request that writes with a cookie must have one.
         """
         site = request.headers.get("sec-fetch-site")
         is_told = site == "same-origin" or request.headers.get("origin") is not None
         if site in ("cross-site", "same-site") or not (request.method in SAFE or is_told):
             raise AccessError(
                 "AX815",
-                "a session can be used by the pages of this server only",
+                "a session can only be used by pages of this server",
                 advice="send the token: Authorization: Bearer TOKEN",
             )
 
     # What -----------------------------------------------------------------------------------------
 
     def current(self, principal: Principal) -> Principal:
-        """The principal as the roles have it now; one that is gone may do nothing."""
+        """Return the principal with its current grants; a removed one may do nothing."""
         if principal.name == ANYONE:
             return self._anyone
         found = self._by_name.get(principal.name)
@@ -207,7 +207,7 @@ class Access:
         return found
 
     def check(self, principal: Principal, verb: str, resource: Resource) -> None:
-        """Refuse what no grant of now allows; the same whether or not the thing exists."""
+        """Refuse a request without a current grant; the same whether or not the object exists."""
         if self.current(principal).may(verb, resource):
             return
         if principal.name == ANYONE:
@@ -215,7 +215,7 @@ class Access:
         raise AccessError("AX814", f"{principal.name!r} may not {verb} {resource}")
 
     def check_known(self, principal: Principal) -> None:
-        """Refuse who brings no token, where nothing is public."""
+        """Refuse a request without a token, if nothing is public."""
         if not self.current(principal).grants and principal.name == ANYONE:
             raise _no_token()
 
@@ -235,19 +235,19 @@ class Access:
         if seconds:
             raise AccessError(
                 "AX812",
-                f"{principal.name!r} may bring {rate:g} {what} a second",
+                f"{principal.name!r} may send {rate:g} {what} per second",
                 advice=f"try again in {seconds:.1f} seconds",
             )
 
     @contextmanager
     def streaming(self, principal: Principal, address: str) -> Iterator[None]:
-        """Count a request that waits or streams, while it does."""
+        """Count a waiting or streaming request while it runs."""
         most = principal.limits.streams
         with self._lock:
             meter = self._meter(principal, address)
             if meter.streams >= most:
                 raise AccessError(
-                    "AX812", f"{principal.name!r} may have {most} requests that wait or stream"
+                    "AX812", f"{principal.name!r} may have {most} waiting or streaming requests"
                 )
             meter.streams += 1
         try:
@@ -257,7 +257,7 @@ class Access:
                 meter.streams -= 1
 
     def _meter(self, principal: Principal, address: str) -> _Meter:
-        """The meter of a principal; those without a token have one for each address."""
+        """Return the meter of a principal; requests without a token have one per address."""
         name = f"{ANYONE} {address}" if principal.name == ANYONE else principal.name
         meter = self._meters.get(name)
         if meter is None:
@@ -287,7 +287,7 @@ def _no_token() -> AccessError:
 
 
 def used_up(principal: Principal, kind: str, count: int) -> None:
-    """Refuse one thing more than a principal may have."""
+    """Refuse an object beyond a principal's limit."""
     most: int = getattr(principal.limits, kind)
     if count >= most:
         raise AccessError("AX812", f"{principal.name!r} may have {most} {kind}")

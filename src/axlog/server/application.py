@@ -34,18 +34,18 @@ from axlog.server.wakeups import Pulses
 from axlog.server.webhooks import Webhooks
 
 REFRESHED = 1.0
-"""Seconds after which a change of the file of roles is seen."""
+"""Seconds after which a change of the roles file is noticed."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer that does not say otherwise."""
+"""Headers of every response that does not set them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a server is set up. Without roles it answers nobody."""
+    """The settings of a server. Without roles it answers no request."""
 
     host: str = "127.0.0.1"
     port: int = 8040
@@ -53,7 +53,7 @@ class Settings:
     certificate: str | None = None  # files: TLS if both are given
     key: str | None = None
     allowance: Allowance = field(default_factory=Allowance)
-    pulse: float = 0.02  # seconds: readers are woken no more often
+    pulse: float = 0.02  # seconds: readers are woken at most this often
     longest_pause: float = 60.0  # between attempts to reach a webhook
 
     @property
@@ -61,12 +61,12 @@ class Settings:
         return "http" if self.certificate is None else "https"
 
     def check(self) -> None:
-        """Refuse what would answer others without anybody having said whom."""
+        """Refuse a server that other machines can reach and that has no access policy."""
         if not self.access.roles.principals and not is_loopback(self.host):
             raise ChannelError(
                 "AX807",
-                f"a server on {self.host!r} can be reached by others and has no principals",
-                advice="give it a file of roles, or let it listen on 127.0.0.1",
+                f"a server on {self.host!r} is reachable from other machines and has no principals",
+                advice="use a roles file, or listen on 127.0.0.1",
             )
         if (self.certificate is None) != (self.key is None):
             raise ChannelError("AX818", "TLS needs a certificate and its key")
@@ -75,7 +75,7 @@ class Settings:
 
 
 def check_certificate(certificate: str, key: str | None) -> None:
-    """Refuse files that TLS cannot be spoken with, before anything starts."""
+    """Refuse unusable TLS files before anything starts."""
 
     def no_password() -> str:
         raise ValueError("the key needs a password")
@@ -89,7 +89,7 @@ def check_certificate(certificate: str, key: str | None) -> None:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise ChannelError(
             "AX818",
-            f"TLS cannot be spoken with {certificate!r} and {key!r}: {reason}",
+            f"TLS cannot use {certificate!r} and {key!r}: {reason}",
             expected="a certificate with its chain, and its key without a password, as PEM files",
         ) from None
 
@@ -102,9 +102,9 @@ def make_application(
     *,
     widgets: Mapping[str, Widget] | None = None,
 ) -> Starlette:
-    """The application that serves channels, and widgets if there are any.
+    """Return the application that serves channels, and widgets if there are any.
 
-    `more` operations and plain routes can be added.
+    `more` adds operations and plain routes.
     """
     settings = settings or Settings()
     settings.check()
@@ -127,7 +127,7 @@ def make_application(
         operations += views.operations()
     operations += more
 
-    async def describe(request: Request, who: Principal) -> Response:
+    async def describe(request: Request, caller: Principal) -> Response:
         return answer(description([*operations, described], version("axlog")))
 
     described = Operation("GET", "/openapi.json", "This description", describe, "")
@@ -152,7 +152,7 @@ def make_application(
 
 @contextlib.asynccontextmanager
 async def refreshed(access: Access) -> AsyncIterator[None]:
-    """Look at the file of roles again and again while the block runs."""
+    """Check the roles file periodically while the block runs."""
 
     async def refresh() -> None:
         while True:
@@ -167,11 +167,12 @@ async def refreshed(access: Access) -> AsyncIterator[None]:
 
 
 class Doorkeeper:
-    """Refuses what a page of another site makes a browser ask.
+    """Refuses cross-site requests.
 
-    A server on loopback must be asked by a name of this machine, or by one of its `origins`: else a
-    page could have its own name resolve to this machine and be of the same site. A request that
-    changes something and says where it comes from must come from this server or its `origins`.
+    A server on loopback must be addressed by a name of this machine, or by one of its `origins`:
+    otherwise a page could make its own host name resolve to this machine and become same-site (DNS
+    rebinding). A request that changes something and has an origin must come from this server or its
+    `origins`.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -208,7 +209,7 @@ class Doorkeeper:
 
 
 def _part(address: str, name: str) -> str:
-    """A part of an address; nothing if it is none."""
+    """Return a part of an address; empty if the address is invalid."""
     try:
         return getattr(urlsplit(address), name) or ""
     except ValueError:

@@ -1,14 +1,14 @@
-"""Channels as web services: make, publish, read, follow.
+"""Channels as web services: create, publish, read, follow.
 
-    PUT    /channels/NAME                          make a channel
+    PUT    /channels/NAME                          create a channel
     POST   /channels/NAME/updates                  publish: JSON, JSON lines or XML
-    GET    /channels/NAME/updates?after=17&wait=20 read on, waiting for something
+    GET    /channels/NAME/updates?after=17&wait=20 read from a position, with long polling
     GET    /channels/NAME/events                   follow by server-sent events, and resume
 
-Reading changes nothing: not the channel, no subscription, no filter. `filter` (what
-`Filter.to_json` writes) and `match` (one pattern) are judged for this request alone. `subscription`
-reads by the filter and from the place of one of the principal's own subscriptions, and leaves both
-as they are; `Last-Event-ID` says where to read on, and acknowledges nothing.
+Reading changes nothing: not the channel, no subscription, no filter. `filter` (the output of
+`Filter.to_json`) and `match` (one pattern) apply to this request only. `subscription` reads with
+the filter and from the position of one of the principal's own subscriptions and changes neither.
+`Last-Event-ID` is the position to resume from, and acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from axlog.server.wakeups import Pulses
 from axlog.server.webhooks import Webhooks
 
 LONGEST_WAIT = 60.0
-ALIVE = 15.0  # seconds of silence after which a comment shows that the connection lives
-LARGE = 64 * 1024  # characters of a message that is checked beside the loop
-NEWEST = 50  # entries that a feed has
-MOST_PATTERNS = 1000  # of a filter that comes in a request
-AT_ONCE = 500  # entries in one piece of an event stream
-JUDGED = 200  # entries that are judged at once for a reader with a filter
+ALIVE = 15.0  # seconds of silence after which a comment keeps the connection alive
+LARGE = 64 * 1024  # characters above which a message is parsed outside the event loop
+NEWEST = 50  # entries of a feed
+MOST_PATTERNS = 1000  # patterns of a filter in a request
+AT_ONCE = 500  # entries in one chunk of an event stream
+JUDGED = 200  # entries matched at once for a reader with a filter
 _LAST = datetime(9999, 12, 31, tzinfo=UTC)
 _JSON, _LINES, _XML = "application/json", "application/x-ndjson", "application/xml"
-_AFTER = ("after", "the number of the last update seen; without it, from now on")
-_FILTER = ("filter", "what Filter.to_json writes; for this request alone")
-_MATCH = ("match", "a pattern: a filter of one")
+_AFTER = ("after", "the number of the last update seen (default: the newest)")
+_FILTER = ("filter", "the output of Filter.to_json; for this request only")
+_MATCH = ("match", "a single pattern as the filter")
 
 
 class Serving:
-    """The operations of channels."""
+    """Return the operations of channels."""
 
     def __init__(
         self, channels: Channels, access: Access, pulses: Pulses, webhooks: Webhooks
@@ -72,7 +72,7 @@ class Serving:
         self.webhooks = webhooks
 
     def operations(self) -> list[Operation]:
-        """The table."""
+        """Return the table of operations."""
         one = "/channels/{channel}"
         return [
             Operation("GET", "/channels", "The channels", self._list, "own"),
@@ -89,20 +89,23 @@ class Serving:
                 query=(("stream", "of an XML body"), ("at", "the time of an XML body")),
                 body=(_JSON, _LINES, _XML),
                 headers=(
-                    ("Axlog-Producer", "who publishes"),
+                    ("Axlog-Producer", "caller publishes"),
                     ("Axlog-Number", "the producer's own number of the first update"),
                 ),
             ),
             Operation(
                 "GET",
                 f"{one}/updates",
-                "Read on, waiting for something",
+                "Read from a position, with long polling",
                 self._read,
                 query=(
                     _AFTER,
-                    ("limit", "at most so many"),
+                    ("limit", "maximum number of entries"),
                     ("wait", "seconds"),
-                    ("subscription", "read by this subscription of yours: its filter, its place"),
+                    (
+                        "subscription",
+                        "read with the filter and position of one of your subscriptions",
+                    ),
                     _FILTER,
                     _MATCH,
                 ),
@@ -112,7 +115,7 @@ class Serving:
                 f"{one}/events",
                 "Follow by server-sent events",
                 self._events,
-                query=(_AFTER, ("subscription", "follow by it"), _FILTER, _MATCH),
+                query=(_AFTER, ("subscription", "follow with it"), _FILTER, _MATCH),
                 headers=(("Last-Event-ID", "resume after this number"),),
                 answers=("text/event-stream",),
             ),
@@ -131,21 +134,21 @@ class Serving:
     def _channel(self, request: Request) -> LocalChannel:
         return channel_of(self.channels, request.path_params["channel"])
 
-    async def _list(self, request: Request, who: Principal) -> Response:
-        shown = [each for each in self.channels if who.may("read", resource(each.name))]
-        self.access.check_known(who)
-        return answer({"channels": [self.said(each, who) for each in shown]})
+    async def _list(self, request: Request, caller: Principal) -> Response:
+        shown = [each for each in self.channels if caller.may("read", resource(each.name))]
+        self.access.check_known(caller)
+        return answer({"channels": [self.said(each, caller) for each in shown]})
 
-    async def _status(self, request: Request, who: Principal) -> Response:
-        return answer(self.said(self._channel(request), who))
+    async def _status(self, request: Request, caller: Principal) -> Response:
+        return answer(self.said(self._channel(request), caller))
 
-    def said(self, channel: LocalChannel, who: Principal) -> dict[str, Any]:
-        """What a principal is told of a channel: its own subscriptions; administrators, of all."""
-        is_all = who.may("administer", resource(channel.name))
+    def said(self, channel: LocalChannel, caller: Principal) -> dict[str, Any]:
+        """Describe a channel to a principal: its own subscriptions; to administrators, all."""
+        is_all = caller.may("administer", resource(channel.name))
         shown: dict[str, Remembered] = {}
         for each in channel.subscriptions().values():
             owner = owner_of(each)
-            if owner == who.name:
+            if owner == caller.name:
                 shown[each.name.removeprefix(f"{owner}/")] = each
             elif is_all:
                 shown[each.name] = each
@@ -167,8 +170,8 @@ class Serving:
             },
         }
 
-    async def _make(self, request: Request, who: Principal) -> Response:
-        given = await json_of(request, who.limits.size)
+    async def _make(self, request: Request, caller: Principal) -> Response:
+        given = await json_of(request, caller.limits.size)
         unknown = set(given) - {"messages", "size", "when_full"}
         if unknown:
             raise wrong(f"unknown key {min(unknown)!r}", "messages, size, when_full")
@@ -182,21 +185,21 @@ class Serving:
         except (OverflowError, TypeError, ValueError):
             raise wrong("a retention is not a number") from None
         made = self.channels.make(request.path_params["channel"], retention)
-        return answer(self.said(made, who), 201)
+        return answer(self.said(made, caller), 201)
 
     # Publishing -----------------------------------------------------------------------------------
 
-    async def _publish(self, request: Request, who: Principal) -> Response:
+    async def _publish(self, request: Request, caller: Principal) -> Response:
         channel = self._channel(request)
-        updates = await self._updates(request, who)
-        self.access.spend(who, address_of(request), len(updates))
+        updates = await self._updates(request, caller)
+        self.access.spend(caller, address_of(request), len(updates))
         for at, update in enumerate(updates):
             try:
                 await _check(update)
             except AxlogError as error:
                 error.within(f"update {at + 1} of {len(updates)}; none is published")
                 raise
-        producer = _producer(request, who, channel)
+        producer = _producer(request, caller, channel)
         last = channel.last
         for at, update in enumerate(updates):
             numbered = None if producer is None else (producer[0], producer[1] + at)
@@ -210,12 +213,12 @@ class Serving:
     async def _put(
         self, channel: LocalChannel, update: StreamUpdate, producer: tuple[str, int] | None
     ) -> int:
-        if channel.retention.when_full == "wait":  # it may: not on the loop of all others
+        if channel.retention.when_full == "wait":  # it may block: not on the shared event loop
             return await asyncio.to_thread(channel.publish, update, producer)
         return channel.publish(update, producer)
 
-    async def _updates(self, request: Request, who: Principal) -> list[StreamUpdate]:
-        body = await body_of(request, who.limits.size)
+    async def _updates(self, request: Request, caller: Principal) -> list[StreamUpdate]:
+        body = await body_of(request, caller.limits.size)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in (_XML, "text/xml"):
             query = request.query_params
@@ -232,8 +235,8 @@ class Serving:
 
     # Reading --------------------------------------------------------------------------------------
 
-    async def _reader(self, request: Request, who: Principal, after: int | None) -> Reader:
-        """What a request reads by."""
+    async def _reader(self, request: Request, caller: Principal, after: int | None) -> Reader:
+        """Return the reader of a request."""
         channel = self._channel(request)
         name = request.query_params.get("subscription")
         wanted = await _wanted(request)
@@ -241,20 +244,20 @@ class Serving:
             return Reader(channel, wanted=wanted, after=after)
         if wanted is not None:
             raise wrong("a subscription has its own filter", "subscription, filter or match")
-        return Reader(channel, owned(channel, who, name).name, after=after)
+        return Reader(channel, owned(channel, caller, name).name, after=after)
 
-    async def _read(self, request: Request, who: Principal) -> Response:
+    async def _read(self, request: Request, caller: Principal) -> Response:
         after = _after(request, None)
         limit = int(number_in(request, "limit", 1000, 1, 10_000))
         wait = number_in(request, "wait", 0, 0, LONGEST_WAIT)
-        reader = await self._reader(request, who, after)
-        with reader, self.access.streaming(who, address_of(request)):
+        reader = await self._reader(request, caller, after)
+        with reader, self.access.streaming(caller, address_of(request)):
             async with _leaving(request) as gone:
-                delivery = await self._wait(reader, who, limit, wait, gone)
+                delivery = await self._wait(reader, caller, limit, wait, gone)
         return _delivered(delivery)
 
     async def _wait(
-        self, reader: Reader, who: Principal, limit: int, wait: float, gone: asyncio.Future[None]
+        self, reader: Reader, caller: Principal, limit: int, wait: float, gone: asyncio.Future[None]
     ) -> Delivery:
         pulse = self.pulses.of(reader.channel)
         loop = asyncio.get_running_loop()
@@ -271,44 +274,44 @@ class Serving:
                 return Delivery(delivery.entries, delivery.upto, clock, delivery.is_closed)
             if not reader.is_behind:
                 await pulse.wait(ticket, left, gone)
-            self.access.check(who, "read", resource(reader.channel.name))
+            self.access.check(caller, "read", resource(reader.channel.name))
 
-    async def _events(self, request: Request, who: Principal) -> Response:
+    async def _events(self, request: Request, caller: Principal) -> Response:
         after = _after(request, request.headers.get("last-event-id"))
-        reader = await self._reader(request, who, after)
-        with self.access.streaming(who, address_of(request)):
-            pass  # refused here, it is refused with a status
+        reader = await self._reader(request, caller, after)
+        with self.access.streaming(caller, address_of(request)):
+            pass  # checked before streaming starts, so that it is refused with a status
         return StreamingResponse(
-            self._followed(reader, who, request),
+            self._followed(reader, caller, request),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
     async def _followed(
-        self, reader: Reader, who: Principal, request: Request
+        self, reader: Reader, caller: Principal, request: Request
     ) -> AsyncIterator[bytes]:
-        """The event stream of a reader, until it leaves, may not read on, or has missed something.
+        """Stream events to a reader, until it disconnects, loses its grant, or has missed entries.
 
-        The sender waits while the connection's buffer is full, so a slow reader holds back nobody:
-        it stays behind in the channel, and is told when what it wants is not kept any more.
+        The sender waits while the connection's buffer is full, so a slow reader delays no other: it
+        falls behind in the channel, and gets a gap event when its entries are no longer retained.
         """
         yield b"retry: 1000\n\n"
         try:
             async with _leaving(request) as gone:
-                with reader, self.access.streaming(who, address_of(request)):
-                    async for part in self._parts(reader, who, gone):
+                with reader, self.access.streaming(caller, address_of(request)):
+                    async for part in self._parts(reader, caller, gone):
                         yield part
         except AxlogError as error:
             said = json.dumps({"code": error.code, "detail": error.message})
             yield f"event: gap\ndata: {said}\n\n".encode()
 
     async def _parts(
-        self, reader: Reader, who: Principal, gone: asyncio.Future[None]
+        self, reader: Reader, caller: Principal, gone: asyncio.Future[None]
     ) -> AsyncIterator[bytes]:
         pulse = self.pulses.of(reader.channel)
         while not gone.done():
             ticket = pulse.ticket()
-            self.access.check(who, "read", resource(reader.channel.name))
+            self.access.check(caller, "read", resource(reader.channel.name))
             delivery = await _looked(reader, AT_ONCE)
             if delivery.entries:
                 yield pulse.events(delivery.entries)
@@ -324,7 +327,7 @@ class Serving:
             if not await pulse.wait(ticket, ALIVE, gone):
                 yield b": alive\n\n"
 
-    async def _feed(self, request: Request, who: Principal) -> Response:
+    async def _feed(self, request: Request, caller: Principal) -> Response:
         channel = self._channel(request)
         form = request.query_params.get("format", "rss")
         if form not in FORMATS:
@@ -345,7 +348,7 @@ class Serving:
 
 @asynccontextmanager
 async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
-    """What is done once whoever asked has left: nobody waits on for them."""
+    """Run cleanup after the client has disconnected, without a request waiting for it."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -359,21 +362,21 @@ async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
 
 
 def channel_of(channels: Channels, name: str) -> LocalChannel:
-    """A channel by name; the names of others are not told."""
+    """Return a channel by name; the error does not reveal other names."""
     if name not in channels:
         raise ChannelError("AX801", f"there is no channel {name[:100]!r}")
     return channels[name]
 
 
 async def _looked(reader: Reader, limit: int) -> Delivery:
-    """What a reader finds; beside the loop, a part at a time, where it has to judge messages."""
+    """Read for a reader; in chunks outside the event loop if it must match messages."""
     if not reader.has_filter:
         return reader.read(limit)
     return await asyncio.to_thread(reader.read, min(limit, JUDGED))
 
 
 async def _check(update: StreamUpdate) -> None:
-    """Refuse what no widget could take: a channel does not pass attacks on."""
+    """Refuse messages that no widget could accept: a channel does not forward attacks."""
     if update.action == "delete":
         await asyncio.to_thread(parse_query, str(update.content))
     elif update.action == "insert" and len(update.content) > LARGE:
@@ -383,7 +386,7 @@ async def _check(update: StreamUpdate) -> None:
 
 
 def _delivered(delivery: Delivery) -> Response:
-    """A delivery as JSON, put together from the texts that the entries have."""
+    """Return a delivery as JSON, concatenated from the texts of the entries."""
     entries = ", ".join(entry.text for entry in delivery.entries)
     clock = None if delivery.clock is None else plain(delivery.clock)
     rest = {"upto": delivery.upto, "clock": clock, "closed": delivery.is_closed}
@@ -393,7 +396,7 @@ def _delivered(delivery: Delivery) -> Response:
 
 
 def _moment(time: int) -> str:
-    """A time as feeds write it; one that has no date stands at the end of all dates."""
+    """Return a time for feeds; one without a date becomes the last possible date."""
     found = shown(time, "dates")
     return (found if isinstance(found, datetime) else _LAST).isoformat()
 
@@ -419,28 +422,28 @@ async def _wanted(request: Request) -> Filter | None:
 
 
 async def filter_of(text: str) -> Filter:
-    """The filter that somebody sent, of a size that holds nobody up; made beside the loop."""
+    """Parse the filter of a request, with a size limit; outside the event loop."""
     if text.count('"keys"') > MOST_PATTERNS:
         raise wrong(f"a filter of more than {MOST_PATTERNS:,} patterns", "several subscriptions")
     return await asyncio.to_thread(Filter.from_json, text)
 
 
-def _producer(request: Request, who: Principal, channel: LocalChannel) -> tuple[str, int] | None:
-    """Who publishes, with its number; each principal has producers of its own."""
+def _producer(request: Request, caller: Principal, channel: LocalChannel) -> tuple[str, int] | None:
+    """Return the producer and its number; each principal has its own producers."""
     name, number = request.headers.get("axlog-producer"), request.headers.get("axlog-number")
     if name is None and number is None:
         return None
     if not name or not number or not number.isdecimal() or len(number) > 18:
         raise wrong("a producer needs a name and a number", "Axlog-Producer and Axlog-Number")
-    key = f"{who.name}/{name[:200]}"
-    known = channel.producers(f"{who.name}/")
+    key = f"{caller.name}/{name[:200]}"
+    known = channel.producers(f"{caller.name}/")
     if key not in known:
-        used_up(who, "producers", len(known))
+        used_up(caller, "producers", len(known))
     return key, int(number)
 
 
 def _xml(body: bytes) -> str:
-    """The XML of a body in the encoding that it says it is in."""
+    """Decode the XML of a body by its declared encoding."""
     encoding = encoding_of(body)
     if encoding == "utf-8":
         return text_of(body)

@@ -1,16 +1,16 @@
-"""Limits on connections: slow clients are disconnected, and no number of them stops the others.
+"""Limits on connections: slow clients are disconnected and cannot block others.
 
-Three clocks run for a connection, one at a time. Each counts from the moment its phase began, so
-bytes that trickle in do not reset it:
+A connection has three timeouts, one at a time. Each starts with its phase, so bytes that trickle in
+do not reset it:
 
-    head   the head of a request is incomplete          `HEAD_SECONDS`
-    body   its body is incomplete                       `BODY_SECONDS`
-    rest   it was answered before its body had come     `REST_SECONDS`
+    head   the head of a request is incomplete              `HEAD_SECONDS`
+    body   its body is incomplete                           `BODY_SECONDS`
+    rest   it was answered before its body had arrived      `REST_SECONDS`
 
-Connections are capped for each address and in all. Where a cap is reached, the connection that has
-waited longest for its client to send makes room for the new one; if every connection is being
-served, the new one is refused. uvicorn itself times out idle connections, but waits without end for
-the rest of a head or a body, and its own limit counts requests only.
+Connections are limited per address and in total. At a limit, the connection that has waited longest
+for its client is closed for the new one; if every connection is being served, the new one is
+refused. uvicorn itself times out idle connections, but waits without end for the rest of a head or
+a body, and its own limit counts requests only.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ LARGEST_HEAD = 64 * 1024
 """Bytes of a request's head."""
 MOST_CONNECTIONS = 4096
 MOST_OF_ADDRESS = 1024
-"""Connections of one address; browsers open six, and all clients of a proxy share one."""
+"""Connections per address; browsers open six, and all clients of a proxy share one address."""
 SPARE_FILES = 256
-"""File descriptors that connections leave to sinks, sources and the store."""
+"""File descriptors reserved for sinks, sources and the store."""
 _CLOSE_SECONDS = 1.0
 _LOG_EVERY = 60.0
 
 
 class Connections:
-    """The connections of one server, by address, those first that wait for their client longest."""
+    """The connections of one server by address, those waiting longest for their client first."""
 
     def __init__(
         self, most: int = MOST_CONNECTIONS, most_of_address: int = MOST_OF_ADDRESS
@@ -57,12 +57,14 @@ class Connections:
         self.most = max(16, min(most, files - SPARE_FILES))
         self.most_of_address = min(most_of_address, self.most)
         self._by_address: dict[str, dict[Timely, None]] = {}
-        self._waiting: dict[Timely, None] = {}  # for their clients, in the order they began to
+        self._waiting: dict[Timely, None] = {}  # waiting for their clients, in the order of waiting
         self.count = 0
         self.refused = 0
 
     def admit(self, connection: Timely) -> bool:
-        """Take a connection in, if need be in the place of one that waits; False: there is none."""
+        """Accept a connection, if necessary in place of a waiting one; return False if there is
+        none.
+        """
         mine = self._by_address.setdefault(connection.address, {})
         if len(mine) >= self.most_of_address and not self._evict(mine):
             return self._refuse(connection.address)
@@ -73,7 +75,9 @@ class Connections:
         return True
 
     def _evict(self, among: dict[Timely, None]) -> bool:
-        """Close the connection that waits longest among some; False: all are being served."""
+        """Close the connection that has waited longest among some; return False if all are being
+        served.
+        """
         longest = next((one for one in self._waiting if one in among), None)
         if longest is None:
             return False
@@ -88,14 +92,14 @@ class Connections:
         return False
 
     def waits(self, connection: Timely, is_waiting: bool) -> None:
-        """Note whether a connection waits for its client to send."""
+        """Record whether a connection waits for its client."""
         if is_waiting:
             self._waiting.setdefault(connection)
         else:
             self._waiting.pop(connection, None)
 
     def release(self, connection: Timely) -> None:
-        """Forget a connection that has ended; once is enough."""
+        """Remove a closed connection; idempotent."""
         self._waiting.pop(connection, None)
         mine = self._by_address.get(connection.address, {})
         if connection in mine:
@@ -106,7 +110,7 @@ class Connections:
 
 
 class Timely(H11Protocol):
-    """The protocol of one connection, with a clock for what its client has to send."""
+    """The protocol of one connection, with a timeout for its client."""
 
     registry: Connections
     address = ""
@@ -135,7 +139,7 @@ class Timely(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """See what the client has to send next, and start its clock if that is something new."""
+        """Determine what the client has to send next, and start its timeout if the phase is new."""
         theirs = self.conn.their_state
         if self.transport.is_closing():
             self._enter(None)
@@ -158,25 +162,25 @@ class Timely(H11Protocol):
             self._clock = self.loop.call_later(SECONDS[phase], self._too_late)
 
     def _too_late(self) -> None:
-        """Close; a client that does not even read what was written is cut off."""
+        """Close the connection; abort it if the client does not read."""
         self.transport.close()
         self._clock = self.loop.call_later(_CLOSE_SECONDS, self.transport.abort)
 
 
 def protocol(connections: Connections) -> type[Timely]:
-    """The protocol of a server's connections."""
+    """Return the protocol factory of a server's connections."""
     return type("TimelyConnection", (Timely,), {"registry": connections})
 
 
 class AcceptErrors:
-    """Logs errors of the listening socket once a minute: asyncio reports every single try."""
+    """Logs errors of the listening socket once a minute: asyncio reports every attempt."""
 
     def __init__(self) -> None:
         self._next = 0.0
         self._left_out = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The loop's handler of errors that no task waits for."""
+        """The event loop's handler of unhandled errors."""
         if "socket.accept()" not in context.get("message", ""):
             loop.default_exception_handler(context)
             return

@@ -1,5 +1,5 @@
 "use strict";
-// What page.js draws with: elements, the system's graph, curves. Everything is put in as text.
+// Drawing for page.js: elements, the system's graph, curves. All data is inserted as text.
 
 const $ = (id) => document.getElementById(id);
 
@@ -19,7 +19,7 @@ function svg(name, attributes, ...inside) {
 
 const drawn = {};
 function draw(id, key, make) {
-  // Draw a part again only if what it shows is different: focus and scrolling stay.
+  // Redraw a part only if its data changed, to keep focus and scrolling.
   const said = JSON.stringify(key);
   if (drawn[id] === said) return false;
   drawn[id] = said;
@@ -58,7 +58,7 @@ function span(seconds) {
 }
 
 function short(text) {
-  // Namespaces are long and say little on a page.
+  // Namespaces are long and of little use on a page.
   return text.replace(/Q?\{[^}]*\}/g, "");
 }
 
@@ -86,7 +86,7 @@ function graph(state) {
 }
 
 function wiring(state) {
-  // Lines between what is there: measured, so they are drawn after it, and again when it moves.
+  // Lines between parts: their ends are measured, so they are drawn after the parts, and again when these move.
   const box = $("graph").getBoundingClientRect();
   const at = (port, side) => {
     const found = $("graph").querySelector(`[data-port="${CSS.escape(port)}"]`);

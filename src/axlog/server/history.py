@@ -1,7 +1,7 @@
-"""What a page remembers of a run: the newest changes, rows that never come, sizes, rates.
+"""The history of a run on the live page: recent changes, `never` rows, sizes, rates.
 
-All of it is bounded, whatever the run's length: the curve of a size has at most so many points, and
-where there are more every second one goes, so that it always shows the whole run.
+Everything is bounded, whatever the length of the run. The curve of a size has a maximum number of
+points; beyond it every second point is dropped, so that the curve always covers the whole run.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from axlog.views.change import Change
 
 CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
 _OVER = 8.0
-"""Seconds over which rates are taken."""
+"""Seconds over which rates are computed."""
 
 
 class History:
-    """The newest of what was heard."""
+    """The newest changes, `never` rows and dead letters."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,11 +38,11 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """Since the history began."""
+        """Seconds since the history began."""
         return monotonic() - self._started
 
     def hear(self, widget: str, change: Change, view: str | None = None) -> None:
-        """Take a change; the view's name in its widget may be another than the change's."""
+        """Add a change; its view may have another name within its widget."""
         name = view or change.view or ""
         said = {"widget": widget, "view": name, "time": plain(change.time), **change.plain()}
         with self._lock:
@@ -54,7 +54,7 @@ class History:
                 self._never_counts[key] = self._never_counts.get(key, 0) + 1
 
     def refuse(self, refused: Refusal, code: str = "") -> None:
-        """Take a message that could not be taken."""
+        """Add a rejected message."""
         with self._lock:
             self._refused += 1
             error = refused.error.strip()
@@ -71,33 +71,33 @@ class History:
             )
 
     def changes(self) -> tuple[list[dict[str, Any]], int]:
-        """The newest changes, newest first, and how many there were."""
+        """Return the newest changes, newest first, and their total number."""
         with self._lock:
             return list(self._changes)[::-1], self._count
 
     def nevers(self, widget: str, view: str) -> tuple[list[dict[str, Any]], int]:
-        """The newest rows that can never come, newest first, and how many there were."""
+        """Return the newest `never` rows, newest first, and their total number."""
         with self._lock:
             found = self._nevers.get((widget, view), ())
             return list(found)[::-1], self._never_counts.get((widget, view), 0)
 
     def letters(self) -> tuple[list[dict[str, str]], int]:
-        """The newest dead letters, and how many there were."""
+        """Return the newest dead letters, and their total number."""
         with self._lock:
             return list(self._letters)[::-1], self._refused
 
     def measure(self, name: str, size: int) -> None:
-        """Note a size of now."""
+        """Record a current size."""
         with self._lock:
             self._curves.setdefault(name, Curve()).add(self.seconds, size)
 
     def sizes(self, name: str) -> list[tuple[float, int]]:
-        """A size over time."""
+        """Return a size over time."""
         with self._lock:
             return list(self._curves[name].points) if name in self._curves else []
 
     def rate(self, name: str, total: int) -> float:
-        """How much a total grows in a second, given its value of now."""
+        """Return the growth of a total per second, given its current value."""
         now = monotonic()
         with self._lock:
             points = self._totals.setdefault(name, deque())
@@ -118,7 +118,7 @@ class Curve:
         self._interval = interval
 
     def add(self, at: float, size: int) -> None:
-        """Add a point, or move the last one where it is too near."""
+        """Add a point, or move the last one if it is too near."""
         points = self.points
         if len(points) > 1 and at - points[-2][0] < self._interval:
             points[-1] = (round(at, 1), size)
@@ -130,5 +130,5 @@ class Curve:
 
 
 def is_found(row: Mapping[str, Any], find: str) -> bool:
-    """Whether some value of a row has this text in it, in small letters or large."""
+    """Whether some value of a row contains this text, ignoring case."""
     return not find or any(find in str(value).casefold() for value in row.values())

@@ -1,11 +1,11 @@
-"""The table of what the server does, from which both the routes and the description are made.
+"""The table of operations, from which both the routes and the OpenAPI description are generated.
 
-The OpenAPI description (`/openapi.json`) cannot differ from what is served: an operation is one
-entry with its method, its path, its words, the grant it needs and its handler.
+The description (`/openapi.json`) cannot differ from what is served: an operation is one entry with
+its method, path, description, required grant and handler.
 
-What a request is about follows from its path: `{channel}`, `{widget}`, or `{widget}` and `{view}`.
-The grant is checked before anything is looked up, so who may not see a thing is not told whether it
-exists. Where the thing stands elsewhere (`needs="own"`), the handler checks.
+The object of a request follows from its path: `{channel}`, `{widget}`, or `{widget}` and `{view}`.
+The grant is checked before anything is looked up, so a principal without it cannot learn whether
+the object exists. If the object is named elsewhere (`needs="own"`), the handler checks.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _TYPES = {"integer": ("after", "limit"), "number": ("wait",)}
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that can be asked of the server."""
+    """One operation of the server."""
 
     method: str
     path: str
     summary: str
     handler: Handler
     needs: str = "read"  # a verb of `roles.VERBS`, "own": the handler checks, or "": open to all
-    query: tuple[tuple[str, str], ...] = ()  # names and words
+    query: tuple[tuple[str, str], ...] = ()  # names and descriptions
     body: tuple[str, ...] = ()  # media types
     answers: tuple[str, ...] = ("application/json",)
     success: str = "200"
@@ -46,11 +46,11 @@ class Operation:
     def route(self, access: Access) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
-                who = access.who(request)
-                access.spend(who, address_of(request))
+                caller = access.caller(request)
+                access.spend(caller, address_of(request))
                 if self.needs not in ("", "own"):
-                    access.check(who, self.needs, about(request))
-                answered = await self.handler(request, who)
+                    access.check(caller, self.needs, about(request))
+                answered = await self.handler(request, caller)
             except AxlogError as error:
                 return problem(error)
             if request.method == "HEAD" and isinstance(answered, StreamingResponse):
@@ -60,7 +60,7 @@ class Operation:
         return Route(self.path, endpoint, methods=[self.method])
 
     def described(self) -> dict[str, Any]:
-        """The operation in OpenAPI's words."""
+        """Return the OpenAPI description of the operation."""
         named = [_parameter(name, "path", "", True) for name in re.findall(r"{(\w+)", self.path)]
         named += [_parameter(name, "query", words) for name, words in self.query]
         named += [_parameter(name, "header", words) for name, words in self.headers]
@@ -86,7 +86,7 @@ class Operation:
 
 
 def about(request: Request) -> Resource:
-    """What a request is about, by the names in its path."""
+    """Return the object of a request, from the names in its path."""
     named = request.path_params
     if "channel" in named:
         return channel(named["channel"])
@@ -96,7 +96,7 @@ def about(request: Request) -> Resource:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from."""
+    """Return the address of the client."""
     return "" if request.client is None else request.client.host
 
 
@@ -111,10 +111,10 @@ def _parameter(name: str, where: str, words: str, required: bool = False) -> dic
 
 
 def description(operations: Iterable[Operation], version: str) -> dict[str, Any]:
-    """The OpenAPI description of operations."""
+    """Return the OpenAPI description of all operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        path = re.sub(r":\w+}", "}", operation.path)  # how a part is matched is no part of OpenAPI
+        path = re.sub(r":\w+}", "}", operation.path)  # path converters are not part of OpenAPI
         entry = paths.setdefault(path, {})
         entry[operation.method.lower()] = operation.described()
     return {

@@ -1,8 +1,8 @@
-"""Who a subscription belongs to.
+"""The owners of subscriptions.
 
-A subscription that a principal makes is known to its channel as `PRINCIPAL/NAME` and says so in its
-options: two principals can use one name, and neither meets the other's. One without an owner is the
-pipeline's own: no request reaches it, whatever name it asks for.
+The channel knows a principal's subscription as `PRINCIPAL/NAME`, and its options name the owner:
+two principals can use the same name independently. A subscription without an owner belongs to the
+pipeline: no request can reach it, whatever name it uses.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f/]{1,200}")
 
 
 def key_of(owner: Principal, name: str) -> str:
-    """What a principal's subscription is called inside."""
+    """Return the internal name of a principal's subscription."""
     if not _NAME.fullmatch(name):
-        raise wrong("this cannot be the name of a subscription", "1 to 200 characters, no '/'")
+        raise wrong("invalid name of a subscription", "1 to 200 characters, no '/'")
     return f"{owner.name}/{name}"
 
 
 def options_of(known: Remembered) -> dict[str, Any]:
-    """What the server remembers with a subscription."""
+    """The options that the server stores with a subscription."""
     try:
         options = json.loads(known.options)
     except (RecursionError, ValueError):
@@ -38,13 +38,13 @@ def options_of(known: Remembered) -> dict[str, Any]:
 
 
 def owner_of(known: Remembered) -> str | None:
-    """Whose a subscription is; None for the pipeline's own."""
+    """Return the owner of a subscription; None for the pipeline's own."""
     owner = options_of(known).get("owner")
     return owner if isinstance(owner, str) and known.name.startswith(f"{owner}/") else None
 
 
 def owned(channel: LocalChannel, owner: Principal, name: str) -> Remembered:
-    """A principal's subscription; those of others are not there for it."""
+    """Return a principal's subscription; those of others do not exist for it."""
     known = channel.subscriptions().get(key_of(owner, name))
     if known is None or owner_of(known) != owner.name:
         mine = sorted(names_of(channel, owner))
@@ -57,20 +57,20 @@ def owned(channel: LocalChannel, owner: Principal, name: str) -> Remembered:
 
 
 def names_of(channel: LocalChannel, owner: Principal) -> list[str]:
-    """The names of a principal's subscriptions."""
+    """Return the names of a principal's subscriptions."""
     found = channel.subscriptions().values()
     start = len(owner.name) + 1
     return [each.name[start:] for each in found if owner_of(each) == owner.name]
 
 
 def check_free(channel: LocalChannel, key: str, owner: Principal) -> bool:
-    """Refuse a key that is somebody else's; whether the principal has it already."""
+    """Refuse a key of another owner; return whether the principal already has it."""
     known = channel.subscriptions().get(key)
     if known is not None and owner_of(known) != owner.name:
-        raise AccessError("AX817", "this name is taken", advice="use another name")
+        raise AccessError("AX817", "this name is in use", advice="use another name")
     return known is not None
 
 
 def count_of(channels: Channels, owner: Principal) -> int:
-    """How many subscriptions a principal has."""
+    """Return how many subscriptions a principal has."""
     return sum(len(names_of(channel, owner)) for channel in channels)

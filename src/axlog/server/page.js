@@ -1,9 +1,9 @@
 "use strict";
-// The page asks for its state once a second and draws what changed.
+// The page polls its state once a second and redraws what changed.
 
 const chosen = { widget: null, view: null, truth: "", find: "", show: 100 };
 let state = null;
-let seen = new Set(); // rows that were there a moment ago
+let seen = new Set(); // rows of the previous poll
 let asking = null;
 let asked = 0;
 
@@ -14,7 +14,7 @@ async function ask(path, parameters = {}) {
   return answer.json();
 }
 
-// Signing in: the token becomes a cookie that scripts cannot read, and is kept nowhere else. ----------
+// Signing in: the token becomes a cookie that scripts cannot read, and is stored nowhere else. ----------
 
 async function signIn(token) {
   const answer = await fetch("/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) });
@@ -35,7 +35,7 @@ function showWho(said) {
 }
 
 async function signInByLink() {
-  // Behind # it was sent to nobody; here it leaves the address bar and the history.
+  // Browsers do not send the part after #; remove it from the address bar and the history too.
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given !== null) {
     history.replaceState(null, "", location.pathname + location.search);
@@ -56,7 +56,7 @@ async function refresh() {
   const number = ++asked;
   try {
     const said = await ask("/live/state", { ...chosen, widget: chosen.widget || "", view: chosen.view || "" });
-    if (number !== asked) return; // something else was chosen since
+    if (number !== asked) return; // the selection has changed since
     state = said;
     if (settle()) return refresh();
     show();
@@ -68,7 +68,7 @@ async function refresh() {
 }
 
 function settle() {
-  // Choose a widget and a view where none is chosen, or what was chosen is gone; whether something changed.
+  // Select a widget and a view if none is selected, or the selected one is gone; return whether that changed.
   const before = JSON.stringify(chosen);
   if (!state.widgets.some((w) => w.name === chosen.widget)) choose(state.widgets.length ? state.widgets[0].name : null, null);
   const here = widget();
@@ -135,8 +135,8 @@ function showViews(here) {
 }
 
 function outlook(shown) {
-  const says = shown.reason ? `what may still come is not decided: ${shown.reason}`
-    : shown.counts.possible ? "may gain further rows" : shown.truth === "never" ? "no row is there, and none can come" : "nothing more can come";
+  const says = shown.reason ? `possible rows are undecided: ${shown.reason}`
+    : shown.counts.possible ? "more rows may come" : shown.truth === "never" ? "there is no row, and none can come" : "no more rows can come";
   return [...(shown.truth ? [badge(shown.truth)] : []), shown.note ? `${says}; ${shown.note}` : says];
 }
 
@@ -149,7 +149,7 @@ function showRows(here, shown) {
     const last = timed ? [element("th", { scope: "col" }, "until")] : [];
     const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...shown.columns.map((c) => element("th", { scope: "col" }, c)), ...last);
     const body = shown.lines.map((line) => {
-      const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What of this row?" },
+      const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What does this row need?" },
         element("td", {}, badge(line.truth)), ...shown.columns.map((c) => element("td", {}, cell(line.row[c]))),
         ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)] : []));
       if (seen.size && !seen.has(key(line))) made.className = "new";
@@ -214,12 +214,12 @@ async function why(name, view, line) {
   const says = words(line.row) || "this row";
   $("why-head").textContent = line.truth === "true" ? `Why ${says}?` : line.truth === "possible" ? `What may still bring ${says}?` : `Why never ${says}?`;
   if (line.truth === "true") $("why-said").replaceChildren("asking");
-  else $("why-said").replaceChildren(...(line.truth === "possible" ? needs(line) : [element("p", {}, `Told at ${moment(line.time)}: from then on nothing that streams can bring makes this row come.`)]));
+  else $("why-said").replaceChildren(...(line.truth === "possible" ? needs(line) : [element("p", {}, `Certain since ${moment(line.time)}: no data of any stream can produce this row.`)]));
   $("why").showModal();
   if (line.truth !== "true") return;
   let said;
   try { said = await ask("/live/why", { widget: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
-  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? said.derivations.map(derivation) : [element("p", {}, "it is not there any more")]));
+  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? said.derivations.map(derivation) : [element("p", {}, "the row no longer exists")]));
 }
 
 function needs(line) {
@@ -229,7 +229,7 @@ function needs(line) {
 
 function derivation(matched) {
   const rows = matched.map((m) => element("tr", { class: m.origin ? (m.pattern.includes("$") ? "bound" : "") : "soft" }, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, m.time ? moment(m.time) : ""), element("td", {}, m.origin || "the document")));
-  const head = element("tr", {}, ...["pattern", "matched", "since", "came with"].map((h) => element("th", { scope: "col" }, h)));
+  const head = element("tr", {}, ...["pattern", "matched", "since", "message"].map((h) => element("th", { scope: "col" }, h)));
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
 }
 
@@ -259,7 +259,7 @@ function node(said, path, open, depth) {
   return made;
 }
 
-// Keys: arrows go through tabs and rows, Enter asks why, / finds. --------------------------------------
+// Keys: arrows select tabs and rows, Enter explains a row, / searches. --------------------------------------
 
 function step(event, all, back, on) {
   const at = all.indexOf(document.activeElement);

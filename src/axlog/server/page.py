@@ -1,9 +1,9 @@
-"""The live page: HTML with its style and scripts, and what it asks for as JSON.
+"""The live page: HTML with its style and scripts, and its data as JSON.
 
-No build step and no outside address: the page is served from the package, and its policy lets it
-load nothing from anywhere else. Everything that comes from documents is put in as text, never as
-markup. The files are open to all, as they say nothing of what is served; what the page asks for
-shows what the principal may read and leaves out the rest.
+There is no build step and no external address: the page is served from the package, and its content
+security policy allows nothing from elsewhere. Contents of documents are inserted as text, never as
+markup. The files are public, because they contain no data; the data shows only what the principal
+may read.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _TYPES = {
 
 
 def page_operations(observer: Observed, access: Access) -> list[Operation]:
-    """What the server does for the live page."""
+    """Return the operations of the live page."""
 
     def static(name: str) -> Operation:
-        async def file(request: Request, who: Principal) -> Response:
+        async def file(request: Request, caller: Principal) -> Response:
             headers = {
                 "Content-Security-Policy": _POLICY,
                 "X-Content-Type-Options": "nosniff",
@@ -54,19 +54,19 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
         path = "/" if name == "page.html" else f"/{name}"
         return Operation("GET", path, f"The live page: {name}", file, "", answers=(_TYPES[name],))
 
-    async def live_state(request: Request, who: Principal) -> Response:
-        access.check_known(who)
+    async def live_state(request: Request, caller: Principal) -> Response:
+        access.check_known(caller)
         asked = _asked(request)
-        if asked.view and not who.may("read", view(asked.widget, asked.view)):
+        if asked.view and not caller.may("read", view(asked.widget, asked.view)):
             asked = replace(asked, widget="", view="")
-        return answer(shown_to(who, await in_thread(observer.state, asked)))
+        return answer(shown_to(caller, await in_thread(observer.state, asked)))
 
-    async def live_tree(request: Request, who: Principal) -> Response:
+    async def live_tree(request: Request, caller: Principal) -> Response:
         widget = request.query_params.get("widget", "")
-        access.check(who, "read", document(widget))
+        access.check(caller, "read", document(widget))
         return answer(await in_thread(observer.tree, widget))
 
-    async def live_why(request: Request, who: Principal) -> Response:
+    async def live_why(request: Request, caller: Principal) -> Response:
         asked = request.query_params
         try:
             row = json.loads(asked.get("row", ""))
@@ -75,17 +75,21 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')
         widget = asked.get("widget", "")
-        access.check(who, "read", document(widget))  # reasons show the document
+        access.check(caller, "read", document(widget))  # reasons show the document
         try:
             return answer(await in_thread(observer.why, widget, asked.get("view", ""), row))
         except KeyError as error:
             raise wrong(f"the row has no value for {error.args[0]!r}") from None
 
     named = (("widget", "the widget"), ("view", "its view"))
-    sought = (("truth", "true, possible or never"), ("find", "a text"), ("show", "so many rows"))
+    sought = (
+        ("truth", "true, possible or never"),
+        ("find", "a text"),
+        ("show", "maximum number of rows"),
+    )
     return [
         *(static(name) for name in _TYPES),
-        Operation("GET", "/live/state", "What the live page shows", live_state, "own",
+        Operation("GET", "/live/state", "The data of the live page", live_state, "own",
                   query=(*named, *sought)),
         Operation("GET", "/live/tree", "The top of a document", live_tree, "own",
                   query=named[:1]),
@@ -94,24 +98,26 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
     ]  # fmt: skip
 
 
-def shown_to(who: Principal, state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a page without what a principal may not read.
+def shown_to(caller: Principal, state: dict[str, Any]) -> dict[str, Any]:
+    """Remove from the state of a page what a principal may not read.
 
-    Of a document of which only views may be read its streams and sizes are left out; dead letters,
-    what lags and the system's graph are of the server as a whole.
+    For a document of which only views may be read, streams and sizes are omitted. Dead letters,
+    lagging connectors and the system's graph belong to the server as a whole.
     """
     widgets = []
     for each in state["widgets"]:
         name = each["name"]
-        views = [one for one in each["views"] if who.may("read", view(name, one["name"]))]
-        if who.may("read", document(name)):
+        views = [one for one in each["views"] if caller.may("read", view(name, one["name"]))]
+        if caller.may("read", document(name)):
             widgets.append({**each, "views": views})
         elif views:
             hidden: dict[str, Any] = {"nodes": None, "state": None, "sizes": [], "streams": []}
             widgets.append({**each, **hidden, "views": views})
-    changes = [one for one in state["changes"] if who.may("read", view(one["widget"], one["view"]))]
+    changes = [
+        one for one in state["changes"] if caller.may("read", view(one["widget"], one["view"]))
+    ]
     said = {**state, "widgets": widgets, "changes": changes}
-    if not who.may("read", SERVER):
+    if not caller.may("read", SERVER):
         empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         said |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
     return said
@@ -121,7 +127,7 @@ def _asked(request: Request) -> Asked:
     given = request.query_params
     truth = given.get("truth", "")
     if truth not in ("", *TRUTHS):
-        raise wrong("there is no such truth", ", ".join(TRUTHS))
+        raise wrong("unknown truth value", ", ".join(TRUTHS))
     show = int(number_in(request, "show", 100, 1, MOST))
     return Asked(
         given.get("widget", ""), given.get("view", ""), truth, given.get("find", "")[:200], show

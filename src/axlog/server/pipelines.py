@@ -1,6 +1,6 @@
-"""A pipeline on the live page: its system's graph, and the embedded runner that keeps it.
+"""A pipeline on the live page: the graph of its system, and the embedded runner.
 
-Of a widget with many documents only the first ones are shown, each as a widget of its own.
+Of a widget with many documents only the first ones are shown, each as a separate widget.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from axlog.runtime.systems import wires_of
 from axlog.server.summaries import Observer
 
 DOCUMENTS = 20
-"""Documents of one widget that are shown."""
+"""Number of documents of one widget that are shown."""
 
 
 def observe_runner(runner: Runner) -> Observer:
-    """An observer of a pipeline that runs in this process."""
+    """Return an observer of a pipeline that runs in this process."""
     observer = Observer(lambda: widgets_of(runner))
     observer.system = system_of(runner.model)
     observer.lagging = lambda: [
@@ -34,7 +34,7 @@ def observe_runner(runner: Runner) -> Observer:
 
 
 def widgets_of(runner: Runner) -> dict[str, Widget]:
-    """The widgets of a runner by the names that the page gives them."""
+    """Return the widgets of a runner by their names on the page."""
     found: dict[str, Widget] = {}
     for name, instances in runner.instances.items():
         for key, widget in islice(list(instances.widgets.items()), DOCUMENTS):
@@ -43,7 +43,7 @@ def widgets_of(runner: Runner) -> dict[str, Widget]:
 
 
 def system_of(model: PipelineModel) -> dict[str, Any]:
-    """What is outside the widgets: sources, wires between them, sinks."""
+    """Return everything outside the widgets: sources, wires, sinks."""
     sources: list[dict[str, str | None]] = []
     for widget, written in model.widgets.items():
         for stream, one in written.streams.items():
@@ -69,7 +69,7 @@ def system_of(model: PipelineModel) -> dict[str, Any]:
 
 
 def _source(written: SourceModel | None) -> str | None:
-    """A source in a few words; nothing of its options that may be secret."""
+    """Describe a source briefly, without options that may be secret."""
     if written is None:
         return None
     given = written.written

@@ -1,9 +1,9 @@
-"""What the live page shows of a pipeline that runs elsewhere: what its batches report.
+"""The live page's model of a pipeline that runs elsewhere, from the reports of its batches.
 
-The driver of a distributed run sees every change, every dead letter, and counts; not the documents.
-So rows are those that the changes add up to (at most so many are kept, the counts stay exact),
-possible rows are what the engines were asked to say of theirs, and "why" is asked of somebody who
-can read the input again (`runtime/replay.py`).
+The driver of a distributed run sees every change, every dead letter and counts, but not the
+documents. Rows are accumulated from the changes (a bounded number is kept; the counts stay exact),
+possible rows are those that the engines report, and "why" reads the input again
+(`runtime/replay.py`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why
 from axlog.views.change import Change
 
 _CALL = "{urn:axlog}call"
-_NOTE = "this run goes on from a checkpoint: rows from before it are not listed here"
+_NOTE = "this run resumed from a checkpoint: rows from before it are not listed here"
 
 
 @dataclass(slots=True)
 class Outlook:
-    """What engines said of the rows that may still come to a view."""
+    """The possible rows of a view, as reported by engines."""
 
     count: int = 0
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Outlook:
 
 @dataclass(slots=True)
 class Told:
-    """One batch of one widget, as its engine told it."""
+    """The report of one batch of one widget."""
 
     widget: str
     changes: Iterable[Change] = ()
@@ -55,7 +55,7 @@ class Told:
     microseconds: int = 0  # its clock
     outlooks: Mapping[str, Outlook] = field(default_factory=dict)
     batch: int = (
-        1  # of the run; the first one that is told goes on from a checkpoint if it is later
+        1  # of the run; if the first reported batch is later, the run resumed from a checkpoint
     )
 
 
@@ -86,17 +86,17 @@ class _Widget:
     streams: dict[str, list[int]]  # messages, kept, refused
     state: int = 0
     microseconds: int = 0  # its clock
-    first: int | None = None  # the first batch that was told
+    first: int | None = None  # the first reported batch
     wanted: dict[str, list[str]] = field(default_factory=dict)  # by stream
 
 
 class Reported:
-    """A pipeline as its reports tell it."""
+    """A pipeline known by its reports."""
 
     def __init__(self, model: PipelineModel, engine: str, why: Why | None = None) -> None:
         self.engine = engine
-        self.says = ""  # what it is doing, while there is nothing to show yet
-        self.lagging: Sequence[Lagging] = ()  # who cannot be reached now
+        self.says = ""  # its activity, while there is nothing to show yet
+        self.lagging: Sequence[Lagging] = ()  # unreachable sources and sinks
         self.history = History()
         self.system = system_of(model)
         self._model = model
@@ -116,14 +116,14 @@ class Reported:
         streams = [str(call.get("stream")) for call in root.iter(_CALL)]
         made = _Widget(views, {stream: [0, 0, 0] for stream in streams})
         instances = Instances(self._model, name)
-        for change in instances.rows():  # what the document has at once
+        for change in instances.rows():  # the initial rows of the document
             views[_short(name, change)].take(change)
         for kept in instances.widgets.values():
             made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
         return made
 
     def take(self, told: Told) -> None:
-        """Take a batch."""
+        """Add a batch."""
         with self._lock:
             widget = self._widgets[told.widget]
             for change in sorted(told.changes, key=lambda change: change.microseconds):
@@ -147,7 +147,7 @@ class Reported:
     # What the page asks for -----------------------------------------------------------------------
 
     def state(self, asked: Asked) -> dict[str, Any]:
-        """Everything that the page shows without a click."""
+        """Return everything that the page shows without a click."""
         changes, count = self.history.changes()
         letters, refused = self.history.letters()
         with self._lock:
@@ -195,7 +195,7 @@ class Reported:
         }  # fmt: skip
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
-        """One view with its rows; None if there is no such view."""
+        """Return one view with its rows; None if there is no such view."""
         with self._lock:
             return self._listed(asked)
 
@@ -218,13 +218,13 @@ class Reported:
         }
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The derivations of a row, found by reading the input again."""
+        """Return the derivations of a row, by reading the input again."""
         if self._why is None:
-            return {"reason": f"the engine {self.engine} keeps no documents to look at"}
+            return {"reason": f"the engine {self.engine} keeps no documents to explain rows"}
         return self._why(widget, view, row)
 
     def tree(self, widget: str) -> dict[str, Any]:
-        """The document as the file has it, with its calls: what came is kept as bindings."""
+        """Return the document of the file with its calls: messages are kept as bindings only."""
         if widget not in self._widgets:
             raise QueryError(
                 "AX203", f"there is no widget {widget!r}", expected=", ".join(self._widgets)
@@ -235,14 +235,14 @@ class Reported:
 
 
 def _short(widget: str, change: Change) -> str:
-    """The name of a change's view within its widget."""
+    """Return the name of a change's view within its widget."""
     return (change.view or "").removeprefix(f"{widget}.")
 
 
 def _prospect(view: _View) -> Prospect:
     outlook = view.outlook
     if outlook is None:
-        return Prospect("true" if view.count else None, reason="not asked for yet")
+        return Prospect("true" if view.count else None, reason="not requested yet")
     if outlook.reason is not None:
         return Prospect("true" if view.count else None, reason=outlook.reason)
     truth = "true" if view.count else "possible" if outlook.count else "never"
@@ -250,7 +250,7 @@ def _prospect(view: _View) -> Prospect:
 
 
 def _element(element: Any, left: list[int]) -> dict[str, Any] | None:
-    """An element of a document that was only parsed."""
+    """Return an element of a document that was only parsed."""
     if left[0] <= 0 or not isinstance(element.tag, str):
         return None
     left[0] -= 1

@@ -1,4 +1,4 @@
-"""Requests read within bounds, and errors as answers (RFC 9457 problem details)."""
+"""Read requests within limits, and return errors as RFC 9457 problem details."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _STATUS = {
 }
 _LATER = (429, 503)
 PATIENCE = 30.0
-"""Seconds within which the body of a request must come."""
+"""Seconds within which the body of a request must arrive."""
 
 
 def status_of(error: AxlogError) -> int:
-    """The status of an error: the request's fault unless the table says otherwise."""
+    """Return the HTTP status of an error: 400 unless the table has another."""
     if isinstance(error, ConnectorError):
         return 502
     if isinstance(error, UnknownStreamError):
@@ -48,7 +48,7 @@ def status_of(error: AxlogError) -> int:
 
 
 def problem(error: AxlogError) -> Response:
-    """An error as an answer."""
+    """Return an error as a response."""
     status = status_of(error)
     said: dict[str, Any] = {
         "type": f"urn:axlog:error:{error.code}",
@@ -75,17 +75,17 @@ def problem(error: AxlogError) -> Response:
 
 
 def answer(value: object, status: int = 200) -> Response:
-    """A value as JSON."""
+    """Return a value as a JSON response."""
     return Response(json.dumps(value, ensure_ascii=False), status, media_type="application/json")
 
 
 def wrong(what: str, expected: str | None = None) -> ChannelError:
-    """A request that cannot be understood."""
+    """Return the error for a malformed request."""
     return ChannelError("AX813", what, expected=expected)
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The body of a request, which is not read beyond what it may have, nor waited for for ever."""
+    """Return the body of a request, within limits on its size and time."""
     body = bytearray()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -94,14 +94,14 @@ async def body_of(request: Request, most: int) -> bytes:
                 if len(body) > most:
                     raise AccessError("AX812", f"the request has more than {most} bytes")
     except TimeoutError:
-        raise wrong(f"the request did not come within {PATIENCE:g} seconds") from None
+        raise wrong(f"the request did not arrive within {PATIENCE:g} seconds") from None
     except ClientDisconnect:
-        raise wrong("the request was broken off") from None
+        raise wrong("the request was aborted") from None
     return bytes(body)
 
 
 async def json_of(request: Request, most: int) -> dict[str, Any]:
-    """The JSON object of a request."""
+    """Return the JSON object of a request."""
     body = await body_of(request, most)
     try:
         value = json.loads(body or b"{}")
@@ -113,7 +113,7 @@ async def json_of(request: Request, most: int) -> dict[str, Any]:
 
 
 def number_in(request: Request, name: str, default: float, least: float, most: float) -> float:
-    """A number of the query string, within bounds."""
+    """Return a number of the query string, within bounds."""
     given = request.query_params.get(name)
     if given is None:
         return default

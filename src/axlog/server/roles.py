@@ -1,25 +1,25 @@
-"""Roles: principals, their grants and their limits, and the file that they are written in.
+"""Roles: principals, their grants and their limits, and the roles file.
 
     public: false                     # true: reading needs no token
     origins: [https://axlog.example]  # addresses of this server behind a proxy
     principals:
       shop:
-        hash: "sha256:..."            # of the token; `axlog token shop` makes both
+        hash: "sha256:..."            # of the token; `axlog token shop` creates both
         grants:
         - {may: publish, channels: orders}
         - {may: [read, subscribe], channels: ["orders", "shop-*"]}
       operator: {hash: "sha256:...", grants: [administer]}
       prometheus: {hash: "sha256:...", grants: [{may: read, server: true}]}
 
-A grant says what (`VERBS`) may be done to what. Patterns are those of shells (`*`, `?`, `[ab]`). A
-grant that names nothing is for everything; `channels` is for channels; `documents` for documents
-with all their views; `views` for views alone, in the documents named beside it or in all;
-`server` for metrics and the details of health. `subscribe` and `watch` include `read`, and
-`administer` includes everything.
+A grant lists verbs (`VERBS`) and their objects. Patterns are those of shells (`*`, `?`, `[ab]`). A
+grant without objects applies to everything; `channels` to channels; `documents` to documents with
+all their views; `views` to views only, in the documents named beside it or in all; `server` to
+metrics and the details of health. `subscribe` and `watch` include `read`, and `administer` includes
+everything.
 
-A new kind of thing is a field of `Scope` and a line in `Scope.covers`; a new verb is a line in
-`VERBS`.
-Tokens are never in the file nor in memory: a token is compared by its hash (`access.py`).
+To add a kind of object, add a field to `Scope` and a line to `Scope.covers`; to add a verb, add a
+line to `VERBS`. Tokens are neither in the file nor in memory: they are compared by their hashes
+(`access.py`).
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ VERBS: dict[str, tuple[str, ...]] = {
     "watch": ("documents", "views"),
     "administer": ("channels", "documents", "views", "server"),
 }
-"""What can be granted, and on what."""
+"""The verbs that can be granted, and their objects."""
 INCLUDED = {"subscribe": ("read",), "watch": ("read",), "administer": tuple(VERBS)}
 LARGEST = 16 * 1024 * 1024
-"""Bytes that a request may have where no limit says less."""
+"""Default maximum size of a request in bytes."""
 SHORTEST = 16
-"""Characters of a token that somebody chose."""
+"""Minimum length of a token chosen by a user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a request is about."""
+    """The object of a request."""
 
     kind: Literal["channel", "document", "view", "server"]
     name: str = ""
@@ -94,7 +94,7 @@ def _one_or_many(given: Any) -> Any:
 
 
 def _named(given: Any) -> Any:
-    """A grant written as its verb alone."""
+    """A grant written as its verb only."""
     return {"may": given} if isinstance(given, str) else given
 
 
@@ -117,7 +117,7 @@ class _Part(BaseModel):
 
 
 class Scope(_Part):
-    """What a grant is for; everything, if it names nothing."""
+    """The objects of a grant; everything, if it names nothing."""
 
     channels: Patterns | None = None
     documents: Patterns | None = None
@@ -126,11 +126,11 @@ class Scope(_Part):
 
     @property
     def named(self) -> set[str]:
-        """The kinds of things that it names."""
+        """The kinds of objects that it names."""
         return {name for name in Scope.model_fields if getattr(self, name) is not None}
 
     def covers(self, resource: Resource) -> bool:
-        """Whether a thing is among those of the scope."""
+        """Whether an object is in the scope."""
         if not self.named:
             return True
         if resource.kind == "channel":
@@ -150,39 +150,41 @@ def _matches(patterns: Iterable[str] | None, name: str) -> bool:
 
 
 class Grant(Scope):
-    """Verbs, and what they are granted on."""
+    """Verbs, and the objects they are granted on."""
 
     may: Annotated[tuple[Verb, ...], BeforeValidator(_one_or_many)] = Field(min_length=1)
 
     @property
     def verbs(self) -> frozenset[str]:
-        """What is granted, with what that includes."""
+        """The granted verbs, with those they include."""
         return frozenset(self.may).union(*(INCLUDED.get(verb, ()) for verb in self.may))
 
     def allows(self, verb: str, resource: Resource) -> bool:
-        """Whether it lets this be done."""
+        """Whether it allows a verb on an object."""
         return verb in self.verbs and self.covers(resource)
 
 
 class Limits(_Part):
-    """How much a principal may use."""
+    """The limits of a principal."""
 
-    rate: float = Field(default=10_000, gt=0, description="Messages published a second.")
-    requests: float = Field(default=1_000, gt=0, description="Requests a second.")
+    rate: float = Field(default=10_000, gt=0, description="Messages published per second.")
+    requests: float = Field(default=1_000, gt=0, description="Requests per second.")
     size: int = Field(default=LARGEST, gt=0, description="Bytes of a request.")
-    subscriptions: int = Field(default=1_000, ge=0, description="Named subscriptions at a time.")
-    producers: int = Field(default=100, ge=0, description="Names of producers in a channel.")
-    views: int = Field(default=100, ge=0, description="Views added, at a time.")
+    subscriptions: int = Field(default=1_000, ge=0, description="Number of named subscriptions.")
+    producers: int = Field(default=100, ge=0, description="Number of producer names in a channel.")
+    views: int = Field(default=100, ge=0, description="Number of added views.")
     work: int = Field(
-        default=20_000, gt=0, description="Rows that an update may make an added view look at."
+        default=20_000, gt=0, description="Rows that an added view may read during one update."
     )
-    streams: int = Field(default=1_000, ge=0, description="Requests that wait or stream at a time.")
+    streams: int = Field(
+        default=1_000, ge=0, description="Number of waiting or streaming requests."
+    )
 
 
 class PrincipalModel(_Part):
-    """A principal as the file has it."""
+    """A principal in the file."""
 
-    hash: str = Field(pattern="^sha256:[0-9a-f]{64}$", description="Of the token.")
+    hash: str = Field(pattern="^sha256:[0-9a-f]{64}$", description="Hash of the token.")
     grants: tuple[Annotated[Grant, BeforeValidator(_named)], ...] = ()
     limits: Limits = Limits()
 
@@ -200,7 +202,7 @@ class RolesModel(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who may do something; known by a token, of which only the hash is kept."""
+    """A principal, identified by a token of which only the hash is kept."""
 
     name: str
     digest: bytes = field(repr=False)
@@ -209,19 +211,19 @@ class Principal:
 
     @classmethod
     def of(cls, name: str, token: str, *grants: Grant | str, **limits: Any) -> Principal:
-        """The principal of a token, which is not kept."""
+        """Return the principal of a token, which is not kept."""
         check_token(token)
         given = tuple(Grant(may=(each,)) if isinstance(each, str) else each for each in grants)  # type: ignore[arg-type]  # pydantic checks it
         return cls(name, digest_of(token), given, Limits(**limits))
 
     def may(self, verb: str, resource: Resource) -> bool:
-        """Whether a grant lets it."""
+        """Whether a grant allows a verb on an object."""
         return any(grant.allows(verb, resource) for grant in self.grants)
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """All principals of a server. Without any, nobody may do anything."""
+    """All principals of a server. Without any, everything is refused."""
 
     principals: tuple[Principal, ...] = ()
     public: Scope | None = None
@@ -229,7 +231,7 @@ class Roles:
 
     @property
     def anyone(self) -> Principal:
-        """Whoever brings no token."""
+        """The principal of requests without a token."""
         public = self.public
         if public is None:
             return Principal(ANYONE, b"")
@@ -237,23 +239,23 @@ class Roles:
 
 
 ANYONE = "anyone"
-"""The name that requests without a token have; no principal can have it."""
+"""The name of the principal of requests without a token; no other can have it."""
 ADMINISTRATOR = "administrator"
 """The name of the principal whose token is generated."""
 
 
 def digest_of(token: str) -> bytes:
-    """The hash of a token. Tokens are long and random, so a fast hash tells nothing of them."""
+    """Return the hash of a token. Tokens are long and random, so a fast hash is safe."""
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def written_hash(token: str) -> str:
-    """The hash of a token as the file has it."""
+    """Return the hash of a token in the format of the file."""
     return f"sha256:{digest_of(token).hex()}"
 
 
 def new_token() -> str:
-    """A token that nobody guesses; the prefix is for programs that look for leaked secrets."""
+    """Return a random token; the prefix helps scanners for leaked secrets."""
     return f"axlog_{token_urlsafe(24)}"
 
 
@@ -264,12 +266,12 @@ def check_token(token: str) -> None:
             "AX807",
             "the token is too short to be secret",
             expected=f"{SHORTEST} characters or more",
-            advice="axlog token NAME makes one",
+            advice="`axlog token NAME` creates one",
         )
 
 
 def administrator(token: str) -> Roles:
-    """The roles of a server that has no file: one principal, which may do everything."""
+    """Return the roles of a server without a file: one principal that may do everything."""
     return Roles((Principal.of(ADMINISTRATOR, token, "administer"),))
 
 
@@ -277,17 +279,17 @@ def administrator(token: str) -> Roles:
 
 
 def is_roles(content: Any) -> bool:
-    """Whether the content of a file is meant as roles, and not as a pipeline."""
+    """Whether the content of a file is a roles file, not a pipeline."""
     return isinstance(content, dict) and "principals" in content
 
 
 def check_roles(path: str | Path) -> tuple[Roles | None, list[Problem]]:
-    """The roles of a file if it is in order, and everything that is wrong with it."""
+    """Return the roles of a file if it is valid, and all its errors."""
     return check_roles_text(read_text(Path(path)), str(path))
 
 
 def check_roles_text(text: str, source: str | None = None) -> tuple[Roles | None, list[Problem]]:
-    """The same for the text of a file. No error shows a line: a token may stand in it."""
+    """Return the same for the text of a file. No error quotes a line, which may contain a token."""
     try:
         found = locate(text, source)
     except AxlogError as error:
@@ -308,7 +310,7 @@ def check_roles_text(text: str, source: str | None = None) -> tuple[Roles | None
 
 
 def load_roles(path: str | Path) -> Roles:
-    """The roles of a file, or one error that tells all that is wrong with it."""
+    """Return the roles of a file, or raise one error that lists all errors."""
     roles, problems = check_roles(path)
     if roles is not None:
         return roles
@@ -331,13 +333,13 @@ def _validated(found: Located, errors: list[ChannelError]) -> RolesModel | None:
 
 
 def _meanings(model: RolesModel, found: Located) -> list[ChannelError]:
-    """What is wrong although its form is right."""
+    """Return the errors of a file whose shape is correct."""
     errors: list[ChannelError] = []
     known: dict[str, str] = {}
     for name, each in model.principals.items():
         here = ("principals", name)
         if name in (ANYONE, ADMINISTRATOR):
-            errors.append(_wrong(found, f"{name!r} cannot be the name of a principal", here))
+            errors.append(_wrong(found, f"{name!r} is not a valid name of a principal", here))
         if known.setdefault(each.hash, name) != name:
             told = f"{name!r} has the token of {known[each.hash]!r}"
             errors.append(_wrong(found, told, (*here, "hash"), expected="a token for each"))
@@ -354,10 +356,10 @@ _KEYS: dict[str, type[BaseModel]] = {"limits": Limits, "grants": Grant, "public"
 
 
 def _refused(told: Any, found: Located) -> ChannelError:
-    """What pydantic refuses, in our words and with its place."""
+    """Convert the errors of pydantic to errors with positions."""
     path: list[str | int] = []
     here = found.content
-    for step in told["loc"]:  # names of union members are no steps in the file
+    for step in told["loc"]:  # names of union members are not steps in the file
         is_key = isinstance(here, dict) and step in here
         if is_key or (isinstance(here, list) and step in range(len(here))):
             here = here[step]
@@ -365,7 +367,7 @@ def _refused(told: Any, found: Located) -> ChannelError:
     last = told["loc"][-1] if told["loc"] else ""
     if told["type"] == "missing":
         where = "/".join(map(str, path))
-        advice = "axlog token NAME makes a token and its hash" if last == "hash" else None
+        advice = "`axlog token NAME` creates a token and its hash" if last == "hash" else None
         return _wrong(found, f"{where} has no {last!r}", tuple(path), advice=advice, at_key=True)
     if told["type"] == "extra_forbidden":
         inside: list[Any] = [RolesModel, None, PrincipalModel]
@@ -375,8 +377,8 @@ def _refused(told: Any, found: Located) -> ChannelError:
         close = get_close_matches(str(last), known, n=1)
         advice = f"did you mean {close[0]!r}?" if close else None
         if last == "token":
-            advice = "write the token's hash: axlog token NAME makes both, --stdin hashes yours"
-        said = f"the key {last!r} is not known here"
+            advice = "use the token's hash: `axlog token NAME` creates both, --stdin hashes yours"
+        said = f"the key {last!r} is unknown here"
         return _wrong(found, said, tuple(path), ", ".join(known), advice, at_key=True)
     if last == "[key]":
         return _wrong(found, f"the name: {told['msg']}", tuple(path), at_key=True)

@@ -1,7 +1,7 @@
-"""A view's rows as the page lists them: those that hold, may still come, and never come.
+"""A view's rows as the page lists them: true, possible and never.
 
-Each line has a truth, and a possible one its deadline and what it needs. Only so many lines are
-made as are shown: what a person can look at, whatever the view has.
+Each line has a truth value; a possible one also has its deadline and its needs. Only the shown
+lines are created, however many rows the view has.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from axlog.server.history import is_found
 
 TRUTHS = ("possible", "true", "never")
 MOST = 1000
-"""Lines that a page can ask for."""
+"""Maximum number of lines of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a page has chosen to look at."""
+    """The selection of a page."""
 
     widget: str = ""
     view: str = ""
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Prospect:
-    """What may still come of a view: truth, possible rows; or the reason why it is not said."""
+    """The truth and possible rows of a view, or the reason why they are missing."""
 
     truth: str | None = None
     count: int = 0
@@ -45,7 +45,7 @@ class Prospect:
 
 
 def by_deadline(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What orders possible rows: of which nothing is known last, else by deadline and values."""
+    """The sort key of possible rows: by deadline and values, those without known values last."""
     row, deadline = one["row"].values(), one.get("deadline")
     is_open = all(value is None for value in row)
     until = 0 if deadline is None else microseconds(deadline)
@@ -54,7 +54,7 @@ def by_deadline(one: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @dataclass(slots=True)
 class Listing:
-    """A view's rows by truth, and how many there are of each."""
+    """A view's rows by truth, and their numbers."""
 
     true: Iterable[Mapping[str, Any]]
     counts: dict[str, int]
@@ -62,7 +62,7 @@ class Listing:
     never: Sequence[Mapping[str, Any]] = ()
 
     def lines(self, asked: Asked) -> list[dict[str, Any]]:
-        """The lines that are shown: an even share of each truth, and what is left over."""
+        """Return the shown lines: an even share of each truth, then the rest."""
         show = max(1, min(asked.show, MOST))
         found = {
             name: list(islice(self._of(name, asked.sought), show))
@@ -85,7 +85,7 @@ class Listing:
         return ({"truth": truth, **one} for one in given if is_found(one["row"], sought))
 
     def plain(self, asked: Asked) -> dict[str, Any]:
-        """For JSON."""
+        """Return the list for JSON."""
         prospect = self.prospect
         return {
             "counts": {**self.counts, "possible": prospect.count},

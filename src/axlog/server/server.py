@@ -1,4 +1,4 @@
-"""A server that runs: until it is stopped, or beside the program that started it."""
+"""A running server: until it is stopped, or in a thread of the program that started it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from axlog.server.connections import (
 )
 
 BACKLOG = 128
-"""Connections that wait to be accepted; where descriptors run out, asyncio tries as often."""
+"""The listen backlog; when descriptors run out, asyncio retries this many accepts."""
 
 
 def listening(settings: Settings) -> socket.socket:
-    """A socket bound as the settings say; port 0 takes a free one."""
+    """Return a socket bound by the settings; port 0 chooses a free port."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,27 +41,29 @@ def listening(settings: Settings) -> socket.socket:
         bound.close()
         raise ChannelError(
             "AX807",
-            f"{settings.host}:{settings.port} cannot be listened on:"
+            f"{settings.host}:{settings.port} cannot be bound:"
             f" {getattr(error, 'strerror', None) or error}",
-            advice="choose another port; 0 takes a free one",
+            advice="choose another port; 0 chooses a free one",
         ) from None
     bound.listen(BACKLOG)
     return bound
 
 
 class Serving:
-    """A server in this thread, until it is stopped; signals are its caller's."""
+    """A server in this thread, until it is stopped; its caller handles signals."""
 
     def __init__(self, app: Starlette, bound: socket.socket, settings: Settings) -> None:
         self._server = _server(app, settings)
         self._bound = bound
 
     def stop(self) -> None:
-        """Take nothing more, answer what was asked, and end; any thread or signal may call it."""
+        """Stop accepting requests, answer the pending ones, and end. Callable from any thread or
+        signal.
+        """
         self._server.should_exit = True
 
     def run(self, seconds: float | None = None) -> None:
-        """Serve until stopped, or for so long."""
+        """Serve until stopped, or for a time."""
         if seconds is not None:
             timer = Timer(seconds, self.stop)
             timer.daemon = True
@@ -70,11 +72,11 @@ class Serving:
 
 
 class CutOff:
-    """An application whose requests the end of the server may cut off.
+    """An application whose requests may be cancelled when the server ends.
 
-    uvicorn cancels what is under way a second after it was told to end (an event stream never ends
-    by itself) and would print a trace of each: here a request that has no answer yet gets one that
-    says so (503), and an answer that has begun ends where it is.
+    uvicorn cancels running requests a second after a stop (an event stream never ends by itself)
+    and would log a traceback for each. Here a request without a response gets a 503, and a response
+    that has begun ends where it is.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -98,13 +100,13 @@ class CutOff:
                 await said(scope, receive, send)
             elif not any(name == b"content-length" for name, _ in begun[0].get("headers", ())):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-            # else its length was said: whoever reads it sees that it is not whole
+            # otherwise its length was sent: the client sees that it is incomplete
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to whoever started it.
+    """A uvicorn server that leaves signals to its caller.
 
-    uvicorn's own takes them and raises them again when it is done, so that the process would end
+    uvicorn would handle signals and raise them again when it is done, which would end the process
     before anything else is finished.
     """
 
@@ -116,7 +118,7 @@ class _Server(uvicorn.Server):
         """Listen; errors of the listening socket are logged once a minute."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(AcceptErrors())
-        if self.config.ssl is not None:  # uvicorn cannot say how long a handshake may take
+        if self.config.ssl is not None:  # uvicorn has no option for the handshake timeout
             loop.create_server = partial(  # type: ignore[method-assign]
                 loop.create_server, ssl_handshake_timeout=HEAD_SECONDS
             )
@@ -142,13 +144,13 @@ def _server(app: Starlette, settings: Settings) -> uvicorn.Server:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not that requests are cut off at the end: that is how event streams end."""
+    """Suppress the message about requests cancelled at the end: event streams end this way."""
     return not str(record.msg).startswith("Cancel %s running task(s)")
 
 
 @contextmanager
 def running(app: Starlette, settings: Settings | None = None) -> Iterator[str]:
-    """Serve in a thread while the block runs; gives the server's address."""
+    """Serve in a thread while the block runs; yield the server's address."""
     settings = settings or Settings(port=0)
     bound = listening(settings)
     server = _server(app, settings)

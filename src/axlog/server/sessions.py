@@ -1,16 +1,16 @@
 """Sessions of browsers, which cannot send a token with an event stream or a link.
 
-    POST   /session   {"token": "..."}: sign in; the answer sets the cookie
-    GET    /session   who is signed in, and what they may
+    POST   /session   {"token": "..."}: sign in; the response sets the cookie
+    GET    /session   the signed-in principal and its grants
     DELETE /session   sign out
 
-The cookie is for this server alone: HttpOnly, SameSite=Strict, Secure under TLS; its name has the
-port, because browsers share cookies between the ports of a host. What it holds is random and is
-kept as a hash. A session ends after `LASTS` seconds, when the principal is taken away, when the
+The cookie is for this server only: HttpOnly, SameSite=Strict, Secure under TLS. Its name contains
+the port, because browsers share cookies between the ports of a host. Its value is random and is
+stored as a hash. A session ends after `LASTS` seconds, when the principal is removed, when the
 token is replaced, and with the process.
 
-A link that signs in has the token behind `#`, which browsers send to nobody: the page posts it and
-takes it out of the address bar. So no GET begins a session.
+A sign-in link has the token after `#`, which browsers do not send: the page posts it and removes it
+from the address bar. So no GET starts a session.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LASTS = 12 * 3600
-"""Seconds that a session lasts."""
+"""Lifetime of a session in seconds."""
 MOST = 100
-"""Sessions of one principal; beyond, the oldest ends."""
+"""Sessions per principal; beyond this the oldest ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who signed in, and with which token."""
+    """The principal of a session, and its token's hash."""
 
     name: str
     digest: bytes = field(repr=False)
@@ -55,7 +55,7 @@ class Sessions:
         return len(self._by_key)
 
     def begin(self, principal: Principal) -> str:
-        """A new session; what its cookie holds."""
+        """Start a session; return the value of its cookie."""
         held = token_urlsafe(32)
         with self._lock:
             now = monotonic()
@@ -69,7 +69,7 @@ class Sessions:
         return held
 
     def of(self, request: Request) -> Session | None:
-        """The session whose cookie a request brings."""
+        """Return the session of a request's cookie."""
         held = request.cookies.get(cookie_name(request))
         found = None if held is None else self._by_key.get(_hashed(held))
         return found if found is not None and found.ends > monotonic() else None
@@ -87,14 +87,14 @@ def _hashed(held: str) -> bytes:
 
 
 def cookie_name(request: Request) -> str:
-    """The cookie's name; under TLS browsers take `__Host-` from this host over TLS alone."""
+    """Return the cookie's name; under TLS the prefix `__Host-` binds it to this host."""
     server = request.scope.get("server") or ("", 0)
     prefix = "__Host-" if request.url.scheme == "https" else ""
     return f"{prefix}axlog-{server[1]}"
 
 
 def set_cookie(request: Request, response: Response, held: str | None) -> None:
-    """Set the cookie of a session; with nothing, remove it."""
+    """Set the cookie of a session; without a value, remove it."""
     response.set_cookie(
         cookie_name(request),
         held or "",
@@ -107,7 +107,7 @@ def set_cookie(request: Request, response: Response, held: str | None) -> None:
 
 
 def said_of(principal: Principal) -> dict[str, Any]:
-    """What a principal is told of itself."""
+    """Describe a principal to itself."""
     return {
         "name": principal.name,
         "grants": [grant.model_dump(exclude_none=True) for grant in principal.grants],

@@ -12,13 +12,13 @@ from axlog.server.roles import Principal
 from axlog.server.sessions import said_of, set_cookie
 
 LARGEST = 4096
-"""Bytes of a request that signs in: it is read before anybody is known."""
+"""Maximum size of a sign-in request: it is read before authentication."""
 
 
 def signing_operations(access: Access) -> list[Operation]:
-    """The operations of sessions."""
+    """Return the operations of sessions."""
 
-    async def sign_in(request: Request, who: Principal) -> Response:
+    async def sign_in(request: Request, caller: Principal) -> Response:
         token = (await json_of(request, LARGEST)).get("token")
         if not isinstance(token, str):
             raise wrong("the token is not a text", '{"token": "..."}')
@@ -27,11 +27,11 @@ def signing_operations(access: Access) -> list[Operation]:
         set_cookie(request, answered, access.sessions.begin(principal))
         return answered
 
-    async def signed_in(request: Request, who: Principal) -> Response:
-        access.check_known(who)
-        return answer(said_of(who))
+    async def signed_in(request: Request, caller: Principal) -> Response:
+        access.check_known(caller)
+        return answer(said_of(caller))
 
-    async def sign_out(request: Request, who: Principal) -> Response:
+    async def sign_out(request: Request, caller: Principal) -> Response:
         access.sessions.end(request)
         answered = Response(status_code=204)
         set_cookie(request, answered, None)
@@ -39,7 +39,9 @@ def signing_operations(access: Access) -> list[Operation]:
 
     json = ("application/json",)
     return [
-        Operation("POST", "/session", "Sign in: the answer sets a cookie", sign_in, "", body=json),
-        Operation("GET", "/session", "Who is signed in", signed_in, "own"),
+        Operation(
+            "POST", "/session", "Sign in: the response sets a cookie", sign_in, "", body=json
+        ),
+        Operation("GET", "/session", "The signed-in principal", signed_in, "own"),
         Operation("DELETE", "/session", "Sign out", sign_out, "", success="204"),
     ]

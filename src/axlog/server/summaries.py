@@ -1,11 +1,12 @@
-"""What the live page shows of widgets in this process: small summaries, made when asked.
+"""The live page's model of documents in this process: small summaries, computed on request.
 
 An `Observer` listens to the views of widgets and keeps a bounded history. Rows, trees and possible
-rows are cut to what a person can look at, so a page over a view with a million rows costs what one
-with a hundred does. Possible rows are worked out for the view that is looked at, and as seldom as
-they are dear; where that needs a walk over a large document, not at all.
+rows are truncated for display, so that a page over a view with a million rows costs as much as one
+with a hundred. Possible rows are computed for the selected view only, and less often if they are
+expensive; not at all if they need a scan of a large document.
 
-`Observed` is what the page asks of any engine; `reports.py` answers for one that runs elsewhere.
+`Observed` is the interface between the page and any engine; `reports.py` implements it for an
+engine that runs elsewhere.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from axlog.views.view import View
 
 NODES, POSSIBLE = 400, 1000
 LARGEST = 20_000
-"""Rows of a view up to which they are sorted for the page."""
+"""Maximum number of rows that are sorted for the page."""
 WALKED = 3_000
-"""Nodes of a document up to which it is walked for possible rows."""
+"""Maximum number of nodes of a document that is scanned for possible rows."""
 Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 _SHARE = 20
-"""Possible rows may take one part in so many of the time."""
+"""At most one part in this many of the time is spent on possible rows."""
 
 Widgets = Mapping[str, Widget] | Callable[[], Mapping[str, Widget]]
 
@@ -41,20 +42,20 @@ class Observed(Protocol):
     """An engine as the page sees it."""
 
     def state(self, asked: Asked) -> dict[str, Any]:
-        """Everything that the page shows without a click."""
+        """Return everything that the page shows without a click."""
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
-        """One view with its rows; None if there is no such view."""
+        """Return one view with its rows; None if there is no such view."""
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The derivations of a row: what matched, when it came, and with which message."""
+        """Return the derivations of a row: the matched nodes, their times and messages."""
 
     def tree(self, widget: str) -> dict[str, Any]:
-        """The top of a widget's document, as nested lists."""
+        """Return the top of a widget's document, as nested lists."""
 
 
 class Observer:
-    """Watches widgets for a page."""
+    """Observes widgets for a page."""
 
     def __init__(self, widgets: Widgets, *, engine: str = "embedded") -> None:
         self._given = widgets
@@ -62,7 +63,7 @@ class Observer:
         self.history = History()
         self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-        self.replay: Why | None = None  # asked why, where the documents were not kept
+        self.replay: Why | None = None  # explains rows where documents were not kept
         self._stops: list[Callable[[], None]] = []
         self._known: dict[str, Widget] = {}
         self._letters: dict[str, int] = {}
@@ -70,7 +71,7 @@ class Observer:
         self.widgets()
 
     def widgets(self) -> dict[str, Widget]:
-        """The widgets of now; those that are new are listened to."""
+        """Return the current widgets; start listening to new ones."""
         found = dict(self._given() if callable(self._given) else self._given)
         for name, widget in found.items():
             if self._known.get(name) is not widget:
@@ -86,7 +87,7 @@ class Observer:
             nonlocal last
             self.history.hear(name, change)
             now = monotonic()
-            if now - last > 1:  # the curve goes on while nobody looks
+            if now - last > 1:  # the curve continues while the page is closed
                 last = now
                 self.history.measure(name, widget.state_sizes()["joins"])
 
@@ -100,7 +101,7 @@ class Observer:
     # What the page asks for -----------------------------------------------------------------------
 
     def state(self, asked: Asked) -> dict[str, Any]:
-        """Everything that the page shows without a click."""
+        """Return everything that the page shows without a click."""
         widgets = self.widgets()
         said = [self._widget(name, widget) for name, widget in widgets.items()]
         changes, count = self.history.changes()
@@ -154,7 +155,7 @@ class Observer:
         self._letters[name] = len(letters)
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
-        """One view with its rows; None if there is no such view."""
+        """Return one view with its rows; None if there is no such view."""
         widget = self._known.get(asked.widget)
         view = None if widget is None else widget.views.get(asked.view)
         if widget is None or view is None:
@@ -178,7 +179,7 @@ class Observer:
         }
 
     def _prospect(self, asked: Asked, widget: Widget, view: View) -> Prospect:
-        """What may still come, as of a while ago where that was dear to find."""
+        """Return the possible rows, from a cache if they are expensive."""
         key = (asked.widget, asked.view)
         due, known = self._prospects.get(key, (0.0, Prospect()))
         now = monotonic()
@@ -189,14 +190,14 @@ class Observer:
         return found
 
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The derivations of a row: what matched, when it came, and with which message."""
+        """Return the derivations of a row: the matched nodes, their times and messages."""
         asked = self._find(widget)
         if self.replay is not None and asked.document.forgotten:
             return self.replay(widget, view, row)
         return why_of(asked.view(view), row)
 
     def tree(self, widget: str) -> dict[str, Any]:
-        """The top of a widget's document, as nested lists."""
+        """Return the top of a widget's document, as nested lists."""
         asked = self._find(widget)
         with asked.document._lock:
             tree = asked.document.tree
@@ -213,10 +214,10 @@ class Observer:
 
 
 def prospect_of(widget: Widget, view: View) -> Prospect:
-    """Truth and possible rows of one view, or the reason why they are not said."""
+    """Return the truth and possible rows of one view, or the reason why they are missing."""
     nodes = len(widget.document.tree)
     if nodes > WALKED and view.prospects() is None:
-        return Prospect(reason=f"this needs a walk over the document, and it has {nodes:,} nodes")
+        return Prospect(reason=f"this needs a scan of the document, which has {nodes:,} nodes")
     try:
         possible = view.possible()
         truth = "true" if len(view) else "possible" if possible else "never"
@@ -227,7 +228,7 @@ def prospect_of(widget: Widget, view: View) -> Prospect:
 
 
 def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The derivations of a row for the page."""
+    """Return the derivations of a row for the page."""
     try:
         found = view.why(row)
     except AxlogError as error:
@@ -242,7 +243,7 @@ def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream_state(status: Any) -> str:
-    """What a stream's call is: ended, unsubscribed, filtered (some is not wanted), or relevant."""
+    """Return the state of a stream's call: ended, unsubscribed, filtered, or relevant."""
     if status.ended:
         return "ended"
     if status.is_unsubscribed:
@@ -251,7 +252,7 @@ def stream_state(status: Any) -> str:
 
 
 def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:
-    """A node with as much below it as is left; large elements show their first children."""
+    """Return a node with its subtree, truncated; large elements show their first children."""
     if node == DOCUMENT_NODE or node < 0 or left[0] <= 0:
         return None
     left[0] -= 1
@@ -278,7 +279,7 @@ def _node(tree: Tree, node: int, left: list[int]) -> dict[str, Any] | None:
 
 
 def _count(view: View) -> int:
-    """How many rows there are; none of a view that was given up, which hides no other."""
+    """Return the number of rows; zero for a view that was set aside."""
     try:
         return len(view)
     except QueryError:

@@ -1,13 +1,13 @@
-"""Widgets over HTTP: their views' rows, and views that others add, within their quota.
+"""Documents over HTTP: rows of their views, and views added by clients within their quota.
 
     GET    /widgets                       widgets, their views and streams
-    GET    /widgets/NAME/views/VIEW       the rows now
-    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; it counts to the quota
-    DELETE /widgets/NAME/views/VIEW       take one away that was added so
+    GET    /widgets/NAME/views/VIEW       the current rows
+    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; counts to the quota
+    DELETE /widgets/NAME/views/VIEW       remove an added view
 
-A view that is added is filled from what the widget keeps; where that is not enough it is refused
-(AX307). It belongs to who added it: others cannot take it away, unless they administer it. Views of
-the pipeline's own cannot be replaced or taken away by anybody.
+An added view is back-filled from the data that the widget keeps; if that is not enough it is
+refused (AX307). It belongs to the principal that added it; only that principal or an administrator
+can remove it. Views of the pipeline cannot be replaced or removed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ MOST_ROWS = 10_000
 
 
 class Views:
-    """The operations of widgets."""
+    """Return the operations of widgets."""
 
     def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
         self.widgets = widgets
         self.access = access
-        self._owners: dict[tuple[str, str], str] = {}  # of the views that were added
+        self._owners: dict[tuple[str, str], str] = {}  # of the added views
 
     def operations(self) -> list[Operation]:
-        """The table."""
+        """Return the table of operations."""
         one, json = "/widgets/{widget}/views/{view}", ("application/json",)
         return [
             Operation("GET", "/widgets", "The widgets", self._widgets, "own"),
             Operation("GET", one, "A view's rows", self._rows, query=(("limit", "at most"),)),
             Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
-            Operation("DELETE", one, "Take a view away", self._drop_view, "watch", success="204"),
+            Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
         ]
 
     def _widget(self, request: Request) -> tuple[str, Widget]:
@@ -56,18 +56,20 @@ class Views:
         return name, self.widgets[name]
 
     def _view(self, widget: Widget, name: str) -> View:
-        """A view by name; the names of others are not told."""
+        """Return a view by name; the error does not reveal other names."""
         if name not in widget.views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
         return widget.view(name)
 
-    async def _widgets(self, request: Request, who: Principal) -> Response:
-        """Those that the principal may read, or has a view of that it may read."""
-        self.access.check_known(who)
+    async def _widgets(self, request: Request, caller: Principal) -> Response:
+        """Return the widgets that the principal may read, or of which it may read a view."""
+        self.access.check_known(caller)
         said = {}
         for name, widget in self.widgets.items():
-            is_whole = who.may("read", document(name))
-            views = [view for view in sorted(widget.views) if who.may("read", resource(name, view))]
+            is_whole = caller.may("read", document(name))
+            views = [
+                view for view in sorted(widget.views) if caller.may("read", resource(name, view))
+            ]
             if is_whole or views:
                 said[name] = {
                     "views": views,
@@ -75,7 +77,7 @@ class Views:
                 }
         return answer(said)
 
-    async def _rows(self, request: Request, who: Principal) -> Response:
+    async def _rows(self, request: Request, caller: Principal) -> Response:
         _, widget = self._widget(request)
         view = self._view(widget, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
@@ -87,14 +89,14 @@ class Views:
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
-        except (UndecidedError, UpdateError) as error:  # not decided, or what it needs is gone
+        except (UndecidedError, UpdateError) as error:  # undecided, or the needed data was dropped
             said["undecided"] = error.message
         return answer(said)
 
-    async def _add_view(self, request: Request, who: Principal) -> Response:
+    async def _add_view(self, request: Request, caller: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
-        given = await json_of(request, who.limits.size)
+        given = await json_of(request, caller.limits.size)
         query, language = given.get("query"), given.get("language")
         if not isinstance(query, str) or set(given) - {"query", "language"}:
             raise wrong("a view needs a query", '{"query": "match ..."}')
@@ -102,25 +104,25 @@ class Views:
             raise wrong("the language is not a text")
         if view in widget.views or (name, view) in self._owners:
             raise AccessError("AX817", f"there is a view {view!r} already")
-        used_up(who, "views", list(self._owners.values()).count(who.name))
-        self._owners[name, view] = who.name
+        used_up(caller, "views", list(self._owners.values()).count(caller.name))
+        self._owners[name, view] = caller.name
         try:
-            work = who.limits.work
+            work = caller.limits.work
             await asyncio.to_thread(widget.watch, query, view, language=language, work=work)
         except BaseException:
             del self._owners[name, view]
             raise
         return answer({"columns": list(widget.view(view).columns)}, 201)
 
-    async def _drop_view(self, request: Request, who: Principal) -> Response:
+    async def _drop_view(self, request: Request, caller: Principal) -> Response:
         name, widget = self._widget(request)
         view = request.path_params["view"]
         self._view(widget, view)
         owner = self._owners.get((name, view))
         if owner is None:
-            raise AccessError("AX814", f"the view {view!r} is the pipeline's own")
-        if owner != who.name and not who.may("administer", resource(name, view)):
-            raise AccessError("AX814", f"the view {view!r} is another's")
+            raise AccessError("AX814", f"the view {view!r} belongs to the pipeline")
+        if owner != caller.name and not caller.may("administer", resource(name, view)):
+            raise AccessError("AX814", f"the view {view!r} belongs to another principal")
         widget.document.forget(view)
         del self._owners[name, view]
         return Response(status_code=204)

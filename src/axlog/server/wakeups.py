@@ -1,9 +1,9 @@
-"""How many coroutines wait for one channel without being woken for every message.
+"""Wake many coroutines that wait for one channel, without a wake-up for every message.
 
-A channel tells its pulse from any thread that something was published; the pulse wakes all that
-wait, at once when it has been quiet, else at most once in `interval` seconds. Two hundred readers
-of five hundred messages a second are then woken fifty times a second, each for ten messages, and
-those that read the same span without a filter are sent the same bytes.
+A channel notifies its pulse from any thread after a publication. The pulse wakes all waiters, at
+once after silence, otherwise at most once in `interval` seconds. Two hundred readers of five
+hundred messages per second are then woken fifty times per second, each for ten messages, and those
+that read the same range without a filter are sent the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INTERVAL = 0.02
 
 
 class Pulse:
-    """Wakes whoever waits for a channel; belongs to one event loop."""
+    """Wakes the waiters of a channel; belongs to one event loop."""
 
     def __init__(self, channel: LocalChannel, interval: float = INTERVAL) -> None:
         self.interval = interval
@@ -31,12 +31,12 @@ class Pulse:
         self._stop: Callable[[], None] = channel.listen(self._published)
 
     def _published(self) -> None:
-        """Something was published, by any thread."""
+        """Notify of a publication, from any thread."""
         if not self._is_due:
             self._is_due = True
             try:
                 self._loop.call_soon_threadsafe(self._schedule)
-            except RuntimeError:  # the loop is closed: nobody waits
+            except RuntimeError:  # the loop is closed: there are no waiters
                 self._stop()
 
     def _schedule(self) -> None:
@@ -54,13 +54,13 @@ class Pulse:
             done.set_result(None)
 
     def ticket(self) -> asyncio.Future[None]:
-        """What to wait for: taken before looking, so that nothing published since is missed."""
+        """Return a ticket to wait for; take it before reading, so that no publication is missed."""
         return self._next
 
     async def wait(
         self, ticket: asyncio.Future[None], seconds: float, *ends: asyncio.Future[None]
     ) -> bool:
-        """Wait for a ticket, or until something ends the waiting; False if nothing came."""
+        """Wait for a ticket, or until something ends the wait; return False if nothing came."""
         if ticket.done():
             return True
         first = asyncio.FIRST_COMPLETED
@@ -68,7 +68,7 @@ class Pulse:
         return ticket.done()
 
     def events(self, entries: Sequence[Entry]) -> bytes:
-        """Entries as server-sent events; the last span's bytes are kept for the next reader."""
+        """Return entries as server-sent events; the last range is cached for the next reader."""
         if not entries:
             return b""
         span = (entries[0].sequence, entries[-1].sequence)

@@ -1,9 +1,9 @@
-"""The addresses of webhooks and what they are signed with, in a file beside the channel's journal.
+"""The addresses and secrets of webhooks, in a file beside the channel's journal.
 
-Anybody who has an address may be able to post to it, and who has the secret can sign: so they are
-in no journal, listing, log or error, but in a file of their own that its owner alone can read
-(`orders.channel.hooks`, mode 0600). It is written anew and renamed with each change. A channel
-without a journal has no file: its webhooks go with the process.
+An address may be enough to post to it, and a secret is enough to sign. Therefore they are in no
+journal, listing, log or error, but in a file that only its owner can read (`orders.channel.hooks`,
+mode 0600). Each change rewrites and renames it. A channel without a journal has no file: its
+webhooks are lost with the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where a subscription's updates are sent, and what they are signed with."""
+    """The address of a subscription's updates, and its signing secret."""
 
     callback: str = field(repr=False)
     secret: str = field(repr=False)
@@ -40,12 +40,12 @@ class HookFile:
             self.hooks = self._read(self.path)
 
     def keep(self, key: str, hook: Hook) -> None:
-        """Keep a webhook."""
+        """Store a webhook."""
         self.hooks[key] = hook
         self._write()
 
     def drop(self, key: str) -> None:
-        """Let go of one, if it is there."""
+        """Remove a webhook, if it exists."""
         if self.hooks.pop(key, None) is not None:
             self._write()
 
@@ -71,7 +71,7 @@ class HookFile:
             what = type(error).__name__ if not isinstance(error, OSError) else str(error.strerror)
             raise ChannelError(
                 "AX819",
-                f"{str(path)!r} does not hold webhooks ({what})",
+                f"{str(path)!r} is not a file of webhooks ({what})",
                 advice="remove the file; its subscribers have to subscribe again",
             ) from None
 
@@ -79,12 +79,12 @@ class HookFile:
 def _hook(written: Any) -> Hook:
     callback, secret = written["callback"], written["secret"]
     if not isinstance(callback, str) or not isinstance(secret, str):
-        raise TypeError("a webhook is made of texts")
+        raise TypeError("the fields of a webhook must be texts")
     return Hook(callback, secret, float(written["expires"]))
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read: the old content stays until the new is there."""
+    """Write a file that only its owner can read, atomically."""
     made = path.with_name(f"{path.name}.{os.getpid()}.new")
     made.unlink(missing_ok=True)
     opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,17 +1,17 @@
-"""Pushing to the addresses of subscribers: the web services that widgets name (P3 2.3).
+"""Delivery of updates to the webhooks of subscribers.
 
-As WebSub has it: before anything is sent, the address must show that it wants it, by echoing a
+This follows WebSub: before anything is sent, the address must confirm the subscription by echoing a
 challenge; every delivery is signed with the subscription's secret (`X-Hub-Signature: sha256=...`);
-a lease ends by itself unless renewed. Beyond WebSub, a delivery carries the numbers of its updates
-and is acknowledged by its answer: what was not answered with success is sent again, after ever
-longer pauses, for as long as the channel keeps it. 410 Gone unsubscribes.
+a lease expires unless renewed. Beyond WebSub, a delivery carries the sequence numbers of its
+updates and is acknowledged by its response. A delivery without a success response is retried with
+growing pauses, as long as the channel retains it. 410 Gone unsubscribes.
 
-Each address is served by a task of its own, so a slow one slows no other. All requests go through
-the guarded client: private ranges are refused unless allowed. Nothing is sent while the owner of
-the subscription may not subscribe; what came meanwhile is sent once they may again.
+Each address has its own task, so a slow one delays no other. All requests use the guarded client:
+private ranges are refused unless allowed. Deliveries pause while the owner of the subscription
+lacks the grant, and resume when it is restored.
 
-Addresses and secrets are in `webhook_secrets.py`'s file and nowhere else: listings, logs and errors
-say what went wrong by its code, not with which address.
+Addresses and secrets are only in the file of `webhook_secrets.py`: listings, logs and errors
+contain the error code, not the address. (Paper 3, section 2.3.)
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from axlog.server.webhook_secrets import Hook, HookFile
 LEASE = 10 * 24 * 3600
 AT_ONCE = 100
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds before sending again, the last for ever."""
+"""Seconds before the next attempts; the last repeats."""
 PAUSE_OF_GRANTS = 0.5
-"""Seconds after which it is asked again whether an owner may subscribe."""
+"""Seconds between checks whether an owner may subscribe."""
 
 _log = logging.getLogger("axlog.webhooks")
 
@@ -59,22 +59,22 @@ class _Served:
 
 
 def signature(secret: str, body: bytes) -> str:
-    """What the header `X-Hub-Signature` has for a body."""
+    """Return the header `X-Hub-Signature` of a body."""
     return "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
 
 
 def is_signed(secret: str, body: bytes, given: str) -> bool:
-    """Whether a receiver can trust a body."""
+    """Whether the signature of a body is valid."""
     return hmac.compare_digest(signature(secret, body), given)
 
 
 def _without_address(error: AxlogError) -> str:
-    """What went wrong, without what the error says of the address."""
+    """Describe an error without its address."""
     return f"{error.code}: {CODES[error.code]}"
 
 
 def path_of(address: str) -> str | None:
-    """The path of an address; None if it is none."""
+    """Return the path of an address; None if it is invalid."""
     try:
         return urlsplit(address).path
     except ValueError:
@@ -82,7 +82,7 @@ def path_of(address: str) -> str | None:
 
 
 class Webhooks:
-    """The addresses of all subscriptions, and the tasks that serve them."""
+    """The webhooks of all subscriptions, and the tasks that serve them."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Webhooks:
         wanted: Filter | None,
         after: int | None = None,
     ) -> None:
-        """Subscribe an address, once it has shown that it wants to be."""
+        """Subscribe an address, after it has confirmed the subscription."""
         lease = given.get("lease") or LEASE
         callback, secret = given["callback"], given.get("secret") or token_urlsafe(24)
         if not isinstance(callback, str) or not isinstance(secret, str) or len(secret) > 200:
@@ -120,7 +120,7 @@ class Webhooks:
         if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0 < lease <= 1e8:
             raise wrong("lease is not a number of seconds")
         if path_of(callback) is None:
-            raise wrong("callback is no address")
+            raise wrong("callback is not a valid address")
         await self.verify("subscribe", callback, channel.name, lease)
         hook = Hook(callback, secret, time() + lease)
         self.stop(channel, key)
@@ -132,7 +132,7 @@ class Webhooks:
         self._start(subscription, hook, owner)
 
     async def verify(self, mode: str, callback: str, topic: str, lease: float) -> None:
-        """The verification of intent: the address echoes the challenge."""
+        """Verify the intent: the address must echo the challenge."""
         challenge = token_urlsafe(24)
         asked = {
             "hub.mode": mode,
@@ -151,7 +151,7 @@ class Webhooks:
             raise ConnectorError(
                 "AX824",
                 f"the callback does not confirm that it wants to {mode} (status {answer.status})",
-                expected="an answer of 200 with hub.challenge as its body",
+                expected="a response of 200 with hub.challenge as its body",
             )
 
     def _file(self, channel: LocalChannel) -> HookFile:
@@ -161,7 +161,7 @@ class Webhooks:
         return known
 
     def resume(self, channels: Channels) -> None:
-        """Serve again what the files remember."""
+        """Resume the webhooks of the files."""
         for channel in channels:
             for known in channel.subscriptions().values():
                 self._take_out(channel, known.name, options_of(known))
@@ -171,18 +171,18 @@ class Webhooks:
                     self._start(channel.subscribe(known.name), hook, owner)
 
     def _take_out(self, channel: LocalChannel, key: str, options: dict[str, Any]) -> None:
-        """Journals of version 0.1 have the address in them: it goes where it belongs."""
+        """Move addresses out of journals of version 0.1, which contain them."""
         hook = options.get("hook")
         if isinstance(hook, dict):
             try:
                 made = Hook(str(hook["callback"]), str(hook["secret"]), float(hook["expires"]))
             except (KeyError, TypeError, ValueError):
-                raise ChannelError("AX806", "a journal has a webhook of another form") from None
+                raise ChannelError("AX806", "a journal has an invalid webhook") from None
             self._file(channel).keep(key, made)
             channel.replace_options(key, {**options, "hook": True})
 
     def said(self, channel: str, key: str) -> dict[str, Any]:
-        """What is known of a subscription's webhook; not its address, nor its secret."""
+        """Describe a subscription's webhook, without its address and secret."""
         served = self._served.get((channel, key))
         if served is None:
             return {}
@@ -194,7 +194,7 @@ class Webhooks:
         }
 
     def stop(self, channel: LocalChannel, key: str) -> None:
-        """Serve a subscription's address no more, and forget it."""
+        """Stop serving a subscription's address, and remove it."""
         self._end(channel.name, key)
         self._file(channel).drop(key)
 
@@ -214,7 +214,7 @@ class Webhooks:
         self._served[subscription.channel.name, subscription.name] = _Served(hook, task)
 
     async def _serve(self, subscription: LocalSubscription, hook: Hook, owner: str) -> None:
-        """Send what comes until the lease ends or the address is gone."""
+        """Send updates until the lease expires or the address is gone."""
         channel = subscription.channel
         pulse = self.pulses.of(channel)
         while time() < hook.expires:
@@ -224,7 +224,8 @@ class Webhooks:
                 continue
             try:
                 delivery = subscription.read(AT_ONCE)
-            except ChannelError as error:  # a gap: say so, and go on with what is kept
+            # a gap: report it, and continue with the retained entries
+            except ChannelError as error:
                 _log.warning("%s of %s: %s", subscription.name, channel.name, error.message)
                 subscription.seek(channel.first - 1)
                 continue
@@ -243,7 +244,7 @@ class Webhooks:
     async def _deliver(
         self, subscription: LocalSubscription, hook: Hook, owner: str, delivery: Delivery
     ) -> bool:
-        """Send until it is taken; False if the address wants nothing any more."""
+        """Send until it is accepted; return False if the address unsubscribes."""
         body, headers = self._message(subscription, hook, delivery)
         served = self._served[subscription.channel.name, subscription.name]
         attempt = 0
@@ -264,7 +265,7 @@ class Webhooks:
             served.failures += 1
             pause = self.pauses[min(attempt, len(self.pauses) - 1)]
             attempt += 1
-            # Not all at the same moment, where many addresses are one server that was down.
+            # Jitter: many addresses may be one server that was down.
             await asyncio.sleep(pause * self._random.uniform(0.7, 1.3))
         return False
 

@@ -1,11 +1,34 @@
 """axlog on PySpark: the only package that imports pyspark.
 
-Importing this package imports neither pyspark nor starts Java, so that `axlog doctor` can ask about
-both. What it runs on is found by `prepare_environment`, which every session start calls first.
+Importing this package does not import pyspark and does not start Java, so that `axlog doctor` can
+check both. `prepare_environment` finds Java and Python; every session start calls it first.
+
+The public functions:
 
     shred, evaluate, explain    documents as node tables, views on them by joins
-    differences, propagate      what two node tables differ in, and a view table kept by it
-    maintain                    a widget kept by a streaming query
+    differences, propagate      the differences of node tables, and a view table kept by them
+    maintain                    a widget maintained by a streaming query
+
+Modules in reading order:
+
+    session.py          a Spark session with measured settings
+    java.py             find a Java runtime
+    classes.py          an archive of Java's classes, for a fast start
+    worker_preload.py   fork Spark's Python processes from a preloaded one
+    worker_launcher.py  the program that Spark starts instead of Python
+    cluster.py          a standalone cluster from the pip package
+    streaming_query.py  maintain: the streaming query of a widget
+    sources.py          sources of axlog in Spark's Data Source API
+    frames.py           DataFrames of the user as messages
+    processor.py        Spark's stateful processor around the buckets
+    buckets.py          buckets on the executors or on the driver
+    batch_result.py     the end of a batch: merge reports, write sinks
+    checkpoint.py       what a checkpoint was made for
+    backfill.py         fill views that are added to a checkpoint
+    pipeline.py         axlog run with engine: spark
+    batch/              node tables: shred and evaluate
+    propagation.py      maintain a view table by delta terms
+    restatement.py      nodes whose `or` and `not` an update changes
 """
 
 from importlib import import_module
@@ -42,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs pyspark or pyarrow is imported when it is first asked for."""
+    """Import lazily what needs pyspark or pyarrow."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

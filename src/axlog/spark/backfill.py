@@ -1,16 +1,16 @@
-"""Views that are added under a checkpoint: filled with what the sources have brought so far.
+"""Fill views that are added to a checkpoint with the past input.
 
-The sources are read again from their beginning up to where the last finished batch ended, by a
-Spark job, for the new views alone; what comes out is the packets that their buckets would have had,
-kept as Parquet beside the checkpoint. A new bucket takes them with its first batch, so its rows
-come as changes of that batch, and a batch that Spark repeats finds the same packets.
+A Spark job reads the sources again from their beginning up to the end of the last finished batch,
+for the new views only. Its output is the packets that their buckets would have received, stored as
+Parquet beside the checkpoint. A new bucket applies them with its first batch, so its rows are
+changes of that batch, and a repeated batch finds the same packets.
 
-A source tells whether it still has its beginning: after as many messages as it had brought, it must
-be at the very position where it was. Where it is not (a queue that has forgotten, a file that was
-written anew), where a source is a DataFrame of the user's, or where the checkpoint lies in a file
-system of its own, the start is refused with the way to do it.
+A source still has its beginning if, after the same number of messages, it is at the same position
+as before. Otherwise (a queue that dropped messages, a file that was rewritten), for a DataFrame of
+the user, or for a checkpoint in another file system, the start is refused with advice.
 
-The past is taken in the order of time, as one batch: what came late then is in its place now.
+The past is processed in the order of time, as one batch: messages that were late then are in their
+place now.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def fill(
     units: Sequence[Unit],
     extract: Any,
 ) -> Mapping[str, str]:
-    """Write the past input of new units; by unit, where it lies ('' where nothing came yet).
+    """Write the past input of new units; return its location by unit ('' if there is none).
 
-    `extract` is the left half of the pipeline, for these units.
+    `extract` is the stateless half of the pipeline, for these units.
     """
     ends = committed(place)
-    forget(place)  # what streams are wanted for was said without these
+    forget(place)  # existing filters were computed without these views
     if ends is None:
         return {unit.name: "" for unit in units}
     views = ", ".join(view for unit in units for view in unit.views)
@@ -61,7 +61,7 @@ def fill(
 
 
 def committed(place: str) -> list[dict[str, Any]] | None:
-    """The offset of every source after the last batch that was finished; None before the first."""
+    """Return the offset of every source after the last finished batch; None before the first."""
     if is_address(place):
         raise PipelineError(
             "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
@@ -74,7 +74,7 @@ def committed(place: str) -> list[dict[str, Any]] | None:
 
 
 def last_done(place: str) -> int | None:
-    """The last batch that Spark has noted as finished."""
+    """Return the last batch that Spark has committed."""
     return max((int(p.name) for p in (Path(place) / "commits").glob("[0-9]*")), default=None)
 
 
@@ -82,11 +82,11 @@ def _past(
     spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any],
     horizon: Horizon,
 ) -> DataFrame:  # fmt: skip
-    """What a source has brought so far, as a DataFrame of messages; dates are judged anew."""
+    """Return the past messages of a source as a DataFrame; dates are checked again."""
     from pyspark.sql import DataFrame
 
     if isinstance(source, DataFrame):
-        raise _lost(views, index, "it is a DataFrame, which is not read twice")
+        raise _lost(views, index, "it is a DataFrame, which cannot be read twice")
     make = made_of(source)
     opened = make()
     try:
@@ -96,7 +96,7 @@ def _past(
 
 
 def _ranges(source: Ranged, views: str, index: int, end: Any, count: int) -> list[tuple[Any, ...]]:
-    """The spans up to a position of a source whose spans are known by both their ends."""
+    """Return the ranges up to a position of a source whose ranges have two ends."""
     try:
         ends = source.spans(None, end, PART)
     except (AxlogError, OSError) as error:
@@ -109,7 +109,7 @@ def _ranges(source: Ranged, views: str, index: int, end: Any, count: int) -> lis
 
 
 def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The spans from the beginning to an offset."""
+    """Return the ranges from the beginning to an offset."""
     position, number, cuts = None, 0, []
     if isinstance(source, Ranged) and end["number"]:
         return _ranges(source, views, index, json.loads(end["position"]), end["number"])
@@ -137,7 +137,7 @@ def _lost(views: str, index: int, why: str) -> PipelineError:
 
 
 def past_packets(place: str, key: str) -> list[bytes]:
-    """The packets that a bucket would have had."""
+    """Return the packets that a bucket would have received."""
     import pyarrow.dataset as ds
 
     if not place:

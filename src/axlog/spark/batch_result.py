@@ -1,12 +1,12 @@
-"""A batch's end, on the driver: what the buckets said, put together and given to the sinks.
+"""The end of a batch on the driver: merge the reports of the buckets and write the sinks.
 
-It is the same wherever the buckets are: rows that they said come from Spark's stateful operator, or
-from the buckets of this process, which are given the packets here (`buckets.DriverBuckets`). Either
-way one action of Spark's a batch fetches them.
+It is the same wherever the buckets are: the reports come from Spark's stateful operator, or from
+the buckets of this process, which get their packets here (`buckets.DriverBuckets`). Either way, one
+Spark action per batch fetches them.
 
-Where the buckets are here, a batch is applied and told beside the next one: once its packets are
-durable Spark may go on, so its workers parse one batch while this process joins the one before. One
-batch at a time is behind; what fails in it fails the query.
+With buckets in this process, a batch is applied and delivered in the background: once its packets
+are durable, Spark may continue, so its workers parse one batch while this process joins the one
+before. At most one batch is behind; a failure in it fails the query.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCHES_APART = 1 << 32
-"""Numbers of changes that one batch can have."""
+"""Maximum number of changes in one batch."""
 
 
 @dataclass
 class BatchReport:
-    """What one batch came to: for progress, and for who wants to look."""
+    """The result of one batch, for progress and monitoring."""
 
     batch: int
     changes: list[Change] = field(default_factory=list)
@@ -52,14 +52,15 @@ class BatchReport:
     kept: int = 0
     rows: int = 0
     waiting: int = 0
-    state: int = 0  # bytes that the state store has of the buckets
+    state: int = 0  # bytes of the buckets in the state store
     instances: int = 0  # engines: buckets, or documents
     microseconds: int = 0  # the latest clock of its buckets
     streams: dict[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
     outlooks: dict[str, Outlook] = field(default_factory=dict)  # by view, if asked for
-    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that spoke
+    totals: dict[str, Total] = field(default_factory=dict)  # of the buckets that reported
     claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
-    set_aside: dict[str, str] = field(default_factory=dict)  # views, and the errors that did it
+    # views that were set aside, and their errors
+    set_aside: dict[str, str] = field(default_factory=dict)
 
     @property
     def clock(self) -> int | float:
@@ -67,7 +68,7 @@ class BatchReport:
         return self.microseconds / 1e6
 
     def plain(self) -> dict[str, Any]:
-        """The figures for JSON."""
+        """Return the figures for JSON."""
         never = sum(change.op == "never" for change in self.changes)
         return {
             "batch": self.batch, "messages": self.messages, "kept": self.kept,
@@ -78,14 +79,14 @@ class BatchReport:
 
 
 class Behind:
-    """Work that goes on beside the caller, one piece at a time."""
+    """Background work, one piece at a time."""
 
     def __init__(self) -> None:
         self._thread: Thread | None = None
         self.error: BaseException | None = None
 
     def start(self, work: Callable[[], None]) -> None:
-        """Begin a piece; the one before it has ended."""
+        """Start a piece after the previous one has ended."""
 
         def run() -> None:
             try:
@@ -97,7 +98,7 @@ class Behind:
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        """Wait for its end, or for a time; return whether it has ended. Raises its failure."""
         if self._thread is not None:
             self._thread.join(seconds)
         if self.error is not None:
@@ -110,7 +111,7 @@ class Behind:
 
 
 class Delivery:
-    """Takes each batch's rows to the sinks, on the driver."""
+    """Writes the rows of each batch to the sinks, on the driver."""
 
     def __init__(
         self,
@@ -122,8 +123,9 @@ class Delivery:
         buckets: DriverBuckets | None = None,
         place: str = "",
     ) -> None:
-        """`buckets`: those of this process, where frames have what is for them. `place`: where
-        tasks look for what is known of batches before theirs."""
+        """`buckets`: those of this process, if frames contain their input. `place`: where tasks
+        find what is known of earlier batches.
+        """
         self._place = place
         self._past = read_past(place) if place else Past()
         self.behind = Behind()
@@ -149,7 +151,7 @@ class Delivery:
         self.behind.start(partial(self._apply, self._buckets, number, rows))
 
     def _note(self, rows: Iterable[Row]) -> None:
-        """Leave what is known after a batch for the tasks of the next one."""
+        """Write what is known after a batch, for the tasks of the next one."""
         if not self._past.is_known:
             return
         past = self._past.after(
@@ -160,7 +162,7 @@ class Delivery:
             self._past = past
 
     def catch_up(self, last: int) -> None:
-        """Tell the last batch that Spark has noted, if it was cut before all was told."""
+        """Deliver the last committed batch, if it was interrupted before all sinks had it."""
         missed = None if self._buckets is None else self._buckets.missed(last)
         if self._buckets is not None and missed is not None:
             self._apply(self._buckets, last, missed)
@@ -204,11 +206,11 @@ class Delivery:
 
 
 def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
-    """What the buckets said of a batch, put together: the same whichever came first."""
+    """Merge the reports of the buckets; the result does not depend on their order."""
     told = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
-    refused: dict[int, Refusal] = {}  # by message: all units may refuse it, one has its content
+    refused: dict[int, Refusal] = {}  # by message: all units may reject it, one has its content
     outlooks: list[Any] = []
     for bucket, body in rows:
         said = unpack(body)
@@ -236,7 +238,7 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             for view, (code, message) in one["set_aside"].items():
                 told.set_aside[view] = f"{code}: {message}"
     for each in by_unit.values():
-        # Every bucket of a unit speaks in every batch with input: the census goes to all of them.
+        # Every bucket of a unit reports in every batch with input: all get the census.
         changes += read_changes(agreed(each))
     told.outlooks = together(outlooks)
     told.changes = renumbered(changes, batch * BATCHES_APART)

@@ -1,12 +1,12 @@
-"""The buckets of a plan, wherever they are kept: on executors (`processor.py`) or on the driver.
+"""The buckets of a plan, on the executors (`processor.py`) or on the driver.
 
-`Buckets.take` is all that either does with what came for a bucket; what differs is the store that
-it is given, and who keeps the live engines. `DriverBuckets` keeps all of them in the driver's
-process, with a state that is durable by batches (`runtime/batch_state.py`): on one machine that
-spares Spark's shuffle, its state store and the way of everything through Java, some hundred
-milliseconds a batch.
+Both process the input of a bucket with `Buckets.take`; they differ in the store, and in the process
+that caches the live engines. `DriverBuckets` keeps all of them in the driver's process, with a
+state that is durable by batches (`runtime/batch_state.py`). On one machine that avoids Spark's
+shuffle, its state store and the transfer of everything through Java: some hundred milliseconds per
+batch.
 
-Law 7: what is said of a batch is the same, wherever the buckets are.
+Law 7: the reports on a batch are the same, wherever the buckets are.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from axlog.store.files import DiskFiles
 
 @dataclass
 class Buckets:
-    """How the engines of a plan are made and spoken to."""
+    """Creates the engines of a plan and sends them their input."""
 
     definition: Definition
     plan: SparkPlan
     hold: Hold
-    run: str  # of this process: live engines of another are not trusted
+    run: str  # of this process: live engines of another are not used
     outlook: int = 0
     fills: Mapping[str, str] = field(default_factory=dict)  # by unit: the input that it missed
     tunes: bool = False
-    is_timed: bool = False  # time passes by itself
+    is_timed: bool = False  # wall-clock time
     live: Live = field(default_factory=lambda: LIVE)
 
     def take(
         self, key: str, store: Store, bodies: list[bytes], passed: int = 0
     ) -> tuple[Said, Keeper]:
-        """Give a bucket what came for it; what it says of that."""
+        """Process the input of a bucket; return its report."""
         name, number = bucket_of(key)
         unit = self.plan.unit(name)
 
@@ -61,27 +61,27 @@ class Buckets:
 
 
 class DriverBuckets:
-    """All buckets in this process; they speak batch by batch."""
+    """All buckets in this process, batch by batch."""
 
     def __init__(self, buckets: Buckets, place: str) -> None:
         self._buckets = buckets
         self._state = DurableState(DiskFiles(Path(place) / DIRECTORY))
-        self.close = finalize(self, self._state.close)  # a query may end without being waited for
+        self.close = finalize(self, self._state.close)  # a query may end without a call of wait
 
     def missed(self, last: int) -> list[Row] | None:
-        """What came in the last batch that Spark has noted, if the sinks may not have it."""
+        """Return the input of the last committed batch, if the sinks may not have its changes."""
         return self._state.missed(last)
 
     def begin(self, number: int, rows: Iterable[Row]) -> None:
-        """Note what comes for the buckets in a batch: from then on Spark may forget it."""
+        """Log the input of a batch; Spark may commit it afterwards."""
         self._state.begin(number, rows)
 
     def end(self) -> None:
-        """Note that a batch is applied, and told to all."""
+        """Record that a batch is applied and delivered."""
         self._state.commit()
 
     def say(self, rows: Iterable[Row]) -> list[Row]:
-        """What the buckets say of a batch."""
+        """Return the reports of the buckets on a batch."""
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
             inbox.setdefault(key, []).append(body)
@@ -91,7 +91,7 @@ class DriverBuckets:
             if name == ASIDE:
                 said += [(ASIDE, body) for body in inbox[key]]
             elif not self._buckets.plan.has(name):
-                self._state.store(key).clear()  # its view is gone
+                self._state.store(key).clear()  # its view was removed
             else:
                 told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
                 said.append((key, told.body))
@@ -99,10 +99,10 @@ class DriverBuckets:
 
 
 DIRECTORY = "driver"
-"""Of the state, beside the checkpoint."""
+"""The directory of the state, beside the checkpoint."""
 
 
 def bucket_of(key: str) -> tuple[str, int]:
-    """The unit and the number of a bucket by its key: `unit/number/salt`."""
+    """Return the unit and the number of a bucket from its key: `unit/number/salt`."""
     unit, number, _ = key.rsplit("/", 2)
     return unit, int(number)

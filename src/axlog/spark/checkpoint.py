@@ -1,12 +1,12 @@
 """What a checkpoint was made for: the definition, the plan and the keys of its buckets.
 
-It stands as `axlog.json` beside Spark's own files. A query that does not fit its checkpoint is
-refused before it starts, saying what changed: engines are made from the definition, and state of
-another one would be nonsense. Views may come and go: one that is new gets engines of its own, which
-are filled with what the sources have brought so far (`backfill.py`); the state of one that is gone
-is dropped in the next batch.
+It is stored as `axlog.json` beside Spark's own files. A query that does not fit its checkpoint is
+refused before it starts, with the differences: engines are created from the definition, and the
+state of another one would be meaningless. Views may be added and removed: an added view gets its
+own engines, which are filled with the past input (`backfill.py`); the state of a removed view is
+dropped in the next batch.
 
-Paths with a scheme (`hdfs:`, `s3a:`, `file:`) go through Hadoop's file systems, as Spark's own do.
+Paths with a scheme (`hdfs:`, `s3a:`, `file:`) use Hadoop's file systems, like Spark's own files.
 """
 
 from __future__ import annotations
@@ -33,26 +33,27 @@ FILE = "axlog.json"
 _FORM = 4
 _SALTS = 64
 ANEW = (
-    "name a new checkpoint: the sources are read again from their beginning, so views that are new"
-    " are filled; or put back what it was made for"
+    "use a new checkpoint: the sources are read again from their beginning, so new views"
+    " are filled; or undo the change"
 )
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What a query goes by from its start on."""
+    """The parameters of a query from its start."""
 
     run: str
     definition: Definition
     plan: SparkPlan
     keys: Mapping[str, str]  # of buckets: `unit/number`
-    mark: str = ""  # of the start that last brought or dropped views
-    fills: Mapping[str, str] = field(default_factory=dict)  # by unit: where its past input lies
-    gone: tuple[str, ...] = ()  # keys of buckets that are no more
+    mark: str = ""  # of the start that last added or removed views
+    # by unit: the location of its past input
+    fills: Mapping[str, str] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()  # keys of removed buckets
 
 
 Fill = Callable[[Settled, tuple[Unit, ...]], Mapping[str, str]]
-"""Fills new units with what came before them; where each one's packets lie."""
+"""Fills new units with the past input; returns the locations of their packets."""
 
 
 def settle(
@@ -62,9 +63,9 @@ def settle(
     rest: Mapping[str, Any],
     fill: Fill,
 ) -> Settled:
-    """What is written at a checkpoint: as it was found, if it fits, or newly made.
+    """Return the content of a checkpoint: as found, if it fits, or new.
 
-    `rest` is what else must stay the same from run to run: cores, buckets and documents too.
+    `rest` is what else must not change between runs, such as cores, buckets and documents.
     """
     found = _read(spark, place)
     if found is not None:
@@ -88,7 +89,9 @@ def _taken_up(
     known: Mapping[str, Any],
     fill: Fill,
 ) -> Settled:
-    """A checkpoint that was found: what it has, with the views that came and without the gone."""
+    """Return the content of an existing checkpoint, with the added views and without the removed
+    ones.
+    """
     known = {"state": EXECUTORS, **known}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
@@ -107,7 +110,7 @@ def _taken_up(
         for name, unit in units.items()
         if unit not in fresh
     ):
-        raise _refused(place, ["the plan spreads it otherwise (another version of axlog)"])
+        raise _refused(place, ["its partitioning differs (another version of axlog)"])
     gone = [key for key in known["keys"].values() if _unit(key) not in {*units, ASIDE}]
     keys = {b: key for b, key in known["keys"].items() if _unit(key) in {*units, ASIDE}}
     settled = Settled(
@@ -151,17 +154,17 @@ def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
 
 
 def _shape(unit: Unit) -> list[Any]:
-    """What state depends on; views that a unit has no more are passed over when it is read."""
+    """Return what state depends on; views that a unit no longer has are skipped."""
     return [unit.kind, unit.buckets, unit.key]
 
 
 def _unit(key: str) -> str:
-    """The unit of a bucket's key: `unit/number/salt`."""
+    """Return the unit of a bucket's key: `unit/number/salt`."""
     return key.rsplit("/", 2)[0]
 
 
 def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """What is not as it was, in words; views that came or went are no such thing."""
+    """Describe the differences, except added and removed views."""
     said: list[str] = []
     before, after = known.get("definition", {}), wanted["definition"]
     old, new = before.get("views", {}), after["views"]
@@ -178,18 +181,18 @@ def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
 
 
 def state_of(spark: SparkSession, place: str) -> str | None:
-    """Where the state of a checkpoint lives; None where there is no checkpoint yet."""
+    """Return where the state of a checkpoint lives; None if there is no checkpoint yet."""
     found = _read(spark, place)
     return None if found is None else str(json.loads(found).get("state", EXECUTORS))
 
 
 def _hashing(spark: SparkSession, rest: Mapping[str, Any]) -> SparkSession | None:
-    """Who deals buckets to partitions by a hash: nobody where all of them are on the driver."""
+    """Return the number of hash partitions for buckets; none if all are on the driver."""
     return spark if rest["state"] == EXECUTORS else None
 
 
 def _keys(spark: SparkSession | None, units: Iterable[Unit], *others: str) -> dict[str, str]:
-    """A key for every bucket, such that Spark's hash deals them evenly to its partitions."""
+    """Return a key for every bucket, such that Spark's hash distributes them evenly."""
     if spark is None:
         return {
             f"{name}/{number}": f"{name}/{number}/0"

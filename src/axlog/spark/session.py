@@ -1,16 +1,15 @@
-"""A Spark session that starts: Java found, settings that measured well, start-up made short.
+"""A Spark session: finds Java, uses measured settings, starts fast.
 
-`session()` gives the running session or starts one. The settings are those that helped when they
-were measured (docs/spark.md): changelog checkpoints for the state store, a checkpoint manager that
-does not rename twice, few shuffle partitions, no web page, a driver on loopback when it runs
-alone.
+`session()` returns the running session or starts one. The settings are those that measurements
+favoured (docs/spark.md): changelog checkpoints for the state store, a checkpoint manager that does
+not rename twice, few shuffle partitions, no web UI, and a driver on loopback if it runs alone.
 
-Start-up is made short in three ways: Java maps the classes that it had loaded the last time
-(`classes.py`), Python processes are forked from one that has imported everything
-(`worker_preload.py`), and `quick=True` has C1 only and the serial collector, which start sooner and
-run a little slower: for tests, demos and runs that end.
+The start is made fast in three ways. Java maps the classes that it loaded in the last run
+(`classes.py`). Python processes are forked from a preloaded one (`worker_preload.py`). `quick=True`
+uses only the C1 compiler and the serial collector, which start faster and run a little slower: for
+tests, demos and short runs.
 
-Not handled: sessions that somebody else started keep their own settings; `settings_for` has ours.
+Not handled: sessions that other code started keep their settings; `settings_for` returns ours.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ SETTINGS: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-"""What every session of ours has."""
+"""Settings of every session."""
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Options of a Java that is to start soon rather than to run long."""
+"""Options of a Java for a fast start."""
 
 
 def session(
@@ -60,9 +59,10 @@ def session(
     settings: Mapping[str, str] | None = None,
     preload: bool = True,
 ) -> SparkSession:
-    """The running Spark session, or a new one: on the named master, on that of `spark-submit`, or
-    on `local[*]`. On one machine its Python processes are forked from one that has imported what
-    they need (`preload`)."""
+    """Return the running Spark session, or start one: on the named master, on that of
+    `spark-submit`, or on `local[*]`. On one machine its Python processes are forked from a
+    preloaded one (`preload`).
+    """
     prepare_environment()
     from pyspark.sql import SparkSession
 
@@ -75,8 +75,8 @@ def session(
     master = master or os.environ.get("SPARK_MASTER") or given or "local[*]"
     chosen = {**settings_for(master, quick=quick), **(settings or {})}
     if submitted:
-        # What `--py-files` brings is not on the path of the processes that read sources for the
-        # driver: they are told where this one has axlog from.
+        # Files of `--py-files` are not on the path of the processes that read sources for the
+        # driver: pass them the location of axlog.
         paths = [submitted.get(_PATH), str(Path(axlog.__file__).parents[1])]
         chosen.setdefault(_PATH, os.pathsep.join(path for path in paths if path))
     for key, value in chosen.items():
@@ -88,7 +88,7 @@ def session(
 
 @contextmanager
 def _python(process: Preloaded | None) -> Iterator[None]:
-    """Have Spark start its Python through a process, unless the user has named another Python."""
+    """Make Spark start Python through a launcher, unless the user has named another Python."""
     before = os.environ["PYSPARK_PYTHON"]
     if process is None or before != sys.executable:
         yield
@@ -97,20 +97,21 @@ def _python(process: Preloaded | None) -> Iterator[None]:
     try:
         yield
     finally:
-        os.environ["PYSPARK_PYTHON"] = before  # what else this process starts is not Spark's
+        # other children of this process do not belong to Spark
+        os.environ["PYSPARK_PYTHON"] = before
 
 
 _PATH = "spark.executorEnv.PYTHONPATH"
 
 
 def _submitted() -> dict[str, str]:
-    """What `spark-submit` was given; nothing where it did not start this process."""
+    """Return the configuration of `spark-submit`; empty if it did not start this process."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     from pyspark import SparkConf, SparkContext
 
     context: Any = SparkContext
-    context._ensure_initialized()  # Java has what was given, and is reached through this
+    context._ensure_initialized()  # Java has the configuration, and is reached through this
     return dict(SparkConf().getAll())
 
 
@@ -122,7 +123,7 @@ def is_running() -> bool:
 
 
 def settings_for(master: str, *, quick: bool = False) -> dict[str, str]:
-    """The settings for a session on this master."""
+    """Return the settings for a session on this master."""
     chosen = dict(SETTINGS)
     cores = _local_cores(master)
     if cores is not None:
@@ -136,7 +137,7 @@ def settings_for(master: str, *, quick: bool = False) -> dict[str, str]:
 
 
 def _local_cores(master: str) -> int | None:
-    """The cores of a local master; None for a cluster."""
+    """Return the cores of a local master; None for a cluster."""
     if not master.startswith("local") or master.startswith("local-cluster"):
         return None
     inside = master.partition("[")[2].partition("]")[0].partition(",")[0]

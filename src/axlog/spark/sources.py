@@ -1,17 +1,17 @@
-"""Sources of axlog as streaming sources of Spark, by the Python Data Source API.
+"""Sources of axlog as streaming sources of Spark, with the Python Data Source API.
 
-A source is read by positions that can be read again (`connect/protocol.py`), and that is all
-that is asked of it. The driver's side reads ahead to find where a batch ends, and notes the
-positions in between: from each of them a task can read its part again, so any source is read in
-parallel. A part is so many messages after a position; of a source that is `Ranged` it is what lies
-between two positions, since the same number of messages may be others when it is read again. What
-an offset holds is JSON: the position, how many messages came before it, and the cuts.
+A source only needs to be readable by position (`connect/protocol.py`). The driver's side reads
+ahead to find the end of a batch, and records positions in between: from each of them a task can
+read its part again, so any source is read in parallel. A part is a number of messages after a
+position. For a `Ranged` source it is the range between two positions, because the same number of
+messages may be others when it is read again. An offset is JSON: the position, the number of
+messages before it, and the cuts.
 
-A source that has had nothing for a while says so: a mark in the offset becomes a row that tells the
-buckets not to wait for its streams. It is in the offset, so a batch that is replayed has it too. So
-is the mark of a start (`mark`): a query that goes on from a checkpoint may have something to do
-though nothing new has come, and Spark makes no batch of nothing. A source that cannot be read is
-waited for: the wait grows up to half a minute, and it is shown as lagging.
+A source that has had nothing for a while reports it: a mark in the offset becomes a row that tells
+the buckets not to wait for its streams. It is in the offset, so a replayed batch has it too. The
+same holds for the mark of a start (`mark`): a resumed query may have work without new messages, and
+Spark runs no batch without input. An unreadable source is retried with pauses of up to half a
+minute, and shown as lagging.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ log = logging.getLogger(__name__)
 
 PACKETS = "bucket string, body binary"
 Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
-"""What makes packets of the messages of a partition."""
+"""The function that converts the messages of a partition to packets."""
 MOST = 50_000
 PART = 2_000
-"""Messages that one task reads at least, where a batch is cut."""
+"""Minimum number of messages per task when a batch is split."""
 SLOWEST = 60.0
-"""Seconds that a source is waited for which says that it has more, and gives nothing."""
+"""Seconds to wait for a source that reports more messages and returns none."""
 
 
 class SourceFormat(DataSource):
@@ -89,7 +89,7 @@ class SourceFormat(DataSource):
 
 
 class Part(InputPartition):
-    """A span of a source: from a position, so many messages; or none, and what that means."""
+    """A part of a source: a position and a number of messages; or a mark without messages."""
 
     def __init__(
         self,
@@ -103,11 +103,12 @@ class Part(InputPartition):
         now: int | None = None,
         before: int | None = NO_TIME,
     ) -> None:
-        """`wanted`: the patterns of the filter that the source had when it was counted; `end`: the
-        position that it ends at, where that is what counts; `silent`: partitions of the source that
-        have had nothing for a while; `now`: when the driver read it, in microseconds, which is what
-        dates far ahead are judged by, however often it is read again; `before`: at most, the latest
-        time of the parts before it in its batch, None where that is not known."""
+        """`wanted`: the patterns of the source's filter when it was counted. `end`: the end
+        position, for ranged sources. `silent`: partitions of the source that have had nothing for a
+        while. `now`: when the driver read it, in microseconds; future dates are judged by it,
+        however often it is read again. `before`: an upper bound of the times of the parts before it
+        in its batch, None if unknown.
+        """
         self.position, self.count, self.number = position, count, number
         self.says, self.wanted, self.end, self.silent = says, wanted, end, silent
         self.now, self.before = now, before
@@ -127,7 +128,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._failed, self._since, self._retry = 0, 0.0, 0.0
         self._place = options.get("place", "")
         self._filters = options.get("filters", "") == "yes"
-        self._wanted: tuple[str, ...] | None = None  # the filter that is at the source
+        self._wanted: tuple[str, ...] | None = None  # the filter that is installed at the source
         self._is_done: bool | None = None  # None: there is no end to wait for
         self._hold = float(options.get("hold", 0))  # seconds of silence after which it rests
         self._streams: list[str] = json.loads(options.get("streams", "[]")) or [EVERY]
@@ -149,7 +150,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_done = False
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next batch ends, and the positions that cut it; the start if nothing is new."""
+        """Return the end of the next batch, and the positions that split it; the start if nothing
+        is new.
+        """
         if self._mark and start["mark"] != self._mark:
             cut = [start["position"], 0, start["number"], "mark"]
             return {**start, "cuts": json.dumps([cut]), "mark": self._mark}
@@ -169,7 +172,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
             if reach.came and not self._has_partitions:
                 self._has_partitions = True
-                continue  # they are dealt to parts: nothing of one is read by two tasks
+                continue  # partitions are assigned to parts: no two tasks read from one
             end = json.dumps(reach.position) if self._is_ranged else None
             silent = [] if cuts else self._silent(reach)
             if self._has_partitions:
@@ -190,7 +193,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**ends, "rests": 0, "mark": start["mark"]}
 
     def _dealt(self, position: Any, reach: Reach, number: int, rest: list[Any]) -> list[list[Any]]:
-        """The parts of a span of a source with partitions, each with partitions of its own."""
+        """Return the parts of a range of a source with partitions, each with its own partitions."""
         apart: Any = getattr(self._source, "apart", None)
         if apart is None:
             found = [(reach.count, position, reach.position)]
@@ -204,7 +207,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cuts
 
     def _silent(self, reach: Reach) -> list[int]:
-        """The partitions that have had nothing for so long that others need not wait for them."""
+        """Return the partitions that have been silent so long that others need not wait for
+        them.
+        """
         if not self._hold:
             return []
         now = monotonic()
@@ -214,7 +219,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [p for p, came in reach.came.items() if not came and now - since[p] >= least]
 
     def _resting(self, start: dict[str, Any]) -> dict[str, Any]:
-        """The offset of a source that has nothing new: with a mark once it was silent enough."""
+        """Return the offset of a source that has nothing new: with a mark after enough silence."""
         is_silent = bool(self._is_done) or monotonic() - self._came >= self._hold
         if not self._hold or start.get("rests") or not is_silent:
             return start
@@ -226,7 +231,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Part(*cut) for cut in json.loads(end["cuts"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A part again, where the task runs: its messages, or what the pipeline makes of them."""
+        """Read a part again in a task: its messages, or the pipeline's output for them."""
         assert isinstance(partition, Part)
         if self._through is None:
             yield from map(record_batch, self._rows(partition))
@@ -248,10 +253,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source.close()
 
     def _reach(self, position: Any, limit: int) -> Reach | None:
-        """Where a span ends, or None while the source cannot be read.
+        """Return the end of a range, or None while the source cannot be read.
 
-        A run that takes what is there and ends does not end before it was read: it waits for a few
-        tries, and gives up by an error.
+        A run with `once` does not end before the source was read: it retries a few times, and then
+        raises an error.
         """
         slow = Slow(f"source {self._index}")
         while True:
@@ -286,7 +291,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             tell(self._place, self._index, words(error), self._since, self._failed)
 
     def _want(self, source: Source) -> None:
-        """Put what is still wanted at a source that can filter; unsubscribe if nothing is."""
+        """Install the needed patterns at a source that can filter; unsubscribe if nothing is
+        needed.
+        """
         if not self._filters or not isinstance(source, ChannelSource) or len(self._streams) != 1:
             return
         patterns = tuned_at(self._place).patterns.get(self._streams[0])
@@ -299,34 +306,36 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 source.want(tuple(patterns), filter_of(patterns))
                 if source.wants == tuple(patterns):
                     self._wanted = tuple(patterns)
-        except AxlogError as error:  # everything passes until the owner can be reached
+        except AxlogError as error:  # everything passes until the owner is reachable
             log.info("source %d has no filter yet: %s", self._index, error)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A batch is done: the source need not keep what lies before its end."""
+        """A batch is committed: the source need not keep messages before its end."""
         committed = getattr(self._source, "committed", None)
         if committed is not None:
-            with suppress(AxlogError):  # it is no more than housekeeping
+            with suppress(AxlogError):  # only housekeeping: errors are ignored
                 committed(json.loads(end["position"]))
 
 
 class Slow:
-    """Waits for a source that has more and gives nothing yet, as a broker may that is busy."""
+    """Waits for a source that has more and returns nothing yet, such as a busy broker."""
 
     def __init__(self, name: str) -> None:
         self._name, self._until = name, monotonic() + SLOWEST
 
     def wait(self, position: Any) -> Any:
-        """Where to read on, after a moment; an error once it was waited for too long."""
+        """Return the position to continue from, after a pause; raise an error after too long a
+        wait.
+        """
         if monotonic() > self._until:
-            message = f"{self._name} has more after {position!r} and gave nothing in {SLOWEST} s"
-            raise PipelineError("AX858", message)
+            silent = f"returned nothing in {SLOWEST} s"
+            raise PipelineError("AX858", f"{self._name} has more after {position!r} and {silent}")
         sleep(SHORTEST)
         return position
 
 
 class SpanReader(DataSourceReader):
-    """Reads spans of a source that are known."""
+    """Reads known ranges of a source."""
 
     def __init__(self, options: Any) -> None:
         self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
@@ -343,7 +352,7 @@ class SpanReader(DataSourceReader):
 
 
 def _horizon(options: Any) -> Horizon | None:
-    """How far ahead the streams of a source may be; None: messages are not judged."""
+    """Return how far ahead the streams of a source may be; None: dates are not checked."""
     if not options.get("horizon"):
         return None
     said = json.loads(options["horizon"])
@@ -353,7 +362,7 @@ def _horizon(options: Any) -> Horizon | None:
 def read_part(
     make: Callable[[], Source], index: int, part: Part, horizon: Horizon | None = None
 ) -> Iterator[list[Values]]:
-    """The messages of a part, wherever it is read."""
+    """Yield the messages of a part, on the driver or in a task."""
     if horizon is not None and part.now is not None:
         read_at = part.now / 1_000_000
         horizon = replace(horizon, now=lambda: read_at)
@@ -374,7 +383,7 @@ def read_part(
             elif reading.more:
                 slow.wait(position)
             else:
-                raise RuntimeError(f"a source gave fewer messages than before at {position!r}")
+                raise RuntimeError(f"a source returned fewer messages than before at {position!r}")
             position, left, number = reading.position, left - len(rows), number + len(rows)
     finally:
         source.close()
@@ -394,10 +403,10 @@ def frame_of(
     filters: bool = False,
     horizon: Horizon | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of messages: of a source of axlog, or of the user's own DataFrame.
+    """Return a streaming DataFrame of messages: of a source of axlog, or of a user's DataFrame.
 
-    Of a source of axlog it can have what the pipeline makes of the messages (`through`) instead,
-    which is worked out where they are read: they need not go to Java and back.
+    For a source of axlog it can contain the pipeline's output for the messages (`through`) instead,
+    computed where they are read, so that messages need not pass through Java.
     """
     from pyspark.sql import DataFrame
 
@@ -431,7 +440,7 @@ def span_of(
     cuts: Sequence[Sequence[Any]],
     horizon: Horizon | None = None,
 ) -> DataFrame:
-    """A DataFrame of the messages of known spans of a source."""
+    """Return a DataFrame of the messages of known ranges of a source."""
     spark.dataSource.register(SourceFormat)
     reader = spark.read.format("axlog").option("index", str(index))
     reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
@@ -440,7 +449,7 @@ def span_of(
 
 
 def made_of(source: Any) -> Callable[[], Source]:
-    """What makes a source, wherever it is read."""
+    """A function that creates a source, on the driver or in a task."""
     return source if callable(source) else (lambda: source)
 
 

@@ -1,14 +1,15 @@
-"""`maintain`: a widget kept by a streaming query of Spark (P3 3.5, DESIGN section 8, law 7).
+"""`maintain`: a widget maintained by a streaming query of Spark.
 
     source -> [parse, filter, extract bindings] -> shuffle by bucket -> [engine] -> changes -> sinks
 
-Everything between is made from the widget's definition: what travels and by what key is decided by
-`runtime/plan.py`, the left half is `runtime/extraction.py`, the right half `runtime/bucket.py`
-within `runtime/bucket_state.py`. A batch's changes reach the sinks in one piece, with the batch's
-number: a batch that Spark repeats after a crash is the same batch, and a sink that has it does
-nothing.
+Everything between is built from the widget's definition. `runtime/plan.py` decides what is sent and
+by what key; the stateless half is `runtime/extraction.py`, the stateful half `runtime/bucket.py`
+within `runtime/bucket_state.py`. The changes of a batch reach the sinks as a whole, with the
+batch's number: a batch that Spark repeats after a crash is the same batch, and a sink that has it
+does nothing (law 7 of docs/design.md).
 
-Not handled: a stream that starts only when a message brings its call, unless messages travel whole.
+Not handled: a stream that starts only when a message brings its call, unless messages are sent
+whole. (Paper 3, section 3.5.)
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Maintained:
         behind: Behind | None = None,
         close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`behind` is what goes on beside Spark; `close` lets go of what the driver had for it."""
+        """`behind` is the background work; `close` releases the driver's resources."""
         self._behind, self._close = behind or Behind(), close
         self.query = query
         self.plan = plan
@@ -86,7 +87,7 @@ class Maintained:
         return lagging(self.place, self.sources)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, or so long; whether it has. What failed in it is raised."""
+        """Wait for its end, or for a time; return whether it has ended. Raises its failure."""
         try:
             if seconds is None:
                 self.query.awaitTermination()
@@ -100,7 +101,7 @@ class Maintained:
         return not self.is_active
 
     def stop(self, patience: float = 5.0) -> None:
-        """Stop between two batches, if there is such a moment soon; one that is cut is repeated."""
+        """Stop between two batches, if possible soon; an interrupted batch is repeated."""
         until = monotonic() + patience
         while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
             sleep(0.02)
@@ -108,7 +109,9 @@ class Maintained:
         try:
             self._behind.wait(patience)
         except Exception as error:
-            log.warning("the last batch was cut, and comes again with the next start: %s", error)
+            log.warning(
+                "the last batch was interrupted, and is repeated by the next start: %s", error
+            )
         self._close()
 
     @property
@@ -117,7 +120,7 @@ class Maintained:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended by an error, which `wait` raises."""
+        """Whether it has ended with an error, which `wait` raises."""
         return self._behind.error is not None or self.query.exception() is not None
 
 
@@ -144,21 +147,24 @@ def maintain(
     outlook: int = 0,
     state: str = "auto",
 ) -> Maintained:
-    """Keep a widget's views over streams, and send their changes to sinks.
+    """Maintain a widget's views over streams, and send their changes to sinks.
 
-    `sources` are sources of axlog (or functions that make one) and streaming DataFrames with the
-    columns `stream`, `xml` and perhaps `time` and `document`. `sinks` get all changes, or those of
-    the views they are given for. `once` takes what is there and ends; otherwise a batch starts
-    `every` so many seconds. `documents` is the path in a message to its document's key: then each
-    document is an instance of its own. A message waits for a slower stream until that stream's
-    source has been silent for `hold` seconds; 0 does not wait, and neither do documents nor
-    DataFrames, of which nobody knows whether they are silent. With `clock="wall"` time passes by
-    itself, `hold` seconds behind the wall clock: timers fire the deadlines that pass while nothing
-    comes. `tune`: what streams are still wanted for is worked out beside the query, and reaches
-    those who read. Batches are numbered from `first`; `begin` is told what the run is before the
-    first one. With an `outlook` reports say which rows may still come, and show so many of each
-    bucket. `state` is where engines and their state live: with the "executors", by Spark's state
-    store, on the "driver", or where it is best ("auto"): the plan says where, and why.
+    - `sources` are sources of axlog (or functions that create one), and streaming DataFrames with
+      the columns `stream`, `xml` and optionally `time` and `document`.
+    - `sinks` get all changes, or those of the views they are given for.
+    - `once` processes the available input and ends; otherwise a batch starts every `every` seconds.
+    - `documents` is the path in a message to its document's key: then each document is a separate
+      instance.
+    - `hold`: a message waits for a slower stream until that stream's source has been silent for
+      `hold` seconds. 0 does not wait, and neither do documents nor DataFrames, whose silence is
+      unknown.
+    - `clock="wall"`: time follows the wall clock, `hold` seconds behind it. Timers fire deadlines
+      that pass while no message arrives.
+    - `tune`: compute beside the query what streams are still needed for, and filter at the readers.
+    - `first` is the number of the first batch; `begin` is called with the run before it.
+    - `outlook`: reports include the possible rows, at most this many of each bucket.
+    - `state` is where engines and their state live: on the "executors" in Spark's state store, on
+      the "driver", or where it is best ("auto"). The plan shows where, and why.
     """
     definition = widget if isinstance(widget, Definition) else Definition.of(widget)
     context: Any = spark.sparkContext
@@ -188,7 +194,7 @@ def maintain(
     settled = settle(spark, place, definition, rest, filled)
     if begin is not None:
         begin(settled)
-    # What is dropped at a source moves no clock here.
+    # Messages dropped at a source advance no clock here.
     speaks = any(map(speaks_of_time, settled.definition.queries().values()))
     filters = tune and bool(beside) and not speaks
     mark = settled.mark
@@ -233,11 +239,11 @@ def maintain(
 
 
 HOLD = 2.0
-"""Seconds of silence for which a message waits, where nothing else is said."""
+"""Default of `hold` in seconds."""
 
 
 LEAST = 0.5
-"""Seconds between batches at least, where Spark runs one whether or not anything comes."""
+"""Minimum seconds between batches, where Spark runs them without input."""
 _EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -245,7 +251,7 @@ _EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 def _batches_without_input(spark: SparkSession, wanted: bool) -> Iterator[None]:
     """Whether a query that starts now runs batches without input: timers need them.
 
-    One that takes what is there and ends would never end with them.
+    A query with `once` would never end with them.
     """
     before = spark.conf.get(_EMPTY)
     spark.conf.set(_EMPTY, str(wanted).lower())
@@ -256,7 +262,7 @@ def _batches_without_input(spark: SparkSession, wanted: bool) -> Iterator[None]:
 
 
 def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
-    """Seconds for which messages wait for slower streams."""
+    """Return the seconds for which messages wait for slower streams."""
     from pyspark.sql import DataFrame
 
     if documents is not None or any(isinstance(source, DataFrame) for source in sources):
@@ -274,16 +280,16 @@ def _sender(
     tunes: bool = False,
     delay: int | None = None,
 ) -> Through:
-    """The left half: a partition's messages to one row a bucket; of some units `only`."""
+    """The stateless half: a partition's messages to one row per bucket; for some units `only`."""
     written = json.dumps(settled.definition.plain(), sort_keys=True)
     names, gone = dict(settled.keys), settled.gone
 
     def send(messages: Iterable[Values]) -> pa.RecordBatch:
         extractor = extractor_of(written, documents, cores, buckets, only)
         batch = batch_of_task() if tunes and place else None
-        # Only what was known before the batch: one that is repeated is read as it was.
+        # Only what was known before the batch: a repeated batch is read with the same filters.
         extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
-        # What is filled is told by nobody; of other batches without a place nothing is known.
+        # A back-fill uses no filters; without a local path nothing is known of other batches.
         extractor.past = NOTHING if only else read_past(place) if place else Past()
         if delay is not None:
             extractor.past = extractor.past.at(round(1e6 * time()) - delay)
@@ -303,7 +309,9 @@ def _sender(
 
 
 def _extract(frames: Sequence[DataFrame], send: Through) -> DataFrame:
-    """The packets of all sources; of axlog's own they are made where messages are read."""
+    """Return the packets of all sources; for axlog's own they are computed where messages are
+    read.
+    """
 
     def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield send(messages_of(batches))
@@ -319,7 +327,7 @@ def _extract(frames: Sequence[DataFrame], send: Through) -> DataFrame:
 
 
 def batch_of_task() -> int | None:
-    """The number of the batch that this task is of; None outside of a stream."""
+    """Return the batch number of this task; None outside of a stream."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -328,7 +336,7 @@ def batch_of_task() -> int | None:
 
 
 def partition_of_task() -> int:
-    """The number of the partition that this task is for; 0 outside of Spark."""
+    """Return the partition number of this task; 0 outside of Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -336,10 +344,10 @@ def partition_of_task() -> int:
 
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
-    """The messages of a partition.
+    """Yield the messages of a partition.
 
-    Those of the user's own DataFrame are given what tells them apart: their partition and row, a
-    number if they have none, and their place as the origin if they have none.
+    Messages of a user's DataFrame get an identity: their partition and row, a number if they have
+    none, and their position as origin if they have none.
     """
     task, batch, start = partition_of_task(), batch_of_task(), 0
     for read in batches:
@@ -365,7 +373,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
 
 
 def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) -> DriverBuckets:
-    """The right half in this process."""
+    """The stateful half in this process."""
     made = Buckets(
         settled.definition, settled.plan, hold, uuid4().hex, outlook, settled.fills, tunes,
         live=OrderedDict(),
@@ -384,7 +392,7 @@ def _keep(
     tunes: bool,
     outlook: int,
 ) -> DataFrame:
-    """The right half on the executors: engines in their buckets, kept by Spark's state store."""
+    """The stateful half on the executors: engines in their buckets, in Spark's state store."""
     from axlog.spark.processor import OUTPUT, Maintaining
 
     processor = Maintaining(
@@ -393,7 +401,7 @@ def _keep(
         buckets=buckets,
         documents=documents is not None,
         hold=hold,
-        run=uuid4().hex,  # of this process: live engines of another are not trusted
+        run=uuid4().hex,  # of this process: live engines of another are not used
         outlook=outlook,
         delay=delay,
         fills=settled.fills,

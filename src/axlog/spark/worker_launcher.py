@@ -1,11 +1,11 @@
-"""What Spark starts in place of Python: asks the process that has imported everything to fork.
+"""The program that Spark starts instead of Python: asks the preloaded process to fork.
 
     python -S -E -s launching.py PLACE PYTHON -m pyspark.daemon pyspark.worker
 
-Run by its path and without `site`, since its whole point is to be quick: it imports nothing but
-what is built in. It hands over its arguments, environment, directory and standard files
-(`worker_preload.py` has the other end), passes signals on, and ends as the forked process ends.
-Where nobody answers, or the other end does not want to, it becomes the Python that Spark asked for.
+It is run by its path and without `site`, to be fast: it imports only built-in modules. It passes
+its arguments, environment, directory and standard files to the other side (`worker_preload.py`),
+forwards signals, and ends as the forked process ends. If the other side does not answer or refuses,
+it executes the Python that Spark asked for.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import signal
 import sys
 
 NUMBER = 4
-"""Bytes of a number on the line."""
+"""Bytes of a number in the protocol."""
 
 
 def main(place: str, python: str, arguments: list[str]) -> None:
-    """Be what Spark asked for: by fork, or by itself."""
+    """Run what Spark asked for: by fork, or directly."""
     directory = os.getcwd()  # noqa: PTH109  # pathlib is slow to import
     said = [
         directory,
@@ -28,7 +28,7 @@ def main(place: str, python: str, arguments: list[str]) -> None:
         *arguments,
         *(f"{k}={v}" for k, v in os.environ.items()),
     ]
-    told = b"\0".join(map(os.fsencode, said))  # none of them holds a NUL
+    told = b"\0".join(map(os.fsencode, said))  # none of them contains a NUL
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.connect(place)
@@ -54,7 +54,7 @@ def main(place: str, python: str, arguments: list[str]) -> None:
 
 
 def received(line: socket.socket) -> int | None:
-    """A number from the line; None if it was closed."""
+    """Read a number; None if the connection was closed."""
     found = b""
     while len(found) < NUMBER:
         more = line.recv(NUMBER - len(found))

@@ -2,17 +2,17 @@
 
 To start a query Spark starts eight Python processes on the driver's machine, most of them one after
 the other, and each imports pyspark, pyarrow, pandas and axlog: 1.5 seconds of processor time each.
-Here this is done once, while Java starts. Spark is given `worker_launcher.py` for its Python, which
-asks this process to fork; the child takes over the arguments, environment, directory and standard
-files that Spark gave, and runs the module that Spark named. A worker is then there in milliseconds.
+Here this is done once, while Java starts. Spark gets `worker_launcher.py` as its Python, which asks
+this process to fork. The child takes over the arguments, environment, directory and standard files
+that Spark passed, and runs the module that Spark named. A worker then starts in milliseconds.
 
-Only for a session on one machine that this process starts, and only for modules of pyspark; in all
-other cases, and where forking fails, Spark's own way is gone, silently. The process ends with the
-one that started it: its standard input is a pipe from there.
+It is used only for a session on one machine that this process starts, and only for modules of
+pyspark. In all other cases, and if forking fails, Spark's own way is used silently. The process
+ends with its parent: its standard input is a pipe from there.
 
-Forking is safe since the process has no thread of Python's, and makes none: BLAS is held to one
-(Spark gives its workers one too); what pyarrow's allocators have is made again in the child by
-their own handlers. Not handled: Windows; a worker environment with another PYTHONHASHSEED.
+Forking is safe because the process has no Python threads: BLAS is limited to one (as in Spark's
+workers); pyarrow's allocators are reset in the child by their own handlers. Not handled: Windows; a
+worker environment with another PYTHONHASHSEED.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ MODULES = (
     "pyspark.sql.streaming.proto.StateMessage_pb2",
     "axlog.spark.streaming_query", "axlog.spark.processor", "axlog.runtime.connections",
 )  # fmt: skip
-"""What is imported ahead; one that cannot be is left to those who want it."""
+"""Modules imported in advance; one that fails is left to the processes that need it."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _HASHES = {"PYTHONHASHSEED": "0"}
-"""What Spark's start script says too: hashes of texts are the same in all workers."""
+"""As in Spark's start script: hashes of texts are the same in all workers."""
 
 
 class Preloaded:
-    """The process, from the side of who started it; `python` is what Spark is to be given."""
+    """The preloaded process, from its parent's side; `python` is the program for Spark."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="axlog-python-"))
@@ -69,7 +69,7 @@ class Preloaded:
         code = f"from {__name__} import main; main()"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
             line.bind(str(place))
-            line.listen(64)  # who asks before it has imported all waits in line
+            line.listen(64)  # requests before the imports are done wait in the queue
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, str(line.fileno())],
                 env=environment, stdin=subprocess.PIPE, pass_fds=[line.fileno()],
@@ -77,11 +77,11 @@ class Preloaded:
 
     @property
     def number(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def close(self) -> None:
-        """End it; those it forked live as long as Spark wants them."""
+        """End it; its forked children live as long as Spark needs them."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -92,7 +92,7 @@ _started: list[Preloaded] = []
 
 
 def preloaded() -> Preloaded | None:
-    """The one process of this kind, started if need be; None where there can be none."""
+    """Return the one preloaded process, started if necessary; None if it is not possible."""
     if os.name != "posix":
         return None
     if not _started:
@@ -105,18 +105,18 @@ def preloaded() -> Preloaded | None:
 
 
 class _Server:
-    """The process itself: forks for those who ask on the line."""
+    """The process itself: forks on request."""
 
     def __init__(self, listening: int) -> None:
         self._listening = socket.socket(fileno=listening)
-        self._lines: dict[int, socket.socket] = {}  # by the process that was forked for it
+        self._lines: dict[int, socket.socket] = {}  # by the id of the forked process
         self._selector = selectors.DefaultSelector()
         self._woken, self._wakes = os.pipe()
         for end in (self._woken, self._wakes):
             os.set_blocking(end, False)
 
     def serve(self) -> None:
-        """Fork for whoever asks, until standard input ends."""
+        """Fork on request, until standard input ends."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
@@ -139,7 +139,7 @@ class _Server:
             try:
                 (arguments, environment, directory), files = _asked(line)
             except (OSError, ValueError, EOFError):
-                return  # who asks then does it alone
+                return  # the launcher then does it alone
             try:
                 if _is_ours(arguments, environment):
                     self._fork(line, arguments, environment, directory, files)
@@ -174,7 +174,7 @@ class _Server:
         kept.sendall(process.to_bytes(NUMBER, "big"))
 
     def _reap(self) -> None:
-        """Tell those whose process has ended how it ended."""
+        """Send the exit status of ended children to their launchers."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -191,10 +191,10 @@ class _Server:
                 try:
                     line.sendall((code if code >= 0 else 128 - code).to_bytes(NUMBER, "big"))
                 except OSError:
-                    continue  # it is gone itself
+                    continue  # the launcher has ended
 
     def _lost(self, process: int) -> None:
-        """Who asked was killed: so is the process that stands for it."""
+        """A launcher was killed: kill the process that it stands for."""
         line = self._lines.pop(process, None)
         if line is not None:
             self._selector.unregister(line)
@@ -203,7 +203,7 @@ class _Server:
 
 
 def _asked(line: socket.socket) -> tuple[tuple[list[str], dict[str, str], str], list[int]]:
-    """What somebody wants to be, and its standard files."""
+    """A request: a command, and its standard files."""
     head, files, *_ = socket.recv_fds(line, NUMBER, 3)
     left = int.from_bytes(head, "big")
     told = bytearray()
@@ -219,7 +219,7 @@ def _asked(line: socket.socket) -> tuple[tuple[list[str], dict[str, str], str], 
 
 
 def _is_ours(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Whether a fork of this process does as well as a new one."""
+    """Whether a fork of this process is equivalent to a new one."""
     is_module = arguments[:1] == ["-m"] and arguments[1].startswith("pyspark.")
     return is_module and _HASHES.items() <= environment.items()
 
@@ -227,7 +227,7 @@ def _is_ours(arguments: list[str], environment: dict[str, str]) -> bool:
 def _become(
     arguments: list[str], environment: dict[str, str], directory: str, files: list[int]
 ) -> NoReturn:
-    """Be the process that was asked for, in the forked child."""
+    """Run the requested command, in the forked child."""
     code: Any = 1
     try:
         for at, each in enumerate(files):
@@ -239,8 +239,8 @@ def _become(
         paths = environment.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:] = ["", *(path for path in paths if path and path not in sys.path), *sys.path]
         sys.argv = arguments[1:]
-        sys.modules["numpy"].random.seed()  # what comes by chance differs between processes
-        sys.modules.pop(arguments[1], None)  # it is run anew, as `python -m` would
+        sys.modules["numpy"].random.seed()  # random state must differ between processes
+        sys.modules.pop(arguments[1], None)  # it is run again, as `python -m` would
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as end:
@@ -257,13 +257,13 @@ def _become(
 
 
 def main() -> None:
-    """Import what is needed, then fork for whoever asks."""
+    """Import what is needed, then fork on request."""
     for name in MODULES:
         try:
             import_module(name)
         except ImportError:
             continue
-    # Newer Pythons warn of threads that they see but that are none of theirs.
+    # Newer Pythons warn of threads that they see but that are not Python's.
     warnings.filterwarnings("ignore", message=".*multi-threaded", category=DeprecationWarning)
     gc.collect()
     gc.freeze()

@@ -1,1 +1,1 @@
-"""Channels that other processes own: a peer's over HTTP, a broker's through its own client."""
+"""Channels: in this process, at a peer over HTTP, or at a broker through its client."""

@@ -1,8 +1,8 @@
-"""What subscriptions to brokers share: a place, a filter that runs here, gaps told.
+"""Shared by subscriptions to brokers: a position, a filter in the client, detection of gaps.
 
-A broker keeps no filters; what the filter drops is read and dropped by the client, and moves time
-all the same. Nor does a broker look at what it keeps: a message that is no update is told as such,
-and reading goes on behind it.
+A broker runs no filters. The client reads and drops the messages that do not pass; they still
+advance the time. A broker does not validate its messages either: a message that is not an update is
+reported as such, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from axlog.match.filters import Filter
 
 
 class Placed(ABC):
-    """A reader with a place of its own; `fetch` gives what is behind it."""
+    """A reader with its own position; `fetch` returns the messages after it."""
 
     def __init__(self, name: str | None, wanted: Filter | None, after: int) -> None:
         self.name = name or uuid4().hex
@@ -30,10 +30,10 @@ class Placed(ABC):
 
     @abstractmethod
     def fetch(self, limit: int, timeout: float) -> list[Entry | Unreadable]:
-        """What is after `seen`, in order; waits up to `timeout` seconds for something."""
+        """Return the messages after `seen`, in order; wait at most `timeout` seconds for one."""
 
     def looked(self, limit: int, until: float) -> Delivery:
-        """What passes the filter; waits for it until a moment of the monotonic clock."""
+        """Return the messages that pass the filter; wait for them until a monotonic time."""
         clock: int | None = None
         while True:
             left = until - monotonic()
@@ -42,8 +42,8 @@ class Placed(ABC):
                 first = found[0].sequence
                 raise ChannelError(
                     "AX803",
-                    f"messages {self.seen + 1} to {first - 1} are not kept any more",
-                    advice=f"take the state anew, then seek({first - 1})",
+                    f"messages {self.seen + 1} to {first - 1} are no longer retained",
+                    advice=f"load the current state, then seek({first - 1})",
                 )
             judged = [self._judged(each) for each in found]
             unreadable = [each for each in judged if isinstance(each, Unreadable)]
@@ -56,7 +56,7 @@ class Placed(ABC):
                 return Delivery(entries, self.seen, clock, unreadable=unreadable)
 
     def _judged(self, found: Entry | Unreadable) -> Entry | Unreadable | None:
-        """An entry if the filter lets it pass; one that it cannot read is none."""
+        """Return an entry if it passes the filter; None if the filter cannot parse it."""
         if self.wanted is None or isinstance(found, Unreadable):
             return found
         try:
@@ -72,7 +72,9 @@ class Placed(ABC):
 
 
 def read_body(body: bytes | str | None, number: int) -> Entry | Unreadable:
-    """What a broker's message holds: an update with its number, or why it is none."""
+    """Return the content of a broker's message: an update with its number, or the reason why it is
+    none.
+    """
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body or ""
     try:
         if isinstance(body, bytes):
@@ -83,7 +85,7 @@ def read_body(body: bytes | str | None, number: int) -> Entry | Unreadable:
 
 
 def no_update(number: int, content: str, error: Exception) -> Unreadable:
-    """A message that is no update, with the error that says why."""
+    """A message that is not an update, with the error."""
     what = error.message if isinstance(error, AxlogError) else str(error)
-    told = ConnectorError("AX824", f"message {number} is no update: {what}")
+    told = ConnectorError("AX824", f"message {number} is not an update: {what}")
     return Unreadable(number, content, told.describe())

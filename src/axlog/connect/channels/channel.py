@@ -1,12 +1,13 @@
-"""The channel of one process: numbers, subscriptions with filters, retention, back-pressure.
+"""The channel of one process: sequence numbers, subscriptions with filters, retention,
+back-pressure.
 
-A subscription is a cursor in the retained entries, not a queue: two hundred readers cost two
-hundred numbers, and one that does not read costs nobody anything until the retention is full; then
-it is told that it has a gap (`when_full="drop"`), or publishing waits for it or is refused. Filters
-are judged once, when a message is published; only what was published before a filter was installed
-is judged when it is read. With a journal all of it outlives the process.
+A subscription is a cursor into the retained entries, not a queue. Two hundred readers cost two
+hundred numbers, and a reader that does not read costs nothing until the retention is full. Then the
+reader gets a gap error (`when_full="drop"`), or publishing waits for it or is refused. Filters run
+once, when a message is published. Only messages published before a filter was installed are matched
+when they are read. With a journal all of this survives the process.
 
-The server's channels are these; other processes reach them by `http.py`.
+The server's channels are of this class; other processes reach them with `http.py`.
 """
 
 from __future__ import annotations
@@ -71,15 +72,15 @@ class LocalChannel:
         self._open: dict[str, LocalSubscription] = {}
         self._named: dict[str, Remembered] = {}
         self._notes: dict[str, str] = {}
-        self._followers: set[int] = set()  # who reads without a subscription
+        self._followers: set[int] = set()  # readers without a subscription
         self._listeners: list[Callable[[], None]] = []
-        self.dropped = 0  # entries that left before a named subscription acknowledged them
+        self.dropped = 0  # entries dropped before a named subscription acknowledged them
         self._retained = Retained(self.retention)
         if journal is not None:
             self._recall(journal)
 
     def _recall(self, journal: Journal) -> None:
-        """Take up what the journal remembers."""
+        """Restore the state of the journal."""
         self._retained = Retained(self.retention, journal.counter("last"))
         for entry in journal.entries():
             self._retained.append(entry)
@@ -93,17 +94,19 @@ class LocalChannel:
     # Publishing -----------------------------------------------------------------------------------
 
     def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
-        """Give an update the next number and keep it; see `protocol.Channel`."""
+        """Assign the next number to an update and store it; see `protocol.Channel`."""
         with self._changed:
             self._check_open()
             if producer is not None:
                 number, sequence = self._producers.get(producer[0], (-1, 0))
                 if producer[1] <= number:
                     return sequence
-            wanted_by = self._wanting.who(update)
+            wanted_by = self._wanting.subscribers(update)
             self._make_room()
             entry = Entry(self._retained.last + 1, update, wanted_by)
-            if self._journal is not None:  # first: what cannot be kept is given to nobody
+            # Journal before delivering: a subscriber must never see an entry that a crash could
+            # lose.
+            if self._journal is not None:
                 self._journal.append([entry], self._retained.first, producer)
             self._retain(entry)
             if producer is not None:
@@ -113,11 +116,11 @@ class LocalChannel:
         return entry.sequence
 
     def publish_all(self, updates: Iterable[StreamUpdate], note: tuple[str, str]) -> None:
-        """Publish updates and note something under a name, together or not at all."""
+        """Publish updates and store a note under a name, atomically."""
         with self._changed:
             self._check_open()
             entries = [
-                Entry(self._retained.last + at, update, self._wanting.who(update))
+                Entry(self._retained.last + at, update, self._wanting.subscribers(update))
                 for at, update in enumerate(updates, 1)
             ]
             if self._journal is not None:
@@ -129,7 +132,7 @@ class LocalChannel:
         self._tell()
 
     def note(self, name: str) -> str | None:
-        """What was noted last under a name."""
+        """Return the last note stored under a name."""
         with self._changed:
             if name not in self._notes and self._journal is not None:
                 noted = self._journal.note(name)
@@ -145,7 +148,7 @@ class LocalChannel:
                 self.dropped += 1
 
     def _make_room(self) -> None:
-        """Wait or refuse, where the oldest entry may not leave yet."""
+        """Wait or refuse if the oldest entry may not be dropped yet."""
         if self.retention.when_full == "drop":
             return
         until = monotonic() + self.patience
@@ -156,7 +159,7 @@ class LocalChannel:
                     "AX802",
                     f"the channel {self.name!r} is full: {len(self._retained)} messages,"
                     f" {self._retained.size} bytes are not acknowledged yet",
-                    advice="publish again later, or unsubscribe who does not read any more",
+                    advice="publish again later, or unsubscribe readers that have stopped reading",
                 )
             self._changed.wait(left)
             self._check_open()
@@ -173,7 +176,7 @@ class LocalChannel:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call a function whenever something was published; the returned function stops it."""
+        """Call a function after every publication; the returned function stops it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -187,9 +190,9 @@ class LocalChannel:
         after: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> LocalSubscription:
-        """Subscribe; a name makes it last, and goes on after what was acknowledged under it.
+        """Subscribe. A named subscription is durable and resumes after its acknowledged number.
 
-        Two at a time cannot read under one name: the newer takes over.
+        Only one reader at a time can use a name: a newer one replaces the older.
         """
         with self._changed:
             self._check_open()
@@ -217,7 +220,7 @@ class LocalChannel:
             self._journal.remember(self._named[subscription.name])
 
     def _install(self, name: str, wanted: Filter | None) -> None:
-        """Put a subscription's filter at the source; it stays while the subscription is known."""
+        """Install a subscription's filter at the source; it lasts as long as the subscription."""
         known = self._installed.pop(name, None)
         if wanted is None:
             self._wanting.remove(name)
@@ -229,7 +232,7 @@ class LocalChannel:
         self._installed[name] = known
 
     def unsubscribe(self, name: str) -> None:
-        """Forget a subscription: nothing is kept for it, its filter goes."""
+        """Remove a subscription with its filter: nothing is retained for it."""
         with self._changed:
             open_one = self._open.pop(name, None)
             if self._named.pop(name, None) is None and open_one is None:
@@ -244,7 +247,7 @@ class LocalChannel:
         self._tell()
 
     def acknowledge(self, name: str, sequence: int) -> None:
-        """Everything up to this number is safe at a named subscription."""
+        """Record that a named subscription has processed everything up to this number."""
         with self._changed:
             known = self._named.get(name)
             if known is None:
@@ -268,12 +271,12 @@ class LocalChannel:
         )
 
     def subscriptions(self) -> dict[str, Remembered]:
-        """The named subscriptions."""
+        """Return the named subscriptions."""
         with self._changed:
             return dict(self._named)
 
     def replace_options(self, name: str, options: Mapping[str, Any]) -> None:
-        """Remember other options with a subscription; nothing is left of those of before."""
+        """Replace the options of a subscription; nothing of the old options remains."""
         with self._changed:
             known = self._named[name]
             self._named[name] = replace(known, options=json.dumps(dict(options)))
@@ -282,28 +285,29 @@ class LocalChannel:
                 self._journal.scrub()
 
     def newest(self, number: int) -> list[Entry]:
-        """The newest entries, oldest first."""
+        """Return the newest entries, oldest first."""
         with self._changed:
             return self._retained.after(max(self.first - 1, self.last - number), number)
 
     # Reading without a subscription (`reader.py`) ------------------------------------------------
 
     def follow(self, reader: object) -> None:
-        """Count a reader that has no subscription."""
+        """Count a reader without a subscription."""
         with self._changed:
             self._followers.add(id(reader))
 
     def unfollow(self, reader: object) -> None:
-        """Count it no more."""
+        """Stop counting it."""
         with self._changed:
             self._followers.discard(id(reader))
 
     def look(
         self, name: str | None, after: int, limit: int
     ) -> tuple[list[Entry], int, bool, Callable[[Entry], bool]]:
-        """Entries after a number, up to where, whether that is all for ever, and what judges them.
+        """Return the entries after a number, the end, whether the channel is closed, and the
+        filter.
 
-        They are judged by the filter of the subscription `name`, outside the channel's lock.
+        The filter is that of the subscription `name`. It runs outside the channel's lock.
         """
         with self._changed:
             if name is not None and name not in self._named:  # it was unsubscribed meanwhile
@@ -318,35 +322,35 @@ class LocalChannel:
         return found, upto, ended, partial(installed.wants, name or "", limits=self.limits)
 
     def _check_kept(self, seen: int) -> None:
-        """Refuse to read on after what is not kept any more; called with the lock."""
+        """Raise AX803 if entries after `seen` are no longer retained; called with the lock held."""
         first = self._retained.first
         if seen + 1 < first:
             raise ChannelError(
                 "AX803",
                 f"messages {seen + 1} to {first - 1} of the channel {self.name!r}"
-                " are not kept any more",
-                advice=f"take the state anew, then seek({first - 1})",
+                " are no longer retained",
+                advice=f"load the current state, then seek({first - 1})",
             )
 
     def producers(self, prefix: str) -> set[str]:
-        """The producers whose names begin like this."""
+        """Return the producers whose names have this prefix."""
         with self._changed:
             return {name for name in self._producers if name.startswith(prefix)}
 
     @property
     def readers(self) -> int:
-        """How many read, or will come back to read."""
+        """The number of current readers and named subscriptions."""
         with self._changed:
             return len(self._named.keys() | self._open.keys()) + len(self._followers)
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it is kept on demand only, and the last who demanded it has unsubscribed."""
+        """Whether it is kept on demand only, and its last subscriber has unsubscribed."""
         return self.on_demand and self._was_left and self.readers == 0
 
     @property
     def journal_path(self) -> Path | None:
-        """The file of its journal."""
+        """The path of its journal."""
         return self._path
 
     @property
@@ -359,11 +363,11 @@ class LocalChannel:
 
     @property
     def size(self) -> int:
-        """Bytes of what is retained."""
+        """Bytes of the retained entries."""
         return self._retained.size
 
     def close(self) -> None:
-        """Publish no more; what is retained can be read to its end."""
+        """Refuse further publications; retained entries can still be read."""
         with self._changed:
             if not self.is_closed:
                 self.is_closed = True
@@ -376,14 +380,14 @@ class LocalChannel:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A subscription's filter, and from where on messages were judged by it when they came."""
+    """A subscription's filter, and the first number that was matched by it when published."""
 
     wanted: Filter
     text: str
     after: int
 
     def wants(self, name: str, entry: Entry, *, limits: Limits) -> bool:
-        """Whether the subscription of this name wants an entry."""
+        """Whether an entry passes the filter of the subscription of this name."""
         if entry.sequence > self.after:
             return name in entry.wanted_by
         return passes(self.wanted, entry.update, limits)
@@ -394,7 +398,7 @@ def _everything(entry: Entry) -> bool:
 
 
 class LocalSubscription:
-    """A reader of a channel of this process; made by `LocalChannel.subscribe`."""
+    """A reader of a channel of this process; created by `LocalChannel.subscribe`."""
 
     def __init__(self, channel: LocalChannel, name: str, after: int, lasts: bool) -> None:
         self.channel = channel
@@ -410,7 +414,7 @@ class LocalSubscription:
             clock: int | None = None
             while True:
                 delivery = self._look(limit)
-                if clock is not None:  # the time of what was dropped before
+                if clock is not None:  # the time of entries dropped earlier
                     known = delivery.microseconds
                     clock = max(clock, clock if known is None else known)
                     delivery = replace(delivery, microseconds=clock)
@@ -425,7 +429,7 @@ class LocalSubscription:
                 channel._changed.wait(left)
 
     def _look(self, limit: int) -> Delivery:
-        """What is there now; called with the channel's lock."""
+        """Return the available entries; called with the channel's lock held."""
         retained = self.channel._retained
         if self.is_closed:
             return Delivery((), self.seen, is_closed=True)
@@ -452,7 +456,9 @@ class LocalSubscription:
             self.seen = max(self.seen, sequence)
 
     def install(self, wanted: Filter | None) -> None:
-        """Replace the filter; what was published before and not read yet is judged by it too."""
+        """Replace the filter; it also applies to entries that were published before and not read
+        yet.
+        """
         channel = self.channel
         with channel._changed:
             channel._install(self.name, wanted)

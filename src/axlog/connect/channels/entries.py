@@ -1,8 +1,8 @@
-"""What a channel holds: numbered updates, and how much of them it keeps.
+"""The entries of a channel: numbered updates, and their retention.
 
-An entry is written once as JSON, when it is published; every subscriber is sent the same bytes.
+An entry is written once as JSON, when it is published; every subscriber receives the same bytes.
 `Retained` keeps the newest entries within a number and a size, in an array indexed by sequence
-number, so that a subscriber is no more than a number: the last sequence it has seen.
+number, so that a subscriber is only a number: the last sequence number it has seen.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from axlog.document.times import microseconds
 from axlog.errors import ChannelError
 
 WHEN_FULL = ("drop", "wait", "refuse")
-_SLACK = 1024  # entries that may have left before the array is cut
+_SLACK = 1024  # dropped entries before the array is compacted
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much a channel keeps for those who come back, and what it does when that is full.
+    """How much a channel retains, and what it does when that is full.
 
-    `drop`: the oldest entries go; a subscriber who had not read them is told so (AX803). `wait`:
-    publishing waits until every named subscription has acknowledged the oldest. `refuse`: it raises
-    AX802 instead of waiting.
+    `drop`: remove the oldest entries; a subscriber that had not read them gets AX803. `wait`:
+    publishing waits until every named subscription has acknowledged the oldest entry. `refuse`:
+    raise AX802 instead of waiting.
     """
 
     messages: int = 10_000
@@ -36,14 +36,14 @@ class Retention:
         if self.messages < 1 or self.size < 1 or self.when_full not in WHEN_FULL:
             raise ChannelError(
                 "AX807",
-                f"no channel can keep {self.messages} messages, {self.size} bytes and"
+                f"invalid retention: {self.messages} messages, {self.size} bytes and"
                 f" {self.when_full!r} when full",
                 expected=f"positive numbers and one of {', '.join(WHEN_FULL)}",
             )
 
 
 class Entry:
-    """One published update: its number, its time, its JSON, and who wanted it when it came."""
+    """A published update: its number, its time, its JSON, and the subscriptions that wanted it."""
 
     __slots__ = ("sequence", "text", "time", "update", "wanted_by")
 
@@ -65,7 +65,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in an update's place at a broker or peer: anybody may have written it there."""
+    """A message at a broker or peer that is not an update; anyone may have written it."""
 
     sequence: int
     content: str
@@ -73,7 +73,7 @@ class Unreadable:
 
 
 def plain(update: StreamUpdate) -> dict[str, object]:
-    """An update for JSON; a time that JSON has no form for is written in seconds."""
+    """Return an update for JSON; a time without a JSON form is written in seconds."""
     said = update.plain()
     if update.at is not None and not isinstance(update.at, int | float | str):
         said["at"] = microseconds(update.at) / 1_000_000
@@ -81,7 +81,7 @@ def plain(update: StreamUpdate) -> dict[str, object]:
 
 
 def read_entry(text: str) -> Entry:
-    """The entry that `Entry.text` wrote."""
+    """Parse the entry that `Entry.text` wrote."""
     written = json.loads(text)
     sequence = written.pop("sequence")
     return Entry(sequence, StreamUpdate.of(written))
@@ -92,10 +92,10 @@ class Retained:
 
     def __init__(self, retention: Retention, last: int = 0) -> None:
         self.retention = retention
-        self.last = last  # the sequence number given out last
+        self.last = last  # the last assigned sequence number
         self.size = 0
         self._entries: list[Entry] = []
-        self._gone = 0  # entries at the front of the array that have left
+        self._gone = 0  # dropped entries at the front of the array
 
     @property
     def first(self) -> int:
@@ -111,17 +111,17 @@ class Retained:
         self.last = entry.sequence
 
     def is_over(self) -> bool:
-        """Whether something must leave; the newest entry never does."""
+        """Whether the oldest entry must be dropped; the newest entry never is."""
         keep = self.retention
         return len(self) > 1 and (len(self) > keep.messages or self.size > keep.size)
 
     def would_be_over(self) -> bool:
-        """Whether one more entry of no size would make something leave."""
+        """Whether one more entry of size zero would cause a drop."""
         keep = self.retention
         return len(self) >= keep.messages or self.size > keep.size
 
     def drop_first(self) -> Entry:
-        """The oldest entry, which leaves."""
+        """Drop and return the oldest entry."""
         entry = self._entries[self._gone]
         self._gone += 1
         self.size -= len(entry.text)
@@ -131,7 +131,7 @@ class Retained:
         return entry
 
     def after(self, sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries after a sequence number that is still within reach."""
+        """Return at most `limit` entries after a sequence number that is still retained."""
         start = self._gone + max(sequence + 1 - self.first, 0)
         return self._entries[start : start + limit]
 

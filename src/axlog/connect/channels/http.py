@@ -1,13 +1,13 @@
 """A channel of another peer, over HTTP: the client of `server/channel_routes.py`.
 
-Publishing carries a producer's number where one is given, so that what is sent again after a lost
-answer is not published twice. A subscription is named at the peer and belongs to whose token this
-is; its filter runs there, and its place is kept there, so that both sides may be killed and come
-back without loss. Reading (GET) waits at the peer (`wait`), not here, and changes nothing there:
-subscribing and filtering (PUT), acknowledging (POST) and unsubscribing (DELETE) are requests of
-their own.
+Publishing can carry a producer's number, so that a repetition after a lost response is not
+published twice. A subscription has a name at the peer and belongs to the principal of this token.
+Its filter runs there, and its position is stored there, so that both sides may be killed and
+restarted without loss. Reading (GET) waits at the peer (`wait`) and changes nothing there.
+Subscribing and filtering (PUT), acknowledging (POST) and unsubscribing (DELETE) are separate
+requests.
 
-A peer that cannot be reached is an error (AX822) at once; who reads tries again.
+An unreachable peer raises AX822 at once; the reader retries.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from axlog.document.times import microseconds
 from axlog.errors import CODES, AccessError, AxlogError, ChannelError, ConnectorError, StreamError
 from axlog.match.filters import Filter
 
-_SLACK = 5.0  # seconds that an answer may take beyond the waiting that was asked for
+_SLACK = 5.0  # seconds that a response may take beyond the requested wait
 
 
 class HttpChannelOptions(AddressOptions):
     """Options of the channel `http`."""
 
     url: str = Field(description="The channel's address: https://peer.example/channels/orders")
-    token: Secret | None = Field(default=None, description="The token that the peer wants.")
+    token: Secret | None = Field(default=None, description="The token for the peer.")
 
 
 class HttpChannel:
@@ -54,7 +54,7 @@ class HttpChannel:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def make(self, **retention: Any) -> None:
-        """Make the channel at the peer, if it has none of this name."""
+        """Create the channel at the peer, if it does not exist."""
         self.ask("PUT", "", retention)
 
     def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
@@ -68,7 +68,7 @@ class HttpChannel:
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
     ) -> HttpSubscription:
-        """Subscribe at the peer, with the filter there."""
+        """Subscribe at the peer; the filter runs there."""
         made = HttpSubscription(self, name or f"anonymous-{uuid4().hex}", name is not None)
         made.start(wanted, after)
         return made
@@ -81,7 +81,7 @@ class HttpChannel:
         headers: dict[str, str] | None = None,
         seconds: float | None = None,
     ) -> dict[str, Any]:
-        """The JSON that the peer answers with, or the error that it tells."""
+        """Return the JSON of the peer's response, or raise its error."""
         answer = self._client.send(
             method,
             self.url + path,
@@ -99,7 +99,7 @@ class HttpChannel:
 
 
 class HttpSubscription:
-    """A subscription at a peer; made by `HttpChannel.subscribe`."""
+    """A subscription at a peer; created by `HttpChannel.subscribe`."""
 
     def __init__(self, channel: HttpChannel, name: str, lasts: bool) -> None:
         self.channel = channel
@@ -131,11 +131,13 @@ class HttpSubscription:
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, AxlogError):
                 raise
-            raise ConnectorError("AX824", f"the peer answers with no updates: {error}") from None
+            raise ConnectorError(
+                "AX824", f"the peer's response has no valid updates: {error}"
+            ) from None
         try:
             clock = None if clock is None else microseconds(clock)
         except AxlogError:
-            raise ConnectorError("AX824", "the peer's clock is no time") from None
+            raise ConnectorError("AX824", "the peer's clock is not a time") from None
         entries = [each for each in found if isinstance(each, Entry)]
         unreadable = [each for each in found if isinstance(each, Unreadable)]
         return Delivery(entries, self.seen, clock, bool(said.get("closed")), unreadable)
@@ -148,7 +150,7 @@ class HttpSubscription:
         self.seen = max(self.seen, sequence)
 
     def install(self, wanted: Filter | None) -> None:
-        """Put another filter at the peer."""
+        """Replace the filter at the peer."""
         body = {} if wanted is None else {"filter": json.loads(wanted.to_json())}
         self.channel.ask("PUT", self._path, body)
 
@@ -175,12 +177,13 @@ def _read(answer: Answer) -> dict[str, Any]:
     if isinstance(said, dict):
         return said
     raise ConnectorError(
-        "AX824", f"{shown_address(answer.url)} answers {answer.status} with no JSON object"
+        "AX824",
+        f"{shown_address(answer.url)} returned status {answer.status} without a JSON object",
     )
 
 
 def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
-    """The peer's error, as ours."""
+    """Return the peer's error as an error of axlog."""
     code, detail = str(said.get("code")), str(said.get("detail", ""))[:500]
     if code in ("AX811", "AX812", "AX814", "AX815", "AX817"):
         return AccessError(code, detail)
@@ -188,9 +191,7 @@ def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
         return ChannelError(code, detail)
     if code in CODES:
         return StreamError("AX407", f"the peer refuses: {code}: {detail}")
-    return ConnectorError(
-        "AX824", f"{shown_address(answer.url)} answers with status {answer.status}"
-    )
+    return ConnectorError("AX824", f"{shown_address(answer.url)} returned status {answer.status}")
 
 
 def _make(options: HttpChannelOptions, origin: Origin) -> Channel:

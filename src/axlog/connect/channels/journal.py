@@ -1,12 +1,12 @@
-"""A channel's memory on disk, so that its process can be killed and come back without loss.
+"""A channel's journal on disk: a killed process restarts without loss.
 
-One SQLite file holds the retained entries, the named subscriptions with what each acknowledged, and
-the last number of every producer. What `publish` returned is on disk: after a kill of the process
-nothing of it is lost; after a loss of power the last moments may be, unless `sync="full"`.
-It holds messages, so the file is made for its owner alone (mode 0600). Addresses and secrets of
-webhooks are not in it (`server/webhook_secrets.py`).
+One SQLite file holds the retained entries, the named subscriptions with their acknowledged numbers,
+and the last number of every producer. When `publish` returns, the entry is on disk: a kill of the
+process loses nothing. A power failure may lose the last moments, unless `sync="full"`. The journal
+holds messages, so the file is readable by its owner only (mode 0600). Addresses and secrets of
+webhooks are stored elsewhere (`server/webhook_secrets.py`).
 
-Not handled: two processes that open one journal; a channel has one owner (P3 2.3).
+Not handled: two processes that open one journal. A channel has one owner.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ create table if not exists counters (name text primary key, value integer not nu
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A named subscription as the journal has it."""
+    """A named subscription as stored in the journal."""
 
     name: str
     acknowledged: int
     filter: str | None
-    options: str  # JSON of whoever serves it: an address, a lease
+    options: str  # JSON of the server: an address, a lease
 
 
 class Journal:
-    """The file of one channel."""
+    """The journal file of one channel."""
 
     def __init__(self, path: str | Path, sync: str = "normal") -> None:
         if sync not in ("normal", "full"):
@@ -63,7 +63,7 @@ class Journal:
             raise ChannelError(
                 "AX808",
                 f"{str(self.path)!r} cannot be opened: {getattr(error, 'strerror', None) or error}",
-                advice="see that its directory is there and can be written",
+                advice="check that its directory exists and is writable",
             ) from None
         except sqlite3.DatabaseError as error:
             raise ChannelError(
@@ -73,7 +73,7 @@ class Journal:
             raise ChannelError("AX806", f"{str(self.path)!r} has another version of the journal")
 
     def counter(self, name: str, initial: int = 0) -> int:
-        """A number kept under a name."""
+        """Return the counter of a name."""
         self._base.execute("insert or ignore into counters values (?, ?)", (name, initial))
         found = self._base.execute("select value from counters where name = ?", (name,))
         return int(found.fetchone()[0])
@@ -85,9 +85,9 @@ class Journal:
         producer: tuple[str, int] | None = None,
         note: tuple[str, str] | None = None,
     ) -> None:
-        """Write entries, their producer's number and a note, and that all before `first` is gone.
+        """Write entries, their producer's number and a note, and drop all entries before `first`.
 
-        All of it or nothing, whenever the process dies.
+        Atomic: a crash leaves all of it or nothing.
         """
         with self._transaction() as base:
             base.executemany(
@@ -101,7 +101,8 @@ class Journal:
                     base.execute("insert or replace into producers values (?, ?, ?)", given)
             if note is not None:
                 base.execute("insert or replace into notes values (?, ?)", note)
-            if first // _STRIDE != self._cut:  # cutting in strides is cheaper; too much is no fault
+            # deleting in strides is cheaper; extra entries do no harm
+            if first // _STRIDE != self._cut:
                 self._cut = first // _STRIDE
                 base.execute("delete from entries where sequence < ?", (first,))
 
@@ -111,18 +112,18 @@ class Journal:
             self._base.execute("begin")
             yield self._base
             self._base.execute("commit")
-        except sqlite3.Error as error:  # the disk is full, or gone
+        except sqlite3.Error as error:  # the disk is full or unavailable
             raise ChannelError(
                 "AX808",
                 f"{str(self.path)!r} cannot be written: {error}",
-                advice="nothing of it was published: make room, and publish again",
+                advice="nothing was published: free disk space and publish again",
             ) from error
         finally:
             if self._base.in_transaction:
                 self._base.rollback()
 
     def note(self, name: str) -> str | None:
-        """What was noted last under a name."""
+        """Return the last note stored under a name."""
         found = self._base.execute("select body from notes where name = ?", (name,)).fetchone()
         return None if found is None else str(found[0])
 
@@ -133,11 +134,11 @@ class Journal:
                 yield read_entry(body)
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ChannelError(
-                "AX806", f"{str(self.path)!r} holds what no channel wrote: {error}"
+                "AX806", f"{str(self.path)!r} has invalid entries: {error}"
             ) from None
 
     def producers(self) -> dict[str, tuple[int, int]]:
-        """The last number of each producer and the sequence number it was given."""
+        """Return the last number of each producer, and the sequence number assigned to it."""
         found = self._base.execute("select name, number, sequence from producers")
         return {name: (number, sequence) for name, number, sequence in found}
 
@@ -158,7 +159,7 @@ class Journal:
         self._base.execute("delete from subscriptions where name = ?", (name,))
 
     def scrub(self) -> None:
-        """Write the file anew, so that nothing is left in it of what was replaced."""
+        """Rewrite the file, so that replaced data is not recoverable from it."""
         self._base.execute("vacuum")
         self._base.execute("pragma wal_checkpoint(truncate)")
 

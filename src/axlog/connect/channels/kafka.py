@@ -1,10 +1,9 @@
 """A channel in one partition of a Kafka topic, through the `confluent-kafka` client.
 
-An update's number is its offset plus one; only a partition has an order. A named subscription's
-place is its consumer group's committed offset. Publishing is idempotent within a run of the
-producer (librdkafka's `enable.idempotence`); a producer that comes back reads its own last number
-from the headers at the topic's end, and does not repeat itself. Filters run here, in the reading
-client.
+The number of an update is its offset plus one; only a partition is ordered. The position of a named
+subscription is the committed offset of its consumer group. Publishing is idempotent within a run of
+the producer (librdkafka's `enable.idempotence`). A restarted producer reads its last number from
+the headers at the end of the topic and does not repeat itself. Filters run in the reading client.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.match.filters import Filter
 
-_LOOKED_BACK = 1000  # messages at the topic's end that are searched for a producer's number
+_LOOKED_BACK = 1000  # messages at the end of the topic that are searched for a producer's number
 
 
 class KafkaChannelOptions(Options):
@@ -34,15 +33,15 @@ class KafkaChannelOptions(Options):
 
     brokers: str = Field(description="host:port, several with commas.")
     topic: str = Field(description="The topic.")
-    partition: int = Field(default=0, ge=0, description="Which partition of it is the channel.")
-    timeout: Seconds = Field(default=30.0, gt=0, description="How long brokers may take to answer.")
+    partition: int = Field(default=0, ge=0, description="The partition of the topic.")
+    timeout: Seconds = Field(default=30.0, gt=0, description="Timeout for requests to the brokers.")
     settings: dict[str, Secret] = Field(
-        default={}, description="Further settings of librdkafka (security, ...)."
+        default={}, description="Additional librdkafka settings (security, ...)."
     )
 
 
 class KafkaChannel:
-    """A channel that Kafka brokers hold."""
+    """A channel stored by Kafka brokers."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class KafkaChannel:
         self._numbers: dict[str, tuple[int, int]] = {}
 
     def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
-        """Add to the topic and wait until it is there; see `channels.protocol.Channel`."""
+        """Append to the topic and wait for the acknowledgement; see `channels.protocol.Channel`."""
         if producer is not None:
             known = self._numbers.get(producer[0])
             if known is None:
@@ -92,7 +91,7 @@ class KafkaChannel:
         return sequence
 
     def _last_number(self, producer: str) -> tuple[int, int]:
-        """The last number of a producer among the newest messages, and its sequence number."""
+        """Return the last number of a producer in the newest messages, and its sequence number."""
         consumer = self.consumer(None)
         try:
             first, end = self.bounds(consumer)
@@ -128,11 +127,11 @@ class KafkaChannel:
         return self._kafka.TopicPartition(self.name, self.partition, offset)
 
     def bounds(self, consumer: Any) -> tuple[int, int]:
-        """The first offset that is kept, and the one that comes next."""
+        """Return the first retained offset and the next offset."""
         until = monotonic() + self.timeout
         while True:
             try:
-                self._producer.list_topics(self.name, timeout=self.timeout)  # makes a new topic
+                self._producer.list_topics(self.name, timeout=self.timeout)  # creates a new topic
                 low, high = consumer.get_watermark_offsets(self.place(), timeout=self.timeout)
                 return int(low), int(high)
             except self._kafka.KafkaException as error:
@@ -144,7 +143,7 @@ class KafkaChannel:
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
     ) -> KafkaSubscription:
-        """A reader; a named one goes on after what its group committed."""
+        """Subscribe; a named subscription resumes after the offset that its group committed."""
         consumer = self.consumer(name)
         _, end = self.bounds(consumer)
         if after is None and name is not None:
@@ -178,12 +177,13 @@ class KafkaSubscription(Placed):
     def seek(self, sequence: int) -> None:
         first, _ = self.channel.bounds(self._consumer)
         self.seen = sequence
-        # From what is kept: the first entry then shows that there is a gap.
+        # Start at the first retained entry: the reader then detects the gap.
         self._consumer.assign([self.channel.place(max(sequence, first))])
 
     def fetch(self, limit: int, timeout: float) -> list[Entry | Unreadable]:
         entries: list[Entry | Unreadable] = []
-        # `consume` waits until it has all it is asked for: for the first, then for what is there.
+        # `consume` blocks until it has the requested number: wait for one, then take the available
+        # ones.
         found = self._consumer.consume(1, timeout=max(timeout, 0.05))
         if found and limit > 1:
             found += self._consumer.consume(limit - 1, timeout=0.01)
@@ -205,12 +205,14 @@ class KafkaSubscription(Placed):
                 raise ConnectorError("AX822", f"Kafka: {error}") from None
 
     def close(self, *, forget: bool = False) -> None:
-        """Stop reading. Kafka forgets a group by itself, some days after it was last used."""
+        """Stop reading. Kafka deletes an unused group after some days."""
         self._consumer.close()
 
 
 def _number_of(header: Any, producer: str) -> int:
-    """The number that a message's header has for a producer; -1 if it is another's, or nobody's."""
+    """Return the number that a message's header has for a producer; -1 for another producer or
+    none.
+    """
     try:
         name, number = json.loads(header)
     except (TypeError, ValueError, RecursionError):

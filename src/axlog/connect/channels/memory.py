@@ -1,4 +1,4 @@
-"""The channel of the pipeline's own process; with a `journal` it outlives it."""
+"""A channel in the pipeline's own process; with a `journal` it survives the process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ from axlog.connect.kinds import ChannelKind, LocalPath, Options, Origin
 class MemoryChannelOptions(Options):
     """Options of the channel `memory`."""
 
-    journal: LocalPath | None = Field(default=None, description="File that keeps what is retained.")
-    messages: int = Field(default=10_000, ge=1, description="At most so many are retained.")
-    size: int = Field(default=64 * 1024 * 1024, ge=1, description="At most so many bytes of them.")
+    journal: LocalPath | None = Field(
+        default=None, description="File that stores the retained messages."
+    )
+    messages: int = Field(default=10_000, ge=1, description="Maximum number of retained messages.")
+    size: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1,
+        description="Maximum size of the retained messages in bytes.",
+    )
     when_full: Literal["drop", "wait", "refuse"] = Field(
-        default="drop", description="What happens when the oldest is not acknowledged yet."
+        default="drop",
+        description="What to do when the channel is full and the oldest message "
+        "is not acknowledged.",
     )
     on_demand: bool = Field(
         default=False,
-        description="Let go of the view it publishes once its last subscriber has unsubscribed.",
+        description="Drop the published view when the last subscriber has unsubscribed.",
     )
 
 

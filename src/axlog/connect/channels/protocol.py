@@ -1,10 +1,12 @@
-"""What every channel does, whoever carries it (P3 2.3): in process, over HTTP, through a broker.
+"""The interface of every channel: in process, over HTTP, or through a broker.
 
-Law: a subscription is given, in the order of their numbers, exactly the updates after its starting
-point that its filter lets pass; none twice unless it asks again from before, none left out without
-an error that says so (AX803). What the filter drops still moves time: `Delivery.clock`. What stands
-in a channel and is no update holds nobody up: it is told beside the updates
-(`Delivery.unreadable`), for the dead letters of whoever reads.
+Law: a subscription receives, in the order of their numbers, exactly the updates after its start
+that pass its filter. None is repeated unless the reader seeks back, and none is missing without the
+error AX803. Updates that the filter drops still advance the time: `Delivery.clock`. A message that
+is not an update blocks no reader: it is reported beside the updates (`Delivery.unreadable`), for
+the reader's dead letters.
+
+The protocol is that of paper 3, section 2.3.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from axlog.match.filters import Filter
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a subscription is given at once."""
+    """The result of one reading of a subscription."""
 
     entries: Sequence[Entry]
-    upto: int  # everything up to this number has been looked at
-    microseconds: int | None = None  # the latest time of all that was looked at, dropped or not
-    is_closed: bool = False  # nothing will come any more
-    unreadable: Sequence[Unreadable] = ()  # messages among them that are no updates
+    upto: int  # every entry up to this number was examined
+    microseconds: int | None = None  # the latest time of all examined entries, dropped or not
+    is_closed: bool = False  # the channel is closed and read to its end
+    unreadable: Sequence[Unreadable] = ()  # messages among them that are not updates
 
     @property
     def clock(self) -> Shown | None:
-        """The latest time of all that was looked at, in seconds."""
+        """The latest time of all examined entries, in seconds."""
         return None if self.microseconds is None else shown(self.microseconds)
 
     @property
@@ -46,19 +48,19 @@ class Subscription(Protocol):
     name: str
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
-        """What has come since the last reading; waits up to `timeout` seconds for something."""
+        """Return the entries since the last reading; wait up to `timeout` seconds for the first."""
 
     def seek(self, sequence: int) -> None:
-        """Read on after this number."""
+        """Continue after this number."""
 
     def acknowledge(self, sequence: int) -> None:
-        """Everything up to this number is safe here; coming back starts after it."""
+        """Record that everything up to this number was processed; a new reader resumes after it."""
 
     def install(self, wanted: Filter | None) -> None:
-        """Put a filter at the source, from now on; None for everything."""
+        """Install a filter at the source from now on; None passes everything."""
 
     def close(self, *, forget: bool = False) -> None:
-        """Stop reading; with `forget` unsubscribe, so that the channel keeps nothing for it."""
+        """Stop reading. With `forget`, unsubscribe: the channel retains nothing for it."""
 
 
 @runtime_checkable
@@ -68,16 +70,16 @@ class Channel(Protocol):
     name: str
 
     def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
-        """The number that the update is given.
+        """Publish an update and return its sequence number.
 
-        `producer` is a name and that producer's own ascending number: what it publishes again after
-        a crash is not published twice.
+        `producer` is a name and that producer's ascending number: a repetition after a crash is not
+        published twice.
         """
 
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
     ) -> Subscription:
-        """A subscription; a named one goes on after what it acknowledged, others from now on."""
+        """Subscribe. A named one resumes after its acknowledged number, others start now."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""

@@ -1,9 +1,9 @@
-"""Reading a channel without subscribing to it: nothing of the channel is changed by it.
+"""Read a channel without subscribing; the channel does not change.
 
-A `Reader` is a place in the retained entries, its own and nobody else's. Its filter is judged when
-it reads, at its own cost; a filter that runs where messages are published needs a subscription.
-Reading under the name of a subscription goes by that subscription's filter and place, and moves
-neither: what was not acknowledged is read again.
+A `Reader` is a position in the retained entries. Its filter runs when it reads, at its own cost; a
+filter at the source needs a subscription. A reader that names a subscription uses that
+subscription's filter and position and changes neither: entries that were not acknowledged are read
+again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from axlog.match.filters import Filter
 
 
 class Reader:
-    """A place in a channel; as a context manager it is counted among the channel's readers.
+    """A position in a channel; as a context manager it counts as one of the channel's readers.
 
     >>> from axlog.document.stream_update import StreamUpdate
     >>> orders = LocalChannel("orders")
@@ -55,11 +55,11 @@ class Reader:
 
     @property
     def has_filter(self) -> bool:
-        """Whether reading means judging messages."""
+        """Whether reading has to run a filter."""
         return self._wanted is not None
 
     def read(self, limit: int = 1000) -> Delivery:
-        """Look at up to so many entries; gives those that the filter lets pass."""
+        """Examine at most `limit` entries and return those that pass the filter."""
         found, upto, is_closed, is_wanted = self.channel.look(self.name, self.seen, limit)
         self.seen = upto
         clock = max((each.time for each in found if each.time is not None), default=None)
@@ -71,5 +71,5 @@ class Reader:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to look at already."""
+        """Whether more entries are available."""
         return self.seen < self.channel.last

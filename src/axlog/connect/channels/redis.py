@@ -1,10 +1,10 @@
 """A channel in a Redis stream, through the `redis` client.
 
-An entry's id is `NUMBER-0`: the number is counted up, checked against the producer and added in
-one script, so that numbers have no holes and what a producer repeats is not added. `messages`
-bounds the stream (Redis drops the oldest). An entry whose id has another form was added by somebody
-who knows nothing of numbers: it is no message of the channel. A named subscription's place is in a
-hash beside it; Redis has no place for filters, so a subscription's filter runs here, in the reading
+The id of an entry is `NUMBER-0`. One script increments the number, checks it against the producer
+and adds the entry, so that numbers have no gaps and repetitions of a producer are not added.
+`messages` limits the stream (Redis drops the oldest). An entry whose id has another form was added
+by a foreign client and is not a message of the channel. The position of a named subscription is in
+a hash beside the stream. Redis cannot run filters; a subscription's filter runs in the reading
 client.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import redis
 
 _LAST = 2**64 - 1
-"""The second part of an id that is after all others of a number: ours have 0 there."""
+"""The second part of an id greater than all ids of the same number: ours have 0."""
 _PUBLISH = """
 if ARGV[3] ~= '' then
   local known = redis.call('HGET', KEYS[2], 'p:' .. ARGV[3])
@@ -52,11 +52,13 @@ class RedisChannelOptions(Options):
 
     url: Secret = Field(description="The server's address: redis://host:6379/0")
     stream: str = Field(description="The key of the Redis stream.")
-    messages: int = Field(default=100_000, ge=1, description="About so many are retained.")
+    messages: int = Field(
+        default=100_000, ge=1, description="Approximate number of retained messages."
+    )
 
 
 class RedisChannel:
-    """A channel that a Redis server holds."""
+    """A channel stored by a Redis server."""
 
     def __init__(self, client: redis.Redis, stream: str, messages: int = 100_000) -> None:
         self.name = stream
@@ -69,7 +71,7 @@ class RedisChannel:
         return f"{self.name}:axlog"
 
     def publish(self, update: StreamUpdate, producer: tuple[str, int] | None = None) -> int:
-        """Add to the stream; see `channels.protocol.Channel`."""
+        """Append to the stream; see `channels.protocol.Channel`."""
         name, number = producer or ("", 0)
         body = json.dumps(plain(update), ensure_ascii=False)
         arguments = [body, self.messages, name, number]
@@ -78,7 +80,7 @@ class RedisChannel:
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
     ) -> RedisSubscription:
-        """A reader; a named one goes on after what it acknowledged."""
+        """Subscribe; a named subscription resumes after its acknowledged number."""
         if after is None and name is not None:
             known = self._reached(self._client.hget, self._state, f"s:{name}")
             after = None if known is None else int(known)

@@ -1,4 +1,4 @@
-"""The channels of a process by name: made, found, closed."""
+"""The channels of a process by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class Channels:
-    """Channels by name; with a directory each has its journal there and comes back with it."""
+    """Channels by name; with a directory, each has a journal there and is restored from it."""
 
     def __init__(
         self, directory: str | Path | None = None, retention: Retention | None = None
@@ -28,14 +28,14 @@ class Channels:
                 self.make(path.name.removesuffix(".channel"))
 
     def make(self, name: str, retention: Retention | None = None) -> LocalChannel:
-        """The channel of this name; a new one if there is none."""
+        """Return the channel of this name; create it if there is none."""
         known = self._by_name.get(name)
         if known is not None:
             return known
         if not _NAME.fullmatch(name):
             raise ChannelError(
                 "AX807",
-                f"{name[:120]!r} cannot be a channel's name",
+                f"{name[:120]!r} is not a valid channel name",
                 expected="letters, digits, '_', '.', '-', at most a hundred",
             )
         journal = None
@@ -46,7 +46,7 @@ class Channels:
         return made
 
     def adopt(self, channel: LocalChannel) -> None:
-        """Have a channel that somebody else made and closes."""
+        """Add a channel that another object created and closes."""
         self._by_name[channel.name] = channel
 
     def __getitem__(self, name: str) -> LocalChannel:

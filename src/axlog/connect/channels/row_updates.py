@@ -1,12 +1,14 @@
-"""The changes of a view as updates of a stream: how a view feeds a call (P2 remark 4).
+"""The changes of a view as updates of a stream: how a view feeds a call.
 
-A row becomes a tree "in the obvious way": one element a column, in an element with the row's key.
+A row becomes a tree: an element with the row's key, and one child element per column.
 
     <row key="8c1f..."><x>17</x></row>
 
-The key is a digest of the row's values, so that a row that is lost is deleted exactly, whatever its
-values are: `match /row[@key = "8c1f..."]`. A modified row is deleted and inserted. `never` changes
-bring nothing: the row was never there. Contents (`cont`) become trees again.
+The key is a digest of the row's values, so that a deleted row is deleted exactly, whatever its
+values: `match /row[@key = "8c1f..."]`. An updated row is deleted and inserted. A `never` change
+produces no update: the row never existed. Contents (`cont`) become trees again.
+
+The mapping follows paper 2, remark 4.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ ROW = "row"
 
 
 def key_of(row: Row) -> str:
-    """A row's key: the same for equal rows, on any machine."""
+    """Return a row's key: equal rows have equal keys, on any machine."""
     written = json.dumps(row.plain(), ensure_ascii=False, sort_keys=True)
     return blake2b(written.encode(), digest_size=16).hexdigest()
 
 
 def row_xml(row: Row, *, is_keyed: bool = True) -> str:
-    """A row as a tree; without a key where nothing is ever deleted."""
+    """Return a row as a tree, without a key if nothing is ever deleted."""
     top = etree.Element(ROW, {"key": key_of(row)} if is_keyed else {})
     for column, value in row.plain().items():
         cell = etree.SubElement(top, _name(column))
@@ -46,20 +48,20 @@ def _put_content(cell: etree._Element, content: str) -> None:
     try:
         for tree in read_forest(content):
             cell.append(tree)
-    except InputError:  # the content of a text is no tree
+    except InputError:  # the content of a text node is not a tree
         cell.text = content
 
 
 def _name(column: str) -> str:
-    """A column's name as an element's; what no name can hold becomes `_`."""
+    """Return a column's name as an element name; invalid characters become `_`."""
     kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in column)
     return kept if kept[:1].isalpha() or kept[:1] == "_" else f"_{kept}"
 
 
 def updates_of(change: Change, stream: str, *, is_keyed: bool = True) -> list[StreamUpdate]:
-    """What a change of a view brings to a stream that the view feeds.
+    """Return the updates that a change of a view makes to the stream it feeds.
 
-    A key is a value like any other: where rows go round in a cycle, they have none.
+    In a cycle rows have no keys, because a key is a value too and would make every row new.
     """
     at = seconds(change.microseconds) if change.microseconds else None
     found = []
@@ -73,7 +75,7 @@ def updates_of(change: Change, stream: str, *, is_keyed: bool = True) -> list[St
 
 
 def seconds(time: int) -> int | str:
-    """Microseconds as seconds, exactly; JSON's numbers would round them somewhere.
+    """Return microseconds as seconds, exactly; JSON numbers would round some of them.
 
     >>> seconds(12_000_000), seconds(12_500_001)
     (12, '12.500001')

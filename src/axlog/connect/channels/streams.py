@@ -1,9 +1,9 @@
-"""A channel as a source of a stream, and as a sink of a view's changes.
+"""A channel as the source of a stream, and as the sink of a view.
 
-As a source, a position is a sequence number. What the channel's filter dropped moves the position,
-not the document's clock: a source has updates only, so a filter goes with a source only where the
-runner is told times in another way. As a sink, a change becomes updates (`row_updates.py`) with
-the batch's numbers, so that a batch that is written again publishes nothing twice.
+As a source, its position is a sequence number. Messages dropped by the channel's filter advance the
+position but not the document's clock: a source returns updates only. So a source may have a filter
+only if the runner learns times in another way. As a sink, a change becomes updates
+(`row_updates.py`) with numbers of the batch, so that a repeated batch publishes nothing twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_IN_BATCH = 1 << 24  # Redis counts in floating point
 
 
 class ChannelSource:
-    """The updates of a channel, for a stream."""
+    """The updates of a channel, as the source of a stream."""
 
     def __init__(
         self, channel: Channel, stream: str, name: str | None = None, wanted: Filter | None = None
@@ -38,7 +38,7 @@ class ChannelSource:
         self.is_unsubscribed = False
 
     def read(self, position: Position, limit: int) -> Reading:
-        """Updates after a number; none once it is unsubscribed."""
+        """Return the updates after a number; none once it is unsubscribed."""
         after = int(position or 0)
         if self.is_unsubscribed:
             return Reading((), position)
@@ -49,7 +49,8 @@ class ChannelSource:
                 self._subscription.seek(after)
             delivery = self._subscription.read(limit)
         except ChannelError:
-            # The owner may have come back without the subscription: the next reading subscribes.
+            # The owner may have restarted without the subscription: the next reading subscribes
+            # again.
             self._subscription, self._patterns = None, None
             raise
         self._at = delivery.upto
@@ -66,18 +67,18 @@ class ChannelSource:
         return Reading(updates, delivery.upto, refused, more)
 
     def want(self, wanted: tuple[str, ...], made: Filter | None) -> None:
-        """Put a filter at the channel, if it is another than the one that is there."""
+        """Install a filter at the channel, unless it is already installed."""
         if self._subscription is not None and wanted != self._patterns:
             self._subscription.install(made)
             self._patterns = wanted
 
     @property
     def wants(self) -> tuple[str, ...] | None:
-        """The patterns of the filter that `want` put there; None: it has put none."""
+        """The patterns of the filter that `want` installed; None: it installed none."""
         return self._patterns
 
     def unsubscribe(self) -> None:
-        """Want nothing any more: the channel forgets that it was read, by an earlier run too."""
+        """Unsubscribe: the channel removes the subscription, also that of an earlier run."""
         if self.is_unsubscribed:
             return
         try:
@@ -86,7 +87,7 @@ class ChannelSource:
             if self._subscription is not None:
                 self._subscription.close(forget=True)
         except ChannelError as error:
-            if error.code != _NO_SUBSCRIPTION:  # it is forgotten already
+            if error.code != _NO_SUBSCRIPTION:  # already removed
                 raise
         self.is_unsubscribed = True
 
@@ -94,7 +95,9 @@ class ChannelSource:
         return self.channel.subscribe(self.name, wanted=self._wanted, after=after)
 
     def committed(self, position: Position) -> None:
-        """A position is in a checkpoint: the channel need not keep what lies before it."""
+        """Acknowledge a position that is in a checkpoint: the channel need not retain entries
+        before it.
+        """
         if self._subscription is not None and position is not None and not self.is_unsubscribed:
             self._subscription.acknowledge(int(position))
 
@@ -104,7 +107,7 @@ class ChannelSource:
 
 
 class ChannelSink:
-    """The changes of views, published to a channel."""
+    """Publishes the changes of views to a channel."""
 
     exactly_once = True
 
@@ -115,11 +118,11 @@ class ChannelSink:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anybody may read it: a channel on demand says when nobody will."""
+        """Whether the channel may have readers; a channel on demand knows when it has none."""
         return not getattr(self.channel, "is_abandoned", False)
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Publish the changes of a batch; numbered by the batch, so that none comes twice."""
+        """Publish the changes of a batch, numbered by the batch, so that none is repeated."""
         updates = [update for change in changes for update in updates_of(change, self.stream)]
         for at, update in enumerate(updates):
             self.channel.publish(update, (self.producer, batch * _MOST_IN_BATCH + at))

@@ -1,16 +1,16 @@
-"""The filters of a channel's subscriptions, run at the source (P3 2.3, 3.5).
+"""The filters of a channel's subscriptions, run at the source.
 
-All patterns that anyone wants from a channel are one shared `Filter`: a message is parsed once and
-the filter says which subscriptions want it. What a filter cannot judge passes: deletions and ends,
-and messages that bring calls, through which anything may come later. A message of several trees
-passes if one of its trees does. A subscription without a filter wants everything, and an empty
-filter wants nothing.
+The patterns of all subscriptions form one shared `Filter`: a message is parsed once, and the filter
+returns the subscriptions that want it. Updates that a filter cannot decide pass: deletions, ends,
+and messages that contain calls, through which anything may arrive later. A message of several trees
+passes if one of its trees does. A subscription without a filter receives everything; one with an
+empty filter receives nothing.
 
-A filter that exceeds its work budget on some message is taken out: its subscription gets every
-message from then on, and publishing costs what it did.
+A filter that exceeds its work budget on a message is removed: its subscription receives every
+message from then on, and the cost of publishing stays bounded.
 
-A message that nobody may parse (it is not well-formed, or hostile) is refused here, before it has a
-number.
+A message that cannot be parsed safely (not well-formed, or hostile) is rejected here, before it
+gets a number. (Paper 3, sections 2.3 and 3.5.)
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _BETWEEN = "\0"  # between the name of a subscription and the key of its pattern
 
 
 def brings_calls(forest: list[Element]) -> bool:
-    """Whether a message brings calls: what comes through them cannot be judged now."""
+    """Whether a message contains calls: their future messages cannot be matched now."""
     return any(True for tree in forest for _ in tree.iter(CALL))
 
 
 def is_element(node: Any) -> bool:
-    """Whether this is a tree, not a comment or an instruction beside it."""
+    """Whether this is a tree, not a comment or a processing instruction beside it."""
     return isinstance(node.tag, str)
 
 
 def judged(update: StreamUpdate, limits: Limits) -> list[Element] | None:
-    """The trees that filters judge; None for an update that passes every filter."""
+    """Return the trees that filters match; None for an update that passes every filter."""
     if update.action != "insert":
         return None
     forest = read_forest(update.content, limits)
@@ -65,13 +65,14 @@ def passes(wanted: Filter, update: StreamUpdate, limits: Limits = DEFAULT_LIMITS
 
 
 def _matching(wanted: Filter, tree: Element, time: int) -> set[str]:
-    """The keys that a tree of a message matches; a comment or instruction beside it may matter to
-    every pattern that can find one."""
+    """Return the keys that a tree of a message matches. A comment or processing instruction beside
+    it passes every pattern that can match one.
+    """
     return wanted.matches(tree, time) if is_element(tree) else wanted.markup_keys()
 
 
 class Wanting:
-    """Who wants what of a channel: the filters of all subscriptions in one."""
+    """The filters of all subscriptions of a channel, in one automaton."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
@@ -80,12 +81,12 @@ class Wanting:
         self.unfiltered: set[str] = set()  # subscriptions whose filter exceeded its budget
 
     def install(self, subscription: str, wanted: Filter) -> None:
-        """Put a subscription's filter in, in place of the one it had."""
+        """Install or replace a subscription's filter."""
         self.remove(subscription)
         keys = self._keys[subscription] = []
         for key, written in wanted.written():
             if written is None:
-                wanted.to_json()  # it says why such a filter cannot leave its engine
+                wanted.to_json()  # raises the reason why such a filter cannot leave its engine
                 continue
             shared = f"{subscription}{_BETWEEN}{key}"
             self._shared.add(
@@ -98,13 +99,13 @@ class Wanting:
             keys.append(shared)
 
     def remove(self, subscription: str) -> None:
-        """Take a subscription's filter out."""
+        """Remove a subscription's filter."""
         self.unfiltered.discard(subscription)
         for key in self._keys.pop(subscription, ()):
             self._shared.remove(key)
 
-    def who(self, update: StreamUpdate) -> frozenset[str]:
-        """The subscriptions with filters that want an update."""
+    def subscribers(self, update: StreamUpdate) -> frozenset[str]:
+        """Return the subscriptions with filters that want an update."""
         forest = judged(update, self.limits)
         if forest is None:
             return frozenset(self._keys)
@@ -115,12 +116,13 @@ class Wanting:
         return found
 
     def _give_up(self) -> None:
-        """Take out the filters that exceeded their budget."""
+        """Remove the filters that exceeded their budget."""
         for key in self._shared.exceeding:
             subscription = key.partition(_BETWEEN)[0]
             if subscription not in self.unfiltered:
                 report(_log, WARNING, "filter set aside", subscription=subscription,
-                       reason="it takes too much work on a message; all messages pass")  # fmt: skip
+                       reason="it exceeded its work budget on a message; all messages "
+                              "pass")  # fmt: skip
                 keys = self._keys.get(subscription, [])
                 for each in keys:
                     self._shared.remove(each)

@@ -1,1 +1,1 @@
-"""Sinks: what takes the changes of views, batch by batch."""
+"""Sinks: they receive the changes of views, batch by batch."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def arrow() -> Any:
-    """The package pyarrow, or an error that says how to get it."""
+    """Import pyarrow, or raise an error that names the extra to install."""
     return import_extra("pyarrow")
 
 

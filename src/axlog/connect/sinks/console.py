@@ -1,4 +1,4 @@
-"""Changes on standard output: one JSON object a line, or `+ x=17` on a terminal."""
+"""Changes on standard output: one JSON object per line, or `+ x=17` on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ConsoleOptions(Options):
 
 
 class ConsoleSink:
-    """Changes for who watches; a batch that is written twice is shown twice."""
+    """Prints changes; a batch that is written twice is printed twice."""
 
     exactly_once = False
 
@@ -25,13 +25,13 @@ class ConsoleSink:
         self._is_terminal = sys.stdout.isatty()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Show the changes of a batch."""
+        """Print the changes of a batch."""
         for change in changes:
             sys.stdout.write(self._line(batch, change) + "\n")
         sys.stdout.flush()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     def _line(self, batch: int, change: Change) -> str:
         if not self._is_terminal:
@@ -39,10 +39,8 @@ class ConsoleSink:
             return json.dumps(said, ensure_ascii=False)
         row = " ".join(f"{column}={value}" for column, value in change.row.plain().items())
         line = f"{_SIGNS[change.op]} {change.view}: {row or 'true'}"
-        # What messages bring must not steer the terminal.
+        # Escape control characters: messages must not control the terminal.
         return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
 
 
-CONSOLE = SinkKind(
-    "console", ConsoleOptions, ConsoleSink, "Changes on standard output, as they come."
-)
+CONSOLE = SinkKind("console", ConsoleOptions, ConsoleSink, "Changes on standard output.")

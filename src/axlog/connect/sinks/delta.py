@@ -1,8 +1,8 @@
-"""A view as a Delta table, kept equal to it by one merge a batch (through the package deltalake).
+"""A view as a Delta table, kept equal to it by one merge per batch (with the package deltalake).
 
-A commit carries the run and the batch as the table's application transaction, so a batch that comes
-again is seen; a commit is whole or not there. Rows have a key made from their values (`axlog_key`)
-and their number of copies (`axlog_copies`). Old versions stay until somebody vacuums the table.
+A commit carries the run and the batch as the table's application transaction, so that a repeated
+batch is recognized. Commits are atomic. Rows have a key derived from their values (`axlog_key`) and
+their number of copies (`axlog_copies`). Old versions remain until the table is vacuumed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from axlog.extras import import_extra
 from axlog.views.change import Change
 
 _STORES = frozenset({"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "hdfs", "viewfs"})
-"""Schemes of stores that deltalake reads by itself; it takes their keys from the environment."""
+"""Schemes of object stores that deltalake supports; it reads their keys from the environment."""
 
 
 def _is_known(written: str) -> str:
     if local_path(written) is None and written.partition(":")[0].lower() not in _STORES:
         raise PydanticCustomError(
-            "address", "{written} is an address that deltalake does not know",
+            "address", "{written} is an address that deltalake does not support",
             {"written": repr(written)},
         )  # fmt: skip
     return written
@@ -40,7 +40,7 @@ class DeltaOptions(Options):
 
     path: Annotated[str, AfterValidator(_is_known)] = Field(
         description="The table's directory, or its address in an object store (s3://...);"
-        " {view} in it makes one for each view."
+        " {view} in it creates one for each view."
     )
 
 
@@ -52,7 +52,7 @@ class DeltaSink:
     def __init__(self, options: DeltaOptions, origin: Origin) -> None:
         self._package = import_extra("deltalake")
         written = options.path.replace("{view}", view_of(origin).name)
-        is_elsewhere = local_path(written) is None  # in a store that deltalake reads by itself
+        is_elsewhere = local_path(written) is None  # in an object store that deltalake supports
         self.path = written if is_elsewhere else str(origin.path(options.path))
         self.run = origin.run or "run"
         check_columns(view_of(origin), (KEY, COPIES))
@@ -61,13 +61,13 @@ class DeltaSink:
         self._batch = self._last()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Bring the table to the view's rows after a batch; in one commit."""
+        """Update the table to the view's rows after a batch, in one commit."""
         if batch <= self._batch:
             return
         moved = difference(changes)
         rows = [(key_of(values), *values, number) for values, number in moved.items()]
         try:
-            if self._batch < 0:  # what another run left is replaced
+            if self._batch < 0:  # a table of another run is replaced
                 self._replace(rows, batch)
             elif rows:
                 self._merge(rows, batch)
@@ -76,7 +76,7 @@ class DeltaSink:
         self._batch = batch
 
     def close(self) -> None:
-        """Every commit is whole."""
+        """Nothing to close: every commit is complete."""
 
     def _last(self) -> int:
         try:
@@ -118,7 +118,7 @@ DELTA = SinkKind(
     "delta",
     DeltaOptions,
     DeltaSink,
-    "A Delta table kept equal to the view, in one commit a batch.",
+    "A Delta table kept equal to the view, with one commit per batch.",
     is_table=True,
     reserved=(KEY, COPIES),
 )

@@ -1,15 +1,15 @@
-"""Changes in the forms that other systems read.
+"""Envelopes: changes in the formats of other systems.
 
     native       {"op": "insert", "row": {...}, "view": "late", "batch": 3, ...}
     debezium     {"before": null, "after": {...}, "op": "c", "ts_ms": ..., "source": {...}}
-    feldera      {"insert": {...}} or {"delete": {...}}; a modified row is both
+    feldera      {"insert": {...}} or {"delete": {...}}; an updated row is both
     subscribe    {"mz_timestamp": 3, "mz_progressed": false, "mz_diff": 1, ...row}, and after each
-                 batch {"mz_timestamp": 4, "mz_progressed": true}: nothing before 4 will come
+                 batch {"mz_timestamp": 4, "mz_progressed": true}: nothing before 4 will follow
     cloudevents  {"specversion": "1.0", "id": ..., "type": "axlog.change.insert", "data": native}
 
-Every change has an id made of the run, the batch and its place in the batch, the same whenever the
-batch is written again: receivers drop what they have by it. `never` changes no table, so only
-`native` and `cloudevents` tell it. Timestamps of `subscribe` are batch numbers.
+Every change has an id of the run, the batch and its position in the batch. A repeated batch has the
+same ids, by which receivers drop duplicates. `never` changes no table, so only `native` and
+`cloudevents` include it. Timestamps of `subscribe` are batch numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPS = {"insert": "c", "update": "u", "delete": "d"}
 
 
 def change_id(run: str, batch: int, at: int) -> str:
-    """The id of a change: its place in a run."""
+    """Return the id of a change: its position in a run."""
     return f"{run or 'run'}-{batch}-{at}"
 
 
@@ -106,7 +106,7 @@ ENVELOPES: dict[str, Envelope] = {
 
 
 def lost_and_gained(change: Change) -> tuple[Row | None, Row | None]:
-    """The row that a change takes away and the one it brings."""
+    """Return the row that a change removes and the row that it adds."""
     if change.op == "update":
         return change.before, change.row
     if change.op == "delete":

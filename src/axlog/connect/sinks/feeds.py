@@ -1,9 +1,9 @@
-"""The changes of a view as a feed that people subscribe to: RSS 2.0, Atom or JSON Feed.
+"""The changes of a view as a feed: RSS 2.0, Atom or JSON Feed.
 
-A file is written whole, with the newest items; the server offers the same for channels at
-`/channels/NAME/feed`. An item's id is the change's, the same whenever a batch is written again.
-Titles and links are templates: `title: "order {x} is late"`. What rows bring is text everywhere: it
-is escaped by whoever writes the format.
+The file is rewritten with the newest items; the server offers the same for channels at
+`/channels/NAME/feed`. The id of an item is that of its change, the same whenever a batch is
+repeated. Titles and links are templates: `title: "order {x} is late"`. Values of rows are text: the
+writer of each format escapes them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Item:
     id: str
     title: str
     text: str
-    time: str  # ISO
+    time: str  # ISO 8601
     link: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a feed says of itself."""
+    """The title and links of a feed."""
 
     title: str
     link: str = "urn:axlog"
@@ -57,7 +57,7 @@ class About:
 
 
 def filled(template: str, fields: Mapping[str, Any], *, for_address: bool = False) -> str:
-    """A template with its fields filled in; in addresses, quoted.
+    """Fill in the fields of a template; in addresses, quote them.
 
     >>> filled("order {x} is late", {"x": "17"})
     'order 17 is late'
@@ -142,20 +142,22 @@ class FeedOptions(Options):
 
     path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     format: Literal["rss", "atom", "json"] = Field(default="rss", description="Which format.")
-    items: int = Field(default=50, ge=1, description="At most so many, the newest.")
+    items: int = Field(
+        default=50, ge=1, description="Maximum number of items; the newest are kept."
+    )
     title: str = Field(default="{op} {row}", description="An item's title; {column} is filled in.")
     link: str | None = Field(default=None, description="An item's link; {column} is filled in.")
     about: str | None = Field(
-        default=None, description="The feed's title; the view's name without."
+        default=None, description="The feed's title (default: the view's name)."
     )
     home: str = Field(default="urn:axlog", description="The feed's own link.")
     ops: list[Literal["insert", "update", "delete", "never"]] = Field(
-        default=["insert", "update"], description="Which changes become items."
+        default=["insert", "update"], description="The changes that become items."
     )
 
 
 class FeedSink:
-    """A feed in a file."""
+    """Writes a feed to a file."""
 
     exactly_once = True
 
@@ -169,7 +171,7 @@ class FeedSink:
         self.items = [Item(**item) for item in self._state.kept or ()]
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Put a batch's items before the others."""
+        """Insert a batch's items before the others."""
         if self._state.has(batch):
             return
         made = [

@@ -1,8 +1,8 @@
-"""What publishers that write a whole file keep beside it: PATH.state, with the last batch.
+"""The state file PATH.state of sinks that rewrite a whole file, with the last batch.
 
-The file is replaced first, then the state: a cut between them makes the batch come again, and the
-file is written the same again. What a publisher keeps is small (the newest items) or as large as
-the view (its rows): a page or an XML file of a view costs a view's size a batch.
+The file is replaced first, then the state: a crash between them repeats the batch, and the file is
+written with the same content again. The state is small (the newest items) or as large as the view
+(its rows): a page or an XML file of a view costs the view's size per batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from axlog.views.change import Change
 
 
 class State:
-    """The state of one sink of one run."""
+    """The state of one sink in one run."""
 
     def __init__(self, path: Path | None, run: str) -> None:
         self.path = path
@@ -42,15 +42,15 @@ class State:
             raise unwritable(path, error) from error
         except (ValueError, KeyError, TypeError):
             raise ConnectorError(
-                "AX859", f"{path} is not the state of a publisher", advice="remove it"
+                "AX859", f"{path} is not the state of a sink", advice="remove it"
             ) from None
 
     def has(self, batch: int) -> bool:
-        """Whether a batch was taken before."""
+        """Whether a batch was written before."""
         return batch <= self.batch
 
     def keep(self, batch: int, kept: Any) -> None:
-        """Note that a batch was taken, and what to know for the next."""
+        """Store that a batch was written, and the data for the next one."""
         self.batch, self.kept = batch, kept
         if self.path is not None:
             said = {"run": self.run, "batch": batch, "kept": kept}
@@ -65,7 +65,7 @@ def beside(path: Path) -> Path:
 
 
 class WholeFile(ABC):
-    """A sink that writes a view's rows as one file; subclasses say how they look."""
+    """A sink that writes a view's rows as one file; subclasses implement `render`."""
 
     exactly_once = True
 
@@ -83,7 +83,7 @@ class WholeFile(ABC):
         """The file."""
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Bring the file to the view's rows after a batch."""
+        """Update the file to the view's rows after a batch."""
         if self._state.has(batch):
             return
         for values, number in difference(changes).items():
@@ -97,9 +97,9 @@ class WholeFile(ABC):
         self._state.keep(batch, [[*values, copies] for values, copies in self.rows.items()])
 
     def close(self) -> None:
-        """Let the rows go; the file has them."""
+        """Release the rows; the file has them."""
         self.rows = Counter()
 
     def in_order(self) -> list[Values]:
-        """The rows, as often as they are there, in order."""
+        """Return the rows in order, with duplicates."""
         return sorted(self.rows.elements(), key=lambda values: [str(value) for value in values])

@@ -1,4 +1,4 @@
-"""Files that are replaced whole, and the small states beside files that grow."""
+"""Atomic replacement of files, and small state files beside growing files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from axlog.errors import ConnectorError
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put content in the place of a file: who reads sees the old or the new, also after a crash."""
+    """Replace a file atomically: readers see the old or the new content, also after a crash."""
     partial = path.with_name(f".{path.name}.part")
     with partial.open("wb") as file:
         file.write(content)
@@ -21,7 +21,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def settle_file(partial: Path, path: Path) -> None:
-    """Give a finished file its name, durably."""
+    """Rename a finished file to its final name, durably."""
     partial.replace(path)
     directory = os.open(path.parent, os.O_RDONLY)
     try:
@@ -31,7 +31,7 @@ def settle_file(partial: Path, path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """The state that `replace_file` wrote, or nothing if there is none."""
+    """Return the state that `replace_file` wrote; empty if there is none."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -46,5 +46,5 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def unwritable(path: Path, error: OSError) -> ConnectorError:
-    """The error for a file that cannot be written now."""
+    """Return the error for a file that cannot be written now."""
     return ConnectorError("AX859", f"{path}: {error.strerror or error}")

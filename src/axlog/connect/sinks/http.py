@@ -1,9 +1,9 @@
-"""Changes posted to an address, a batch a request, with an idempotency key for who receives them.
+"""Posts changes to an address, one batch per request, with an idempotency key.
 
-The body is `{"run": ..., "batch": n, "changes": [...]}`. A request that is not answered with 2xx is
-tried again with longer and longer pauses, then the sink says that it cannot write and the runner
-comes back later with the same batch. So a batch arrives at least once; its `Idempotency-Key` is the
-same every time. The address is the file owner's to choose: private ones are allowed here.
+The body is `{"run": ..., "batch": n, "changes": [...]}`. A request without a 2xx response is
+retried with growing pauses. Then the sink raises an error, and the runner retries later with the
+same batch. A batch arrives at least once; its `Idempotency-Key` is the same every time. The owner
+of the pipeline file chooses the address, so private addresses are allowed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class HttpOptions(Options):
 
     url: Secret = Field(description="The address that batches are posted to.")
     token: Secret | None = Field(default=None, description="Sent as `Authorization: Bearer`.")
-    timeout: Seconds = Field(default=10.0, gt=0, description="How long an answer may take.")
-    retries: int = Field(default=3, ge=0, description="Tries after the first, in one go.")
+    timeout: Seconds = Field(default=10.0, gt=0, description="Timeout for a response.")
+    retries: int = Field(default=3, ge=0, description="Retries within one delivery.")
 
 
 class HttpSink:
-    """Batches of changes for a web service."""
+    """Posts batches of changes to a web service."""
 
-    exactly_once = False  # the receiver drops what it has, by the key
+    exactly_once = False  # the receiver drops duplicates by the key
 
     def __init__(self, options: HttpOptions, origin: Origin) -> None:
         httpx = import_extra("httpx")
@@ -63,10 +63,10 @@ class HttpSink:
                 return
             if tried < self._retries:
                 time.sleep(min(0.1 * 2**tried, 5.0))
-        raise ConnectorError("AX859", f"the address does not take batch {batch}: {refused}")
+        raise ConnectorError("AX859", f"the address rejects batch {batch}: {refused}")
 
     def _post(self, body: dict[str, Any], key: str) -> str | None:
-        """Why a batch was not taken, or None if it was."""
+        """Return why a batch was not accepted, or None if it was."""
         try:
             answer = self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
         except self._package.HTTPError as error:
@@ -74,7 +74,7 @@ class HttpSink:
         return None if answer.is_success else f"status {answer.status_code}"
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
 

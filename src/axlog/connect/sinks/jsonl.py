@@ -1,8 +1,8 @@
 """The change log as a file of JSON lines: every change with its view, batch, time and number.
 
-Beside the file stands PATH.state with the last batch and the file's length after it, replaced whole
-once the lines are on disk. What lies behind that length when the sink is opened is the rest of a
-batch that was cut: it is cut off, and the batch comes again.
+PATH.state beside the file holds the last batch and the file's length after it. It is replaced
+atomically once the lines are on disk. When the sink is opened, bytes after that length belong to an
+interrupted batch: they are cut off, and the batch is repeated.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from axlog.views.change import Change
 class JsonLinesOptions(Options):
     """Options of the sink `jsonl`."""
 
-    path: LocalPath = Field(description="The file; {view} in it makes one for each view.")
+    path: LocalPath = Field(description="The file; {view} in it creates one for each view.")
     envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] | None = Field(
-        default=None, description="The form of other systems; axlog's own log without it."
+        default=None, description="The envelope of another system (default: axlog's log format)."
     )
 
 
@@ -44,7 +44,8 @@ class JsonLinesSink:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             last = read_state(self.state)
-            if not last:  # before the first line: what a cut leaves behind can be told from then on
+            # before the first line, so that an interrupted first batch can be detected
+            if not last:
                 size = self.path.stat().st_size if self.path.exists() else 0
                 last = {"run": "", "batch": -1, "size": size}
                 replace_file(self.state, json.dumps(last).encode())
@@ -56,7 +57,7 @@ class JsonLinesSink:
             raise unwritable(self.path, error) from error
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Append a batch, unless it is there."""
+        """Append a batch, unless the file has it."""
         if batch <= self._batch:
             return
         lines = [json.dumps(one, ensure_ascii=False) for one in self._written(batch, changes)]
@@ -82,7 +83,7 @@ class JsonLinesSink:
 
 
 def logged(batch: int, change: Change) -> dict[str, Any]:
-    """A change as the log has it."""
+    """Return a change in the format of the log."""
     return {
         "batch": batch,
         "view": change.view,
@@ -96,11 +97,11 @@ def _make(options: JsonLinesOptions, origin: Origin) -> JsonLinesSink:
     return JsonLinesSink(options, origin)
 
 
-JSONL = SinkKind("jsonl", JsonLinesOptions, _make, "Every change, one JSON object a line.")
+JSONL = SinkKind("jsonl", JsonLinesOptions, _make, "Every change, one JSON object per line.")
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The changes that a log has, as far as its batches are complete."""
+    """Return the changes of a log, up to the last complete batch."""
     state = read_state(path.with_name(path.name + ".state"))
     with path.open("rb") as file:
         content = file.read(state["size"]) if state else b""

@@ -1,9 +1,9 @@
-"""Changes by e-mail: one message for each as it comes, or a digest now and then.
+"""Changes by e-mail: one message per change, or a digest at intervals.
 
-A digest gathers changes for `every` seconds from the first; what waits is in the `state` file, so a
-restart loses nothing. A message's id is made of its changes' ids, the same when it is sent again:
-at least once, and mail programs show it once. What rows bring goes into the text, never into
-headers other than the subject, and there without line ends.
+A digest collects changes for `every` seconds from the first. Waiting changes are in the `state`
+file, so a restart loses nothing. A message's id is derived from the ids of its changes and is the
+same when it is sent again: delivery is at least once, and mail programs show it once. Values of
+rows go into the text, never into headers other than the subject, and there without line breaks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from axlog.connect.sinks.file_state import State
 from axlog.errors import ConnectorError
 from axlog.views.change import Change
 
-_MOST = 500  # changes that one digest lists
+_MOST = 500  # changes listed in one digest
 
 
 class MailOptions(Options):
@@ -33,24 +33,28 @@ class MailOptions(Options):
     server: str = Field(description="The mail server.")
     port: int = Field(default=587, ge=1, le=65535, description="Its port.")
     security: Literal["starttls", "tls", "none"] = Field(
-        default="starttls", description="How the connection is protected."
+        default="starttls", description="The encryption of the connection."
     )
-    user: Secret | None = Field(default=None, description="Who logs in.")
+    user: Secret | None = Field(default=None, description="The user name.")
     password: Secret | None = Field(default=None, description="Their password.")
-    sender: str = Field(description="Who the mail is from.")
-    to: list[str] = Field(min_length=1, description="Who it is for.")
-    subject: str = Field(default="{view}: {op} {row}", description="With {column} filled in.")
+    sender: str = Field(description="The sender.")
+    to: list[str] = Field(min_length=1, description="The recipients.")
+    subject: str = Field(
+        default="{view}: {op} {row}", description="The subject; {column} is filled in."
+    )
     every: Seconds | None = Field(
-        default=None, gt=0, description="A digest so often; a mail for each change without it."
+        default=None, gt=0, description="Interval of digests (default: one mail per change)."
     )
     state: LocalPath | None = Field(
-        default=None, description="File that keeps what waits and was sent."
+        default=None, description="File that stores waiting and sent changes."
     )
-    timeout: Seconds = Field(default=30.0, gt=0, description="For each step with the server.")
+    timeout: Seconds = Field(
+        default=30.0, gt=0, description="Timeout for each step with the server."
+    )
 
 
 class MailSink:
-    """Changes for people's mailboxes."""
+    """Sends changes to mailboxes."""
 
     exactly_once = False
 
@@ -66,7 +70,7 @@ class MailSink:
             self._plan()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Send a batch's changes, or let them wait for the digest."""
+        """Send a batch's changes, or add them to the digest."""
         with self._lock:
             if self._state.has(batch):
                 return
@@ -90,7 +94,7 @@ class MailSink:
         }
 
     def _plan(self) -> None:
-        """Send what waits when it has waited long enough."""
+        """Send the digest if its interval has passed."""
         if self._timer is None and self._state.kept and self.options.every is not None:
             self._timer = Timer(self.options.every, self._digest_later)
             self._timer.daemon = True
@@ -101,12 +105,12 @@ class MailSink:
             self._timer = None
             try:
                 self.send_digest()
-            except ConnectorError as error:  # it stays, and goes with the next one
+            except ConnectorError as error:  # it stays, and is sent with the next one
                 self.error = error
             self._plan()
 
     def send_digest(self) -> None:
-        """Send what waits now."""
+        """Send the waiting changes now."""
         with self._lock:
             waiting = self._state.kept or []
             if waiting:
@@ -150,7 +154,7 @@ class MailSink:
         return smtplib.SMTP(*given, timeout=self.options.timeout)
 
     def close(self) -> None:
-        """Send what waits; what cannot be sent stays in the state."""
+        """Send the waiting changes; those that cannot be sent stay in the state file."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

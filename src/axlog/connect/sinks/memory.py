@@ -1,4 +1,4 @@
-"""Changes in a list: for tests and programs that read them themselves."""
+"""Changes in a list, for tests and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MemoryOptions(Options):
 
 
 class MemorySink:
-    """Every batch that was taken, by its number."""
+    """Every batch that was written, by its number."""
 
     exactly_once = True
 
@@ -22,15 +22,15 @@ class MemorySink:
 
     @property
     def changes(self) -> list[Change]:
-        """All changes so far, in order."""
+        """Return all changes so far, in order."""
         return [change for batch in sorted(self.batches) for change in self.batches[batch]]
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Take a batch; one that is there already stays as it is."""
+        """Store a batch; a repeated batch changes nothing."""
         self.batches.setdefault(batch, list(changes))
 
     def close(self) -> None:
-        """What was taken stays."""
+        """Nothing to close."""
 
 
 MEMORY = SinkKind("memory", MemoryOptions, MemorySink, "Changes in a list of this process.")

@@ -1,7 +1,7 @@
-"""A view as a file for people and programs: a web page, or XML.
+"""A view as a web page or as an XML file.
 
-Both hold the view's rows after the last batch. On the page every value is text: it is escaped, and
-the page allows no scripts. The XML has an element for each row and one in it for each column.
+Both hold the view's rows after the last batch. On the page every value is escaped text, and the
+page allows no scripts. The XML has one element per row and one child per column.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ class PageOptions(Options):
 
     path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     title: str | None = Field(
-        default=None, description="The page's title; the view's name without."
+        default=None, description="The page's title (default: the view's name)."
     )
-    refresh: int | None = Field(default=None, ge=1, description="Seconds after which it reloads.")
+    refresh: int | None = Field(
+        default=None, ge=1, description="Seconds after which the page reloads."
+    )
 
 
 class PageSink(WholeFile):
@@ -66,7 +68,7 @@ class XmlOptions(Options):
 
     path: LocalPath = Field(description="The file; {view} in it is the view's name.")
     root: str = Field(
-        default="rows", pattern=r"^[A-Za-z_][\w.\-]*$", description="The root's name."
+        default="rows", pattern=r"^[A-Za-z_][\w.\-]*$", description="The name of the root element."
     )
     row: str = Field(default="row", pattern=r"^[A-Za-z_][\w.\-]*$", description="A row's name.")
 

@@ -1,8 +1,8 @@
-"""A view as one Parquet file that is always whole and always equal to the view after some batch.
+"""A view as one Parquet file, always complete and equal to the view after some batch.
 
-The file is written anew for every batch that changes it, under another name, then takes the place
-of the old one; its metadata says the run and the batch. So a batch costs the size of the view: for
-views of millions of rows take `sql` or `delta`, or longer batches.
+Every batch that changes the view rewrites the file under another name and renames it. The metadata
+holds the run and the batch. A batch costs the size of the view: for millions of rows use `sql`,
+`delta` or longer batches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from axlog.views.change import Change
 class ParquetOptions(Options):
     """Options of `parquet`."""
 
-    path: LocalPath = Field(description="The file; {view} in it makes one for each view.")
+    path: LocalPath = Field(description="The file; {view} in it creates one for each view.")
 
 
 class ParquetSink:
@@ -49,7 +49,7 @@ class ParquetSink:
             raise unwritable(self.path, error) from error
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Bring the file to the view's rows after a batch."""
+        """Update the file to the view's rows after a batch."""
         if batch <= self._batch:
             return
         moved = difference(changes)
@@ -61,7 +61,7 @@ class ParquetSink:
         self._batch = batch
 
     def close(self) -> None:
-        """The file is whole after every batch."""
+        """Nothing to close: the file is complete after every batch."""
 
     def _load(self) -> None:
         try:
@@ -70,7 +70,7 @@ class ParquetSink:
             raise ConnectorError("AX859", f"{self.path} is not a Parquet file: {error}") from error
         metadata = table.schema.metadata or {}
         if metadata.get(b"axlog.run") != self.run.encode():
-            return  # what another run left is replaced by the first batch
+            return  # a file of another run is replaced by the first batch
         self._batch = int(metadata[b"axlog.batch"])
         self.rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
@@ -96,6 +96,6 @@ PARQUET = SinkKind(
     "parquet",
     ParquetOptions,
     ParquetSink,
-    "The rows of a view in one Parquet file, replaced whole by every batch.",
+    "The rows of a view in one Parquet file, replaced by every batch.",
     is_table=True,
 )

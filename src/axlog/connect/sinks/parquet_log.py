@@ -1,8 +1,8 @@
-"""The change log as a directory of Parquet files, one for every batch that has changes.
+"""The change log as a directory of Parquet files, one per batch that has changes.
 
-A file is named by its batch and takes its name when it is complete, so a batch that comes again
-finds it there. Columns: batch, view, sequence, op, time (a text: seconds, or an ISO date), row and
-before (JSON). Another run writes into a directory of its own below the path.
+A file is named by its batch and renamed when it is complete, so that a repeated batch finds it.
+Columns: batch, view, sequence, op, time (a text: seconds, or an ISO date), row and before (JSON).
+Another run writes to another directory below the path.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = (
 class ParquetLogOptions(Options):
     """Options of `parquet-log`."""
 
-    path: LocalPath = Field(description="The directory; a run makes one in it.")
+    path: LocalPath = Field(description="The directory; each run creates a subdirectory.")
 
 
 class ParquetLogSink:
@@ -51,7 +51,7 @@ class ParquetLogSink:
             raise unwritable(self.path, error) from error
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Write the file of a batch, unless it is there."""
+        """Write the file of a batch, unless it exists."""
         path = self.path / f"batch-{batch:012}.parquet"
         if not changes or path.exists():
             return
@@ -71,7 +71,7 @@ class ParquetLogSink:
             raise unwritable(path, error) from error
 
     def close(self) -> None:
-        """Every file is whole."""
+        """Nothing to close: every file is complete."""
 
 
 def _json(row: object) -> str:

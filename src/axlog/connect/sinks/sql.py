@@ -1,7 +1,7 @@
-"""A view as a table of an SQL database, kept equal to it in one transaction a batch.
+"""A view as a table of an SQL database, kept equal to it in one transaction per batch.
 
-The transaction also moves the sink's line in the table `axlog_batches`, so a batch that comes again
-is seen and left alone, and a batch that is cut leaves nothing behind. A row has a key made from its
+The transaction also updates the sink's row in the table `axlog_batches`, so that a repeated batch
+is recognized and skipped, and an interrupted batch leaves nothing. A row has a key derived from its
 values (`axlog_key`) and its number of copies (`axlog_copies`), beside its own columns.
 """
 
@@ -80,7 +80,7 @@ class SqlSink:
             about.create_all(connection)
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Bring the table to the view's rows after a batch; in one transaction."""
+        """Update the table to the view's rows after a batch, in one transaction."""
         with self._told(), self._engine.begin() as connection:
             run, last = self._last(connection)
             if run == self.run and batch <= last:
@@ -91,13 +91,13 @@ class SqlSink:
             self._note(connection, batch, is_new=run is None)
 
     def rows(self) -> dict[Values, int]:
-        """The rows that the table has, with their copies."""
+        """Return the rows of the table, with their copies."""
         with self._told(), self._engine.begin() as connection:
             found = connection.execute(self._sql.select(self.table)).mappings().all()
         return {tuple(row[column] for column in self.columns): row[COPIES] for row in found}
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._engine.dispose()
 
     def _last(self, connection: Any) -> tuple[str | None, int]:
@@ -144,7 +144,7 @@ class SqlSink:
 
 
 class _Told:
-    """Errors of the database as errors of axlog; what they quote of the address is left out."""
+    """Raise errors of the database as errors of axlog, without the address."""
 
     def __init__(self, sql: Any) -> None:
         self._sql = sql
@@ -154,7 +154,7 @@ class _Told:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, self._sql.exc.SQLAlchemyError):
-            raise ConnectorError("AX859", f"the database refuses: {reason_of(error)}") from None
+            raise ConnectorError("AX859", f"database error: {reason_of(error)}") from None
 
 
 def _chunks(keys: list[str]) -> Iterator[list[str]]:
@@ -167,7 +167,7 @@ SQL = SinkKind(
     "sql",
     SqlOptions,
     SqlSink,
-    "A table kept equal to the view, in one transaction a batch.",
+    "A table kept equal to the view, with one transaction per batch.",
     is_table=True,
     reserved=(KEY, COPIES),
 )

@@ -1,9 +1,9 @@
 """Tables kept equal to a view: changes as additions to and subtractions from a bag of rows.
 
-Two rows of a view can show the same values (they differ by a node's id that is not shown), so a
-table is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean
-view is a table with the one column `holds`. A time is a number of seconds (double precision, exact
-to the microsecond until 2242) or, with `times: dates`, a timestamp in UTC.
+Two rows of a view can show the same values (they differ in a node id that is not shown), so a table
+is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean view is a
+table with the one column `holds`. A time is a number of seconds (double precision, exact to the
+microsecond until 2242) or, with `times: dates`, a timestamp in UTC.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ HOLDS = Column("holds", "truth")
 
 
 def view_of(origin: Origin) -> ViewShape:
-    """The one view that a table is made for."""
+    """Return the one view of a table."""
     if len(origin.views) != 1:
-        raise PipelineError("AX852", "a table is made for one view")
+        raise PipelineError("AX852", "a table sink needs exactly one view")
     return origin.views[0]
 
 
 def columns_of(view: ViewShape) -> tuple[Column, ...]:
-    """The columns of a view's table."""
+    """Return the columns of a view's table."""
     return view.columns or (HOLDS,)
 
 
 def check_columns(view: ViewShape, taken: Sequence[str] = ()) -> None:
-    """Refuse a view with a column that its table has no room for.
+    """Refuse a view with a column name that its table cannot have.
 
-    Databases do not tell names apart by their case: neither do we.
+    Databases compare names without case, and so does this check.
     """
     seen = set(taken)
     for column in columns_of(view):
@@ -56,17 +56,17 @@ def check_columns(view: ViewShape, taken: Sequence[str] = ()) -> None:
 
 
 def reserved(what: str, taken: Sequence[str]) -> PipelineError:
-    """The error for a name that axlog's own columns and tables have."""
+    """Return the error for a name that axlog's own columns and tables use."""
     return PipelineError(
         "AX827",
-        f"{what} has a name that axlog uses itself",
+        f"{what} has a name that is reserved for axlog",
         expected=f"any name but {', '.join(taken)}",
         advice="give it another name in the pipeline file",
     )
 
 
 def values_of(row: Row) -> Values:
-    """A row as its table has it: texts, times as seconds or timestamps, lists as JSON."""
+    """Return a row as stored in its table: texts, times as seconds or timestamps, lists as JSON."""
     plain = row.plain().values()
     return tuple(_cell(shown, value) for shown, value in zip(row.values(), plain, strict=True)) or (
         True,
@@ -82,7 +82,7 @@ def _cell(shown: Any, plain: Any) -> Any:
 
 
 def difference(changes: Iterable[Change]) -> Counter[Values]:
-    """How many copies of each row changes add or take away; rows that come to nothing are out."""
+    """Return how many copies of each row changes add or remove, without zeros."""
     moved: Counter[Values] = Counter()
     for change in changes:
         if change.op in ("insert", "update"):
@@ -94,6 +94,6 @@ def difference(changes: Iterable[Change]) -> Counter[Values]:
 
 
 def key_of(values: Sequence[Any]) -> str:
-    """A short name for a row, the same everywhere."""
+    """Return a short key for a row, the same on every machine."""
     text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"), default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

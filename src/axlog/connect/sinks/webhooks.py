@@ -1,9 +1,10 @@
-"""Changes posted to an address somebody else may have written, signed, in an envelope of choice.
+"""Posts changes to an address that others may have supplied, signed, in a chosen envelope.
 
-The sink `http` posts to the file owner's own address; this one goes through the guarded client
-(private ranges refused unless allowed, sizes and times limited) and signs the body with a shared
-secret (`X-Hub-Signature: sha256=...`), so that receivers know who speaks. A batch that is not
-answered with success comes again, with the same `Idempotency-Key`: at least once, told apart by id.
+The sink `http` posts to an address of the file's owner. This one uses the guarded client (private
+ranges refused unless allowed, sizes and times limited) and signs the body with a shared secret
+(`X-Hub-Signature: sha256=...`), so that receivers can authenticate it. A batch without a success
+response is retried with the same `Idempotency-Key`: delivery is at least once, and duplicates have
+the same id.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class WebhookOptions(AddressOptions):
     """Options of `webhook`."""
 
     url: Secret = Field(description="The address that batches are posted to.")
-    secret: Secret | None = Field(default=None, description="What bodies are signed with.")
+    secret: Secret | None = Field(default=None, description="The secret that signs the bodies.")
     envelope: Literal["native", "debezium", "feldera", "subscribe", "cloudevents"] = Field(
-        default="native", description="The form of the changes."
+        default="native", description="The envelope of the changes."
     )
 
 
@@ -42,9 +43,9 @@ class CloudEventsOptions(WebhookOptions):
 
 
 class WebhookSink:
-    """Changes for a web service that checks who speaks."""
+    """Posts changes to a web service that verifies signatures."""
 
-    exactly_once = False  # the receiver drops what it has, by the key
+    exactly_once = False  # the receiver drops duplicates by the key
 
     def __init__(self, options: WebhookOptions, origin: Origin) -> None:
         self._url = options.url.reveal()
@@ -57,7 +58,7 @@ class WebhookSink:
         self._last = -1
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Post a batch, unless it is empty or was taken."""
+        """Post a batch, unless it is empty or was accepted before."""
         if batch <= self._last:
             return
         written = list(self._envelope(self.run, batch, changes))
@@ -76,12 +77,12 @@ class WebhookSink:
             )
         try:
             answer = self._client.send("POST", self._url, headers=headers, content=body)
-        except ConnectorError as error:  # its path alone may let anybody post
+        except ConnectorError as error:  # the path alone may authorize posting, so it is not shown
             told = error.message.replace(shown_address(self._url), "the webhook")
             raise ConnectorError(error.code, told, advice=error.advice) from None
         if not answer.is_success:
             raise ConnectorError(
-                "AX824", f"the webhook answers to batch {batch} with status {answer.status}"
+                "AX824", f"the webhook rejects batch {batch} with status {answer.status}"
             )
 
     def close(self) -> None:
@@ -89,8 +90,11 @@ class WebhookSink:
 
 
 WEBHOOK = SinkKind(
-    "webhook", WebhookOptions, WebhookSink, "Batches of changes, signed, for an outside address."
+    "webhook", WebhookOptions, WebhookSink, "Batches of changes, signed, for an external address."
 )
 CLOUDEVENTS = SinkKind(
-    "cloudevents", CloudEventsOptions, WebhookSink, "Changes as CloudEvents 1.0, a batch a request."
+    "cloudevents",
+    CloudEventsOptions,
+    WebhookSink,
+    "Changes as CloudEvents 1.0, one batch per request.",
 )

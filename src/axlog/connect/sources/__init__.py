@@ -1,1 +1,1 @@
-"""Sources: what brings updates to streams, read by positions that can be read again."""
+"""Sources: they bring updates to streams, read by positions that can be read again."""

@@ -1,20 +1,21 @@
-"""A web server's access log as a stream of calls (P3 2.3): common and combined format.
+"""A web server's access log as a stream of calls: common and combined format.
 
     <in-call><caller>83.149.9.216</caller><time>2015-05-17T10:05:03+00:00</time>
       <method>GET</method><path>/images/a.png</path><protocol>HTTP/1.1</protocol>
       <status>200</status><bytes>203023</bytes><referrer>...</referrer><agent>...</agent></in-call>
 
 A request that reached the server is an in-call. A request for an absolute address (`GET
-http://other/...`, `CONNECT other:443`), as the log of a proxy has it, is a call that goes out: an
-out-call, with its `callee`. `calls:` keeps one of the two.
+http://other/...`, `CONNECT other:443`), as in the log of a proxy, is an out-call, with its
+`callee`. `calls:` selects one of the two.
 
-The log is followed across rotation, as `tail -F` does: a position is the file's identity (its
-number in the file system and its first bytes) and a place in it; a file that was moved away
-(`access.log.1`) is read to its end before the new one is begun; one that was cut to nothing is
-begun again. A file that was removed before it was read to its end is told as a dead letter, once.
+The log is followed across rotation, like `tail -F`. A position is the file's identity (its inode
+and first bytes) and an offset. A renamed file (`access.log.1`) is read to its end before the new
+one is started. A truncated file is read from its beginning. A file that was removed before it was
+read to its end is reported as a dead letter, once.
 
-Lines are written when a request ends but say when it began, so times go back; `time: monotone` (the
-default) never goes back behind the latest time seen, `time: line` gives what the line says.
+Lines are written when a request ends but contain its start time, so times may decrease. `time:
+monotone` (the default) never goes back behind the latest time seen; `time: line` uses the time of
+the line.
 """
 
 from __future__ import annotations
@@ -50,25 +51,25 @@ _LINE = re.compile(
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "v": "\v", "f": "\f"}
 _LONGEST = 1 << 20
-_FIRST = 256  # bytes that tell one log from another with the same number
+_FIRST = 256  # bytes that distinguish logs with the same inode
 
 
 class AccessLogOptions(Options):
     """Options of `access-log`."""
 
-    path: LocalPath = Field(description="The log file; rotated ones are found beside it.")
-    calls: Literal["in", "out", "all"] = Field(default="all", description="Which calls to tell.")
+    path: LocalPath = Field(description="The log file; rotated files are found beside it.")
+    calls: Literal["in", "out", "all"] = Field(default="all", description="The calls to report.")
     time: Literal["monotone", "line"] = Field(
-        default="monotone", description="Whether times may go back where the log's do."
+        default="monotone", description="Whether times may decrease as in the log."
     )
     start: Literal["beginning", "end"] = Field(
-        default="beginning", description="Where to begin in a log that was never read."
+        default="beginning", description="Where to start in a log that was never read."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One line of a log."""
+    """A parsed line of a log."""
 
     name: str  # in-call or out-call
     time: datetime
@@ -79,7 +80,7 @@ class Call:
 
 
 def read_call(line: str) -> Call:
-    """The call that a line tells.
+    """Parse a line of a log.
 
     >>> read_call('::1 - ann [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 17').fields["user"]
     'ann'
@@ -116,7 +117,7 @@ def read_call(line: str) -> Call:
 
 
 def _callee(method: str, target: str) -> str | None:
-    """The other server, if a request goes to one."""
+    """Return the other server, if a request goes to one."""
     if method == "CONNECT":
         return target
     if "://" not in target[:10]:
@@ -132,7 +133,7 @@ def _known(value: str | None) -> str | None:
 
 
 def _unescaped(text: str | None) -> str:
-    """What the server wrote with backslashes."""
+    """Unescape the backslashes that the server wrote."""
 
     def one(matched: re.Match[str]) -> str:
         said = matched[1]
@@ -146,24 +147,24 @@ def _unescaped(text: str | None) -> str:
 def _refused(line: str) -> ConnectorError:
     return ConnectorError(
         "AX832",
-        f"the line is not of an access log: {line[:200]!r}",
+        f"not a line of an access log: {line[:200]!r}",
         expected='HOST IDENTITY USER [TIME] "REQUEST" STATUS BYTES "REFERRER" "AGENT"',
     )
 
 
 @dataclass(slots=True)
 class _Place:
-    """A position: which file, where in it, and the latest time seen."""
+    """A position: a file, an offset in it, and the latest time seen."""
 
-    file: int = 0  # its number in the file system
-    first: str = ""  # digest of its first bytes, as many as `length`
+    file: int = 0  # its inode
+    first: str = ""  # digest of its first `length` bytes
     length: int = 0
     offset: int = 0
     line: int = 0
     latest: float = 0.0
 
     def is_of(self, file: IO[bytes], number: int) -> bool:
-        """Whether this is the file of the position, as it was or longer."""
+        """Whether this is the file of the position, unchanged or longer."""
         if number != self.file:
             return False
         return self.length == 0 or _first(file, self.length) == self.first
@@ -181,10 +182,10 @@ class AccessLog:
         self.stream = stream_of(origin, "an access log")
         self.path = origin.path(options.path)
         self.options = options
-        self._was_missing = False  # all lines of a log that comes later are new
+        self._was_missing = False  # all lines of a log that appears later are new
 
     def read(self, position: Position, limit: int) -> Reading:
-        """The lines after a position, through as many rotated files as there are."""
+        """Return the lines after a position, across any number of rotated files."""
         place = _Place() if position is None else _Place(**position)
         if position is None and self.options.start == "end" and not self._was_missing:
             self._to_end(place)
@@ -209,14 +210,14 @@ class AccessLog:
         place.file, place.offset, place.line, place.length, place.first = number, 0, 0, 0, ""
 
     def _files(self, place: _Place, refused: list[Refusal]) -> Iterator[Path]:
-        """The file of the position, wherever it is now, then those that came after it."""
+        """Return the file of the position, wherever it is now, and the files after it."""
         found = self._known_files()
         if place.file == 0 and self.path not in found:
             self._was_missing = True
             raise ConnectorError(
                 "AX858",
                 f"{self.path}: No such file or directory",
-                advice="check `path`; an empty log that is there is enough",
+                advice="check `path`; an empty file is sufficient",
             )
         if place.file == 0:
             yield from (path for path in found if path == self.path)
@@ -228,19 +229,19 @@ class AccessLog:
                     return
         current = [path for path in found if path == self.path]
         if not current:
-            return  # moved away, and the new one is not there yet
+            return  # renamed, and the new file does not exist yet
         if place.file != self.path.stat().st_ino and place.offset:
             lost = ConnectorError(
                 "AX858",
-                f"the log that was read up to byte {place.offset} is not there any more",
-                advice="keep rotated logs beside the log until they are read",
+                f"the log that was read up to byte {place.offset} no longer exists",
+                advice="keep rotated logs beside the log until they have been read",
             )
             refused.append(Refusal(self.stream, "", str(self.path), lost.describe()))
         place.file = 0
         yield self.path
 
     def _known_files(self) -> list[Path]:
-        """The log and the rotated ones beside it, the oldest first, the log itself last."""
+        """Return the rotated logs, the oldest first, and the log itself last."""
         name = self.path.name
         try:
             beside = [
@@ -262,7 +263,7 @@ class AccessLog:
         updates: list[StreamUpdate],
         refused: list[Refusal],
     ) -> bool:
-        """Read a file on; whether the limit was met before its end."""
+        """Continue reading a file; return whether the limit was reached before its end."""
         with path.open("rb") as file:
             number = path.stat().st_ino
             size = file.seek(0, 2)
@@ -273,7 +274,7 @@ class AccessLog:
                 line = file.readline(_LONGEST)
                 is_whole = line.endswith(b"\n") or len(line) == _LONGEST
                 if not is_whole and not (line and path != self.path):
-                    break  # the end, or a line that is being written
+                    break  # the end, or a line that is still being written
                 place.offset += len(line)
                 place.line += 1
                 self._take(line, f"{path.name}:{place.line}", place, updates, refused)
@@ -307,7 +308,7 @@ class AccessLog:
 
 
 def _last_line_end(file: IO[bytes]) -> int:
-    """The place after the last whole line."""
+    """The offset after the last complete line."""
     size = file.seek(0, 2)
     start = max(0, size - _LONGEST)
     file.seek(start)

@@ -1,13 +1,12 @@
-"""A directory of XML files as a stream: one message a file, or one for every record of a file.
+"""A directory of XML files as a stream: one message per file, or one per record of a file.
 
-Files are taken in the order of their names. One that appears later is taken whatever its name, so
-the position lists the files that are done; `order: name` promises that new names come after old
-ones, and then the position is one name. Move files into the directory when they are complete: names
-that begin with `.` or end with `.tmp` or `.part` are passed over. A file is read once; what happens
-to it afterwards changes nothing.
+Files are read in the order of their names. A file that appears later is read whatever its name, so
+the position lists the finished files. `order: name` promises that new names sort after old ones;
+the position is then one name. Move complete files into the directory: names that begin with `.` or
+end with `.tmp` or `.part` are ignored. A file is read once; later changes to it have no effect.
 
-Under `sources` a directory feeds several streams: each directory in it is one, by its name. Their
-files are one sequence by their names, wherever they lie.
+Under `sources` a directory feeds several streams: each subdirectory is one, by its name. Their
+files form one sequence by name, across the subdirectories.
 """
 
 from __future__ import annotations
@@ -37,24 +36,24 @@ class DirectoryOptions(TimeOptions):
     """Options of `directory`."""
 
     path: LocalPath = Field(description="The directory, or one file.")
-    pattern: str = Field(default="*.xml", description="Which files of it.")
+    pattern: str = Field(default="*.xml", description="A glob pattern for its files.")
     record: str | None = Field(
         default=None,
-        description="The name of the elements that are messages; the whole file without it.",
+        description="The name of the elements that are messages (default: the whole file is one).",
     )
     order: Literal["any", "name"] = Field(
         default="any",
-        description="name: new files come after old ones by name, so positions stay small.",
+        description="name: new files sort after old ones by name, so positions stay small.",
     )
 
 
 @dataclass(slots=True)
 class _Place:
-    """A position, taken apart."""
+    """A parsed position."""
 
-    done: set[str]  # with order "name": the last one alone
+    done: set[str]  # with order "name": the last one only
     file: str | None = None
-    records: int = 0  # of that file, taken already
+    records: int = 0  # messages of that file already read
 
     @classmethod
     def of(cls, position: Position) -> _Place:
@@ -80,7 +79,7 @@ class DirectorySource:
         self._open: tuple[_Place, Iterator[StreamUpdate | Refusal]] | None = None
 
     def read(self, position: Position, limit: int) -> Reading:
-        """At most so many messages of the files that are not done."""
+        """Return at most `limit` messages of the unfinished files."""
         place = _Place.of(position)
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
@@ -105,7 +104,7 @@ class DirectorySource:
         return Reading(updates, place.plain(), refused)
 
     def between(self, start: Position, end: Position) -> Reading:
-        """The messages between two positions, whatever files have come since."""
+        """Return the messages between two positions, whatever files have appeared since."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
         for _, read in self._range(_Place.of(start), _Place.of(end)):
@@ -116,7 +115,9 @@ class DirectorySource:
         return Reading(updates, end, refused)
 
     def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
-        """Positions that cut a range into spans of so many messages; the last is its end."""
+        """Return positions that split a range into parts of `size` messages; the last is its
+        end.
+        """
         found: list[Position] = []
         for number, (place, _) in enumerate(self._range(_Place.of(start), _Place.of(end)), 1):
             if number % limit == 0:
@@ -124,7 +125,7 @@ class DirectorySource:
         return [*found, end]
 
     def _range(self, place: _Place, end: _Place) -> Iterator[tuple[_Place, StreamUpdate | Refusal]]:
-        """The messages up to a position, each with the position behind it."""
+        """Yield the messages up to a position, each with the position after it."""
         is_by_name = self.options.order == "name"
         last = max(end.done, default="")
         paths = {self._key(path): path for path in self._waiting(place)}
@@ -133,7 +134,7 @@ class DirectorySource:
         if gone or (end.file is not None and end.file not in paths):
             raise ConnectorError(
                 "AX858",
-                f"{self.path} has no {min(gone, default=end.file)} any more, which was read before",
+                f"{self.path} no longer has {min(gone, default=end.file)}, which was read before",
                 advice="put the file back, or start with another checkpoint",
             )
         for name in names:
@@ -148,11 +149,11 @@ class DirectorySource:
                 place.file, place.records = None, 0
 
     def close(self) -> None:
-        """Let go of the file that is being read."""
+        """Close the file that is being read."""
         self._open = None
 
     def _waiting(self, place: _Place) -> list[Path]:
-        """The files to take, in order; the one that is half read first."""
+        """Return the files to read, in order; a partly read file first."""
         try:
             found = self._listed()
         except OSError as error:
@@ -166,14 +167,14 @@ class DirectorySource:
         return [path for _, _, path in sorted(fresh)]
 
     def _listed(self) -> list[tuple[str, Path]]:
-        """The files with what orders them."""
+        """Return the files with their sort keys."""
         if self.path.is_file():
             return [(self.path.name, self.path)]
         if self.stream is not None:
             return [(path.name, path) for path in self.path.iterdir()]
         first = max((key for key, _ in self._below()), default="")
-        # A file that is not seen in its directory may be older than one seen in the next: only up
-        # to what a first look saw is the second one complete.
+        # A file that was not yet visible in one directory may be older than one seen in the next.
+        # Only files up to those of the first scan are complete in the second.
         return [(key, path) for key, path in self._below() if key <= first]
 
     def _below(self) -> Iterator[tuple[str, Path]]:
@@ -184,7 +185,7 @@ class DirectorySource:
                         yield self._key(path), path
 
     def _key(self, path: Path) -> str:
-        """What orders a file: its name, and then the stream."""
+        """Return the sort key of a file: its name, then the stream."""
         return path.name if self.stream is not None else f"{path.name}/{path.parent.name}"
 
     def _stream(self, path: Path) -> str:
@@ -199,7 +200,7 @@ class DirectorySource:
         return fnmatch.fnmatchcase(name, self.options.pattern) and path.is_file()
 
     def _continued(self, place: _Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
-        """The messages of a file after those that are taken."""
+        """Yield the messages of a file after those already read."""
         if self._open is not None and self._open[0].plain() == place.plain():
             messages = self._open[1]
         else:
@@ -230,7 +231,7 @@ class DirectorySource:
         except OSError as error:
             raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
         except AxlogError as error:
-            # What follows in the file cannot be told apart any more.
+            # The rest of the file cannot be split into records.
             yield Refusal(stream, "", f"{path.name}#{number + 1}", error.describe())
 
     def _message(self, content: bytes, path: Path, stored: float) -> StreamUpdate | Refusal:
@@ -245,7 +246,7 @@ class DirectorySource:
 
 
 def _expanded(record: str | None, origin: Origin) -> str | None:
-    """A record's name as the parser says it."""
+    """Return a record's name as the parser reports it."""
     if record is None:
         return None
     prefix, colon, name = record.rpartition(":")
@@ -261,6 +262,6 @@ DIRECTORY = SourceKind(
     "directory",
     DirectoryOptions,
     DirectorySource,
-    "XML files of a directory, a message each, or one for every record element.",
-    names_streams=True,  # by the directories in it
+    "XML files of a directory, one message per file or per record element.",
+    names_streams=True,  # by its subdirectories
 )

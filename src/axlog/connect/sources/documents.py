@@ -1,14 +1,14 @@
-"""Any XML document at a path or an address, and how one version differs from the one before.
+"""Any XML document at a path or address, and the differences between its versions.
 
-With `record: NAME` (or every child of the root, without it) the stream follows the records:
+With `record: NAME` (default: every child of the root) the stream follows the records:
 
     <record key="..." id="..."><paper>...</paper></record>
 
-A record that is changed or gone is deleted, and what is new inserted. Records are told apart by the
-path `by:` below them; without it by their whole content, equal ones by their number.
+A changed or removed record is deleted, and a new or changed one inserted. Records are identified by
+the path `by:` below them; without it by their whole content, equal ones by their number.
 
-With `as: patch` every new version brings one tree that says how it differs, as RFC 5261 patches do
-(`document/diff.py`): `<version number="2"><diff>...</diff></version>`; the first version brings the
+With `as: patch` every new version brings one tree with its differences, as an RFC 5261 patch
+(`document/diff.py`): `<version number="2"><diff>...</diff></version>`. The first version brings the
 whole document, so that nothing is lost.
 """
 
@@ -51,18 +51,16 @@ class DocumentOptions(AlerterOptions, AddressOptions):
 
     url: PathOrWeb = Field(description="The document's address, or the path of a file.")
     form: Literal["records", "patch"] = Field(
-        default="records", alias="as", description="What a new version brings."
+        default="records", alias="as", description="The messages for a new version."
     )
     record: str | None = Field(
-        default=None, description="The name of the records; the children of the root without it."
+        default=None, description="The name of the records (default: the children of the root)."
     )
-    by: str | None = Field(
-        default=None, description="A path below a record to what tells it apart."
-    )
+    by: str | None = Field(default=None, description="A path below a record to its identifier.")
 
 
 class WatchedDocument(Collection):
-    """A document that is watched."""
+    """A document that is polled."""
 
     def __init__(self, options: DocumentOptions, origin: Origin) -> None:
         super().__init__(stream_of(origin, "a document"), RECORD, options.only)
@@ -103,7 +101,7 @@ class WatchedDocument(Collection):
         return [StreamUpdate(self.stream, "insert", xml, now)], text
 
     def _records(self, root: Element, size: int) -> Iterator[Thing]:
-        """The records of a document of some size; each by itself has all namespaces in scope."""
+        """Yield the records of a document; each by itself has all namespaces in scope."""
         written = 0
         found = root.iterchildren() if self._record is None else root.iter(self._record)
         for record in [each for each in found if is_element(each)]:
@@ -124,7 +122,7 @@ class WatchedDocument(Collection):
 
 
 class _Record(Thing):
-    """A record that only its content tells apart: the content is no name to show."""
+    """Whether a record is identified by its content alone, which is too long to show as a name."""
 
     __slots__ = ()
     is_named = False

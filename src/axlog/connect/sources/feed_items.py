@@ -1,11 +1,11 @@
-"""The items of RSS and Atom feeds, with their texts exactly as the feed has them.
+"""The items of RSS and Atom feeds, with their texts exactly as in the feed.
 
 Dialects: RSS 0.9x and 2.0 (elements in no namespace or in Userland's), RSS 0.90 and 1.0 (RDF), Atom
-0.3 and 1.0, with the modules Dublin Core and `content:encoded`. Nothing is repaired or sanitised:
-a text that was decoded twice (`â€™` for `’`) is another text, and an item whose text changes from
-one to the other has changed. Markup inside a text, escaped or not, is part of the text.
+0.3 and 1.0, with the modules Dublin Core and `content:encoded`. Nothing is repaired or sanitised: a
+text that was decoded twice (`â€™` for `’`) is another text, and an item whose text changes from one
+to the other has changed. Markup inside a text, escaped or not, is part of the text.
 
-Only times are rewritten, as ISO 8601; a time that cannot be parsed stays as it was written.
+Only times are rewritten, as ISO 8601. A time that cannot be parsed stays unchanged.
 
 Not handled: feeds that are not well-formed XML, and CDF.
 """
@@ -40,7 +40,7 @@ _CONTENT = frozenset({"http://purl.org/rss/1.0/modules/content/"})
 
 
 def items_of(root: Element, where: str) -> Iterator[Element]:
-    """The items of a feed in their order; a document that is no feed is an error."""
+    """Return the items of a feed in their order; raise an error if the document is not a feed."""
     namespace, name = _name(root)
     is_rss = (name == "rss" and namespace in _RSS) or (name == "rdf" and namespace == _RDF)
     if not is_rss and not (name == "feed" and namespace in _ATOM):
@@ -57,7 +57,9 @@ def items_of(root: Element, where: str) -> Iterator[Element]:
 
 
 def identity_of(item: Element) -> str:
-    """What an item is known by: its guid or id, else its link, else its title, else nothing."""
+    """Return the identifier of an item: its guid or id, else its link, else its title, else
+    nothing.
+    """
     about = item.get(f"{{{_RDF}}}about", "").strip()
     for found in (*_texts(item, "guid", "id"), about, _link(item), *_texts(item, "title")):
         if found:
@@ -66,7 +68,7 @@ def identity_of(item: Element) -> str:
 
 
 def fields_of(item: Element) -> dict[str, Any]:
-    """An item's fields by the names that streams have for them."""
+    """Return an item's fields by the names used in streams."""
     return {
         "title": next(_texts(item, "title"), None),
         "link": _link(item),
@@ -83,7 +85,7 @@ def fields_of(item: Element) -> dict[str, Any]:
 
 
 def _texts(item: Element, *names: str) -> Iterator[str]:
-    """The texts of an item's children with one of these names, the names in this order."""
+    """Return the texts of an item's children with one of these names, in the order of the names."""
     for name in names:
         yield from (_text(child) for child in _children(item, name))
 
@@ -107,7 +109,7 @@ _MODULES = {
     "updated": _ATOM,
     "published": _ATOM,
 }
-"""Names that a module brings into items of another dialect."""
+"""Names that a module adds to items of another dialect."""
 
 
 def _link(item: Element) -> str | None:
@@ -142,7 +144,7 @@ def _times(item: Element, *names: str) -> Iterator[str]:
 
 
 def _time(written: str) -> str:
-    """A time as ISO 8601 has it, in UTC; as it was written where it is none."""
+    """Return a time as ISO 8601 in UTC; an unparsable time unchanged."""
     readers: tuple[Callable[[str], datetime], ...] = (
         datetime.fromisoformat,
         parsedate_to_datetime,
@@ -158,10 +160,10 @@ def _time(written: str) -> str:
 
 
 def _text(element: Element) -> str:
-    """The text of an element without the space around it; markup in it as canonical XML."""
+    """Return the text of an element without surrounding space; markup in it as canonical XML."""
     children = list(_elements(element))
     if element.get("type") == "xhtml" and len(children) == 1:
-        return _text(children[0])  # Atom wraps such a text in a `div` that is no part of it
+        return _text(children[0])  # Atom wraps such a text in a `div` that is not part of it
     parts = [element.text or ""]
     for child in element:
         if is_element(child):
@@ -181,6 +183,6 @@ def _is(element: Element, namespaces: frozenset[str], name: str) -> bool:
 
 
 def _name(element: Element) -> tuple[str, str]:
-    """The namespace and the local name in lower case: dialects differ in their spelling."""
+    """Return the namespace, and the local name in lower case: dialects differ in spelling."""
     found = etree.QName(element)
     return found.namespace or "", found.localname.lower()

@@ -1,15 +1,15 @@
-"""RSS and Atom feeds as streams: what came, changed or left since the last poll (P3 2.3).
+"""RSS and Atom feeds as streams: items added, changed or removed since the last poll.
 
     <item key="5ba1..." id="https://example.org/17">
       <title>...</title><link>...</link><published>2026-01-08T05:07:10+00:00</published>...
     </item>
 
-A poll asks with what the server said last, and publishes nothing if nothing is new. The feed is
-parsed by the hardened parser (a feed that declares entities or is not well-formed is refused as a
-whole, and the items stay as they were); `feed_items.py` knows the dialects. Items are told apart by
-their id, else their link, else their title; items that share one are numbered (`number="2"`), all
-are published, and the duplicate is logged. Texts stay as the feed has them: markup inside is
-escaped, and a text whose encoding was mangled is not repaired, so that its repair is a change.
+A poll is a conditional request with the last validators, and publishes nothing if nothing is new.
+The hardened parser parses the feed: a feed that declares entities or is not well-formed is rejected
+as a whole, and the items stay as they were. `feed_items.py` knows the dialects. Items are
+identified by their id, else their link, else their title. Items that share one are numbered
+(`number="2"`); all are published, and the duplicate is logged. Texts stay unchanged: markup inside
+is escaped, and a text with a mangled encoding is not repaired, so that its correction is a change.
 
 Not handled: feeds that are not well-formed XML.
 """
@@ -47,14 +47,14 @@ class FeedOptions(AlerterOptions, AddressOptions):
 
 
 def read_feed(content: bytes, where: str) -> list[Thing]:
-    """The items of a feed in their order."""
+    """Return the items of a feed in their order."""
     root = parse(content, name=where).root
     check_forest(root)
     return [Thing(identity_of(i), element(ITEM, fields_of(i))) for i in items_of(root, where)]
 
 
 class Feed(Collection):
-    """A feed that is watched."""
+    """A feed that is polled."""
 
     def __init__(self, options: FeedOptions, origin: Origin) -> None:
         super().__init__(stream_of(origin, "a feed"), ITEM, options.only)
@@ -83,5 +83,5 @@ def _make(options: FeedOptions, origin: Origin) -> Alerter:
 
 
 FEED = SourceKind(
-    "feed", FeedOptions, _make, "An RSS or Atom feed, polled: items that come and go."
+    "feed", FeedOptions, _make, "An RSS or Atom feed, polled for added, changed and removed items."
 )

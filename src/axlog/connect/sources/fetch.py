@@ -1,7 +1,7 @@
-"""Bytes at a path or an address, asked for only if they are others than last time.
+"""Fetch bytes from a path or an address, only if they have changed.
 
-An address is asked with what it said last (`ETag`, `Last-Modified`); a path is looked at for its
-time and size first. What comes back with the same digest is not new either.
+An address is requested with its last validators (`ETag`, `Last-Modified`). For a path the
+modification time and size are checked first. Content with the same digest is not new either.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _NOT_MODIFIED = 304
 
 
 class AddressOptions(Options):
-    """Options of whatever is fetched from an address."""
+    """Options for fetching from an address."""
 
-    allow: list[str] = Field(
-        default=[], description="Hosts and networks that may be used although they are private."
+    allow: list[str] = Field(default=[], description="Private hosts and networks that may be used.")
+    timeout: Seconds = Field(default=30.0, gt=0, description="Timeout for one request in total.")
+    size: int = Field(
+        default=32 * 1024 * 1024, ge=1, description="Maximum size of a response in bytes."
     )
-    timeout: Seconds = Field(default=30.0, gt=0, description="For one request, all in all.")
-    size: int = Field(default=32 * 1024 * 1024, ge=1, description="Bytes of an answer, at most.")
-    redirects: int = Field(default=5, ge=0, description="At most so many.")
+    redirects: int = Field(default=5, ge=0, description="Maximum number of redirects.")
 
     def allowance(self) -> Allowance:
         return Allowance(tuple(self.allow), self.redirects, self.size, self.timeout)
 
 
 class Fetching:
-    """One path or address, and how it was the last time."""
+    """A path or address, and its state at the last fetch."""
 
     def __init__(self, where: str, options: AddressOptions, origin: Origin) -> None:
         self.where = where
@@ -45,7 +45,7 @@ class Fetching:
         self._client = Client(options.allowance()) if self.is_address else None
 
     def fetch(self, before: dict[str, Any]) -> tuple[bytes | None, dict[str, Any]]:
-        """The bytes, None if they are as before; and what to know the next time."""
+        """Return the bytes, or None if they are unchanged; and the state for the next fetch."""
         if self._client is None:
             content, known = self._from_path(before)
         else:
@@ -81,7 +81,7 @@ class Fetching:
         if answer.status == _NOT_MODIFIED:
             return None, {}
         if not answer.is_success:
-            raise ConnectorError("AX824", f"{self.where} answers with status {answer.status}")
+            raise ConnectorError("AX824", f"{self.where} returned status {answer.status}")
         return answer.content, {
             "etag": answer.headers.get("etag"),
             "modified": answer.headers.get("last-modified"),

@@ -1,11 +1,11 @@
-"""A directory of XML files as a living collection: files that come, change and go.
+"""A directory of XML files as a collection: files that are added, changed or removed.
 
     <file key="..." id="2026/order-17.xml"><order>...</order></file>
 
-The source `directory` takes every file as a message, once; here the stream follows the files: one
-that is changed or removed is deleted from the document. A file that cannot be parsed is told once
-and stays as it was until it can. Names that begin with `.` or end with `.tmp` or `.part` are passed
-over, as are links that lead out of the directory.
+The source `directory` reads every file once, as a message. Here the stream follows the files: a
+changed or removed file is deleted from the document. A file that cannot be parsed is reported once
+and keeps its last content until it can. Names that begin with `.` or end with `.tmp` or `.part` are
+ignored, and so are links that lead out of the directory.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ class FolderOptions(AlerterOptions):
     """Options of `folder`."""
 
     path: LocalPath = Field(description="The directory.")
-    pattern: str = Field(default="**/*.xml", description="Which files of it and below it.")
+    pattern: str = Field(
+        default="**/*.xml", description="A glob pattern for its files, in all subdirectories."
+    )
 
 
 class Folder(Collection):
-    """A directory that is watched."""
+    """A directory that is polled."""
 
     def __init__(self, options: FolderOptions, origin: Origin) -> None:
         super().__init__(stream_of(origin, "a folder"), FILE, options.only)
@@ -50,7 +52,7 @@ class Folder(Collection):
         self.pattern = options.pattern
 
     def look(self, state: Any, now: float) -> Look:
-        """State: for each file its stamp, and its digest if it could be read."""
+        """State: for each file its modification stamp, and its digest if it could be read."""
         stamps: dict[str, list[int]] = (state or {}).get("stamps", {})
         digests: dict[str, str] = (state or {}).get("digests", {})
         found = self._files()
@@ -93,7 +95,7 @@ class Folder(Collection):
         return path.resolve().is_relative_to(root)
 
     def close(self) -> None:
-        """Nothing stays open between looks."""
+        """Nothing stays open between polls."""
 
 
 def _wrapped(path: Path) -> etree._Element:
@@ -107,5 +109,8 @@ def _make(options: FolderOptions, origin: Origin) -> Alerter:
 
 
 FOLDER = SourceKind(
-    "folder", FolderOptions, _make, "A directory of XML files that come, change and go."
+    "folder",
+    FolderOptions,
+    _make,
+    "A directory of XML files, polled for added, changed and removed files.",
 )

@@ -1,8 +1,9 @@
-"""A file of JSON lines, followed as it grows: `{"stream": ..., "insert": XML, "at": TIME}` a line.
+"""A file of JSON lines, followed as it grows: `{"stream": ..., "insert": XML, "at": TIME}` per
+line.
 
-The position is the number of bytes and lines taken. A last line without its end is taken if it is a
-whole JSON object, else waited for. As the source of one stream, lines may leave `stream` out. A
-file that has become shorter is not the one that was read: that is an error, nothing is guessed.
+The position is the number of bytes and lines read. A last line without a line end is read if it is
+a complete JSON object; otherwise the source waits for its end. As the source of one stream, lines
+may omit `stream`. A file that has become shorter is not the file that was read: this is an error.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class JsonLinesSource:
         self.stream = origin.stream
 
     def read(self, position: Position, limit: int) -> Reading:
-        """At most so many lines after the position."""
+        """Return at most `limit` lines after the position."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
 
@@ -54,7 +55,9 @@ class JsonLinesSource:
         return Reading(updates, end.position, refused, more=end.more and bool(updates))
 
     def reach(self, position: Position, limit: int) -> Reach:
-        """Where so many lines end: they are counted, not read; numbers that may be times are."""
+        """Find where `limit` lines end: count them without parsing, and scan numbers that may be
+        times.
+        """
         latest: list[int | None] = [NO_TIME]
 
         def take(line: bytes, number: int) -> None:
@@ -63,7 +66,7 @@ class JsonLinesSource:
         return replace(self._go(position, limit, take), latest=latest[0])
 
     def _go(self, position: Position, limit: int, take: Callable[[bytes, int], None]) -> Reach:
-        """Take the lines after a position; where they end."""
+        """Iterate over the lines after a position; return their end."""
         offset, number = position or (0, 0)
         taken = 0
         try:
@@ -101,9 +104,9 @@ class JsonLinesSource:
 
 
 def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
-    """The update that a line (or a broker's message) writes; for this stream, if one is given."""
+    """Parse the update of a line (or of a broker's message); for this stream, if one is given."""
     try:
-        # The codec that takes the mark away is written in Python, and seldom needed.
+        # The codec that removes the byte order mark is written in Python, and rarely needed.
         text = (line.decode("utf-8-sig") if line.startswith(BOM_UTF8) else line.decode()).strip()
     except UnicodeDecodeError:
         text = line.decode("utf-8", "replace")
@@ -119,7 +122,7 @@ def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
 
 
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
-    """What most lines are, without ado: an insertion with a time; None: look closer."""
+    """Fast path for most lines: an insertion with a time. None: use the full parser."""
     try:
         written = _DECODE(text)
     except (ValueError, RecursionError):
@@ -130,12 +133,12 @@ def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | 
     if type(name) is not str or type(content) is not str or (stream is not None and name != stream):
         return None
     if "\\u" in text and not (is_encodable(content) and is_encodable(name)):
-        return None  # half a character, which only an escape can write: it fits into no file
+        return None  # an unpaired surrogate, which only an escape can produce: it fits into no file
     return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
 
 
 def _latest(line: bytes, before: int | None) -> int | None:
-    """At most, the latest time of a line and those before it; None where it cannot be told."""
+    """Return an upper bound of the times of a line and those before it; None if unknown."""
     found = _AT.findall(line)
     if before is None or (not found and b'"at"' in line):
         return None
@@ -146,18 +149,18 @@ def _latest(line: bytes, before: int | None) -> int | None:
 
 
 def _with_stream(text: str, stream: str) -> str:
-    """The line with its stream named, where it left that out."""
+    """Return the line with its stream, if it omitted it."""
     try:
         written = json.loads(text)
     except (ValueError, RecursionError):
-        return text  # who reads it says what is wrong
+        return text  # the parser reports the error
     if not isinstance(written, dict) or "stream" in written:
         return text
     return json.dumps({"stream": stream, **written})
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines that are whole; a line beyond the limit comes in parts, which are no updates."""
+    """Yield complete lines; a line beyond the limit is split into parts, which are not updates."""
     rest = b""
     while piece := file.read(_PIECE):
         *lines, rest = (rest + piece if rest else piece).split(b"\n")
@@ -170,13 +173,13 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
         if rest and isinstance(json.loads(rest), dict):
             yield rest
     except (ValueError, RecursionError):
-        return  # its end is still to come
+        return  # its end has not been written yet
 
 
 JSONL = SourceKind(
     "jsonl",
     JsonLinesOptions,
     JsonLinesSource,
-    "A file of updates, one JSON object a line, followed as it grows.",
+    "A file of updates, one JSON object per line, followed as it grows.",
     names_streams=True,
 )

@@ -1,10 +1,10 @@
 """A topic of a broker that speaks Kafka's protocol, as a stream.
 
-The position is the next offset of every partition, kept by the pipeline: no consumer group, nothing
-committed at the broker. Messages of a partition keep their order; a reading takes about as many of
-each partition that has some, and has them by partition. A message is XML, or with `format: jsonl`
-an update as in a file of JSON lines.
-Partitions that are added later are found when the source is opened again.
+The position is the next offset of every partition, stored by the pipeline: no consumer group is
+used, and nothing is committed at the broker. Messages of a partition keep their order. A reading
+takes about the same number from each partition that has messages, and names their partitions. A
+message is XML, or with `format: jsonl` an update as in a file of JSON lines. Partitions that are
+added later are found when the source is opened again.
 """
 
 from __future__ import annotations
@@ -26,25 +26,23 @@ from axlog.errors import AxlogError, ConnectorError, PipelineError
 from axlog.extras import import_extra
 
 _SLICE = 0.05
-"""Seconds that a look at the broker takes where nothing is new."""
+"""Seconds that a poll of the broker takes if nothing is new."""
 _PATIENCE = 60.0
-"""Seconds in which messages that are known to be there must come."""
+"""Seconds in which messages that are known to exist must arrive."""
 
 
 class KafkaOptions(TimeOptions):
     """Options of `kafka`."""
 
-    brokers: str = Field(description="Where the brokers are: host:port,host:port.")
+    brokers: str = Field(description="Addresses of the brokers: host:port,host:port.")
     topic: str = Field(description="The topic.")
     format: Literal["xml", "jsonl"] = Field(
-        default="xml", description="What a message is: XML, or an update as JSON."
+        default="xml", description="The format of a message: XML, or an update as JSON."
     )
     wait: Seconds = Field(default=0.5, gt=0, description="How long a reading waits for messages.")
-    timeout: Seconds = Field(
-        default=10.0, gt=0, description="How long brokers may take to answer a question."
-    )
+    timeout: Seconds = Field(default=10.0, gt=0, description="Timeout for requests to the brokers.")
     settings: dict[str, Secret] = Field(
-        default={}, description="Further settings of librdkafka: security, passwords."
+        default={}, description="Additional librdkafka settings: security, passwords."
     )
 
 
@@ -55,7 +53,7 @@ class KafkaSource:
         if origin.stream is None and options.format == "xml":
             raise PipelineError(
                 "AX852",
-                f"XML messages of {options.topic!r} do not say which stream they are for",
+                f"XML messages of {options.topic!r} do not name their stream",
                 advice="make it the source of one stream, or write updates with format: jsonl",
             )
         confluent_kafka = import_extra("confluent_kafka")
@@ -67,7 +65,7 @@ class KafkaSource:
         self._consumer: Any = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": options.brokers,
-                "group.id": "axlog",  # needed by the client; nothing is committed
+                "group.id": "axlog",  # required by the client; nothing is committed
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
@@ -76,16 +74,16 @@ class KafkaSource:
             logger=_quiet(),
         )
         self._assigned: list[str] | None = None  # the partitions that the consumer reads
-        self._next: dict[str, int] = {}  # by partition: what the consumer brings next
-        self._ahead: dict[str, deque[Any]] = {}  # messages that came and were not asked for yet
+        self._next: dict[str, int] = {}  # by partition: the next offset that the consumer returns
+        self._ahead: dict[str, deque[Any]] = {}  # messages that arrived before they were requested
 
     def read(self, position: Position, limit: int) -> Reading:
-        """At most so many messages after the offsets, of all partitions alike."""
+        """Return at most `limit` messages after the offsets, evenly from all partitions."""
         start, highs = self._start(position)
         return self._reading(start, _shares(start, highs, limit), highs, self.options.wait)
 
     def reach(self, position: Position, limit: int) -> Reach:
-        """Where so many messages end: nothing is read."""
+        """Find where `limit` messages end, without reading them."""
         start, highs = self._start(position)
         end = _shares(start, highs, limit)
         count = sum(end.values()) - sum(start.values())
@@ -93,19 +91,21 @@ class KafkaSource:
         return Reach(count, end, end != highs, came)
 
     def between(self, start: Position, end: Position) -> Reading:
-        """The messages between two positions, partition by partition."""
+        """Return the messages between two positions, partition by partition."""
         first, _ = self._start(start)
         until = {partition: end.get(partition, offset) for partition, offset in first.items()}
         reading = self._reading(first, until, until, _PATIENCE)
         if reading.position != until:
             raise ConnectorError(
                 "AX858",
-                f"{self.options.topic}: the messages up to {until} did not come in {_PATIENCE} s",
+                f"{self.options.topic}: the messages up to {until} did not arrive in {_PATIENCE} s",
             )
         return reading
 
     def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
-        """Positions that cut a range into spans of so many messages; the last is its end."""
+        """Return positions that split a range into parts of `size` messages; the last is its
+        end.
+        """
         at, _ = self._start(start)
         until = {partition: end.get(partition, offset) for partition, offset in at.items()}
         found: list[Position] = []
@@ -117,7 +117,7 @@ class KafkaSource:
     def apart(
         self, start: Position, end: Position, parts: int
     ) -> list[tuple[int, Position, Position]]:
-        """A range as ranges of whole partitions, with how many messages each has."""
+        """Split a range by partition, with the number of messages of each."""
         first, _ = self._start(start)
         moved = [partition for partition in first if end[partition] > first[partition]]
         found: list[tuple[int, Position, Position]] = []
@@ -130,7 +130,7 @@ class KafkaSource:
     def _reading(
         self, start: dict[str, int], end: dict[str, int], highs: dict[str, int], patience: float
     ) -> Reading:
-        """The messages from offsets to offsets, as far as they come in so many seconds."""
+        """Return the messages between offsets, as far as they arrive within a time."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
         partitions: list[int] = []
@@ -140,7 +140,8 @@ class KafkaSource:
                 self._take(message, updates, refused)
             partitions += [int(partition)] * (len(updates) - len(partitions))
             if self._next[partition] >= end[partition]:
-                position[partition] = end[partition]  # what did not come cannot be read
+                # offsets that did not arrive hold no readable message
+                position[partition] = end[partition]
             elif messages:
                 position[partition] = messages[-1].offset() + 1
         waiting = {int(partition): position[partition] < highs[partition] for partition in start}
@@ -150,7 +151,7 @@ class KafkaSource:
     def _taken(
         self, start: dict[str, int], end: dict[str, int], patience: float
     ) -> dict[str, list[Any]]:
-        """By partition, the messages that came."""
+        """Return the buffered messages by partition."""
         self._seek(start, {p for p in start if end[p] > start[p]})
         until = time.monotonic() + patience
         while (left := until - time.monotonic()) > 0:
@@ -168,10 +169,10 @@ class KafkaSource:
         return taken
 
     def _note(self, message: Any) -> None:
-        """Keep a message for whoever asks for its offset, or hear that a partition is at its end.
+        """Buffer a message until its offset is requested, or note that a partition is at its end.
 
-        An end is told with the offset that comes next: what lies before it and did not come is
-        nothing that can be read, as the marks of transactions are.
+        An end carries the next offset. Offsets before it that did not arrive hold no readable
+        message, such as transaction markers.
         """
         error, partition = message.error(), str(message.partition())
         if error is None:
@@ -184,11 +185,11 @@ class KafkaSource:
             raise ConnectorError("AX858", f"{self.options.topic}: {error.str()}")
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Disconnect from the brokers."""
         self._consumer.close()
 
     def _seek(self, start: dict[str, int], wanted: set[str]) -> None:
-        """Have the consumer bring what follows these offsets; what it brought is used."""
+        """Position the consumer at these offsets; messages that it already returned are used."""
         if self._assigned == list(start) and all(
             start[p] == self._at(p) or p not in wanted for p in start
         ):
@@ -199,7 +200,7 @@ class KafkaSource:
         self._consumer.assign([self._place(p, offset) for p, offset in start.items()])
 
     def _at(self, partition: str) -> int:
-        """The offset of the next message that can be given out."""
+        """Return the offset of the next message that can be returned."""
         ahead = self._ahead[partition]
         return int(ahead[0].offset()) if ahead else self._next[partition]
 
@@ -207,7 +208,9 @@ class KafkaSource:
         return self._kafka.TopicPartition(self.options.topic, int(partition), offset)
 
     def _start(self, position: Position) -> tuple[dict[str, int], dict[str, int]]:
-        """By partition, the offsets to go on from, and those that follow the last message."""
+        """Return, by partition, the offsets to continue from and the offsets after the last
+        message.
+        """
         given: dict[str, int] = position or {}
         if self._assigned is None or given.keys() != set(self._assigned):
             lows = self._offsets(self._partitions(), self._kafka.OFFSET_BEGINNING)
@@ -217,7 +220,7 @@ class KafkaSource:
                     raise ConnectorError(
                         "AX858",
                         f"{self.options.topic}: messages {given[partition]} to {low - 1} of"
-                        f" partition {partition} are not kept by the broker any more",
+                        f" partition {partition} are no longer retained by the broker",
                         advice="start with another checkpoint",
                     )
         highs = self._offsets(given, self._kafka.OFFSET_END)
@@ -232,7 +235,9 @@ class KafkaSource:
         return dict(given), highs
 
     def _offsets(self, partitions: Iterable[str], which: int) -> dict[str, int]:
-        """The first offsets of partitions, or those after their last messages, by one question."""
+        """Return the first offsets of partitions, or those after their last messages, in one
+        request.
+        """
         asked = [self._place(partition, which) for partition in partitions]
         try:
             told = self._consumer.offsets_for_times(asked, timeout=self.options.timeout)
@@ -275,7 +280,9 @@ class KafkaSource:
 
 
 def _shares(start: Mapping[str, int], highs: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Where a reading of so many messages ends: of every partition alike, as far as it has some."""
+    """Return where a reading of `limit` messages ends: evenly over all partitions that have
+    some.
+    """
     end, left = dict(start), limit
     while left and (open_ones := [p for p in end if end[p] < highs[p]]):
         share = max(1, left // len(open_ones))

@@ -1,4 +1,4 @@
-"""A list of updates as a source: for tests, examples, and programs that have their own input."""
+"""A list of updates as a source, for tests, examples and programs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class MemoryOptions(Options):
 
 
 class MemorySource:
-    """Updates out of a list, which may grow; the position is a number."""
+    """Updates from a list that may grow; the position is an index."""
 
     def __init__(self, updates: Iterable[StreamUpdate | Mapping[str, Any]] = ()) -> None:
         self.updates: list[StreamUpdate | Mapping[str, Any]] = list(updates)
 
     def read(self, position: Position, limit: int) -> Reading:
-        """The next updates."""
+        """Return the next updates."""
         start = position or 0
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
@@ -51,7 +51,7 @@ class MemorySource:
         return Reading(updates, end, refused, more=end < len(self.updates))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def _make(options: MemoryOptions, origin: Origin) -> MemorySource:
@@ -60,5 +60,5 @@ def _make(options: MemoryOptions, origin: Origin) -> MemorySource:
 
 
 MEMORY = SourceKind(
-    "memory", MemoryOptions, _make, "Updates that the file itself lists.", names_streams=True
+    "memory", MemoryOptions, _make, "Updates listed in the pipeline file.", names_streams=True
 )

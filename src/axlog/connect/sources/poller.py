@@ -1,20 +1,21 @@
-"""What alerters share: something outside is looked at now and then, and what changed is told.
+"""The base of polling sources: poll an external system and publish the differences.
 
-What is outside cannot be read again as it was. So an alerter publishes what it saw to a channel of
-its own (`connect/channels/channel.py`), together with what it needs to know for the next look, in
-one step; a position is a number in that channel, and reading the same span twice gives the same
-updates. With a `log` file this holds after a crash too; without one, only while the process runs.
+An external system cannot be read again in an earlier state. A polling source therefore publishes
+what it found to its own channel (`connect/channels/channel.py`), together with the state that the
+next poll needs, in one transaction. A position is a number in that channel, so reading the same
+range twice gives the same updates. With a `log` file this holds after a crash too; without one,
+only while the process runs.
 
-Most outside systems are collections of things with keys: items of a feed, files of a directory,
-rows of a table, records of a document. `Collection` compares two looks: what is gone is deleted,
-what is new inserted, what changed deleted and inserted. A thing is a tree whose root has its key:
+Most external systems are collections of items with keys: items of a feed, files of a directory,
+rows of a table, records of a document. `Collection` compares two polls: it deletes removed items,
+inserts new ones, and deletes and inserts changed ones. An item is a tree whose root has its key:
 
     <item key="5ba1..." id="https://example.org/17">...</item>
 
-Several things may share an id: the second one has `number="2"` and a key of its own, and so on, and
-the duplicate is logged. None is dropped.
+Several items may share an id: the second has `number="2"` and its own key, and so on. The duplicate
+is logged; none is dropped.
 
-A look that brings nothing new publishes nothing.
+A poll without differences publishes nothing.
 """
 
 from __future__ import annotations
@@ -47,47 +48,47 @@ _events = getLogger("axlog.connect")
 KEPT = Retention(messages=100_000, size=256 * 1024 * 1024)
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STATE = "state"
-_SHOWN = 5  # ids in one event
+_SHOWN = 5  # ids in one log event
 
 
 class AlerterOptions(Options):
-    """Options that all alerters with a log have."""
+    """Options of all polling sources with a log."""
 
-    interval: Seconds = Field(default=60.0, ge=0, description="How often to look.")
+    interval: Seconds = Field(default=60.0, ge=0, description="The polling interval.")
     log: LocalPath | None = Field(
         default=None,
-        description="File that keeps what was seen; without it a restart looks anew.",
+        description="File that stores the published updates; without it a restart starts over.",
     )
     only: str = Field(
         default="all",
         pattern="^(all|additions)$",
-        description="additions: what changes or goes is not told; the call need not delete.",
+        description="additions: ignore changes and removals; the call then needs no deletes.",
     )
 
 
 @dataclass(slots=True)
 class Look:
-    """What one look at the outside brought."""
+    """The result of one poll."""
 
     updates: list[StreamUpdate] = field(default_factory=list)
-    state: Any = None  # JSON: what the next look needs to know
+    state: Any = None  # JSON: the state for the next poll
     refused: list[Refusal] = field(default_factory=list)
 
 
 class Watched(Protocol):
-    """An outside system."""
+    """An external system that can be polled."""
 
     stream: str
 
     def look(self, state: Any, now: float) -> Look:
-        """What changed since the look that gave this state (None: the first)."""
+        """Return the changes since the poll that returned this state (None: the first poll)."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class Alerter:
-    """A source that looks at something now and then."""
+    """A source that polls an external system at intervals."""
 
     def __init__(
         self,
@@ -99,18 +100,18 @@ class Alerter:
         self.watched = watched
         self.interval = options.interval
         self._clock = clock
-        self._next = 0.0  # on the monotonic clock
+        self._next = 0.0  # monotonic time
         journal = None if options.log is None else Journal(origin.path(options.log))
         self.channel = LocalChannel(watched.stream, KEPT, journal)
 
     def read(self, position: Position, limit: int) -> Reading:
-        """What was seen after a position; looks again where all of it was read."""
+        """Return the updates after a position; poll again if all of them were read."""
         after = int(position or 0)
         if after > self.channel.last:
             raise ConnectorError(
                 "AX858",
-                f"position {after} was never given out: the last is {self.channel.last}",
-                advice="keep the alerter's log (`log:`) as long as the checkpoint",
+                f"position {after} was never returned: the last is {self.channel.last}",
+                advice="keep the log of the source (`log:`) as long as the checkpoint",
             )
         refused: list[Refusal] = []
         if after == self.channel.last and monotonic() >= self._next:
@@ -122,9 +123,10 @@ class Alerter:
         return Reading(delivery.updates, delivery.upto, refused, more)
 
     def _look(self) -> list[Refusal]:
-        """Look now, and keep what was seen; a look that fails is due again at once.
+        """Poll now and store the result; a failed poll is due again at once.
 
-        The runner waits between tries, and knows by the error that the outside is unreachable.
+        The runner waits between retries. The error shows it that the external system is
+        unreachable.
         """
         noted = self.channel.note(_STATE)
         look = self.watched.look(None if noted is None else json.loads(noted), self._clock())
@@ -140,9 +142,9 @@ class Alerter:
 
 
 def stream_of(origin: Origin, what: str) -> str:
-    """The stream that a source is made for."""
+    """Return the stream of a source."""
     if origin.stream is None:
-        raise PipelineError("AX852", f"{what} is the source of one stream")
+        raise PipelineError("AX852", f"{what} can only be the source of one stream")
     return origin.stream
 
 
@@ -151,20 +153,20 @@ def stream_of(origin: Origin, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing of a collection: its id as people know it, and its tree without the key.
+    """An item of a collection: its id, and its tree without the key.
 
-    Things that share an id are numbered in the order they stand in, from 1.
+    Items that share an id are numbered in their order, from 1.
     """
 
     id: str
     tree: etree._Element
     number: int = 1
 
-    is_named: ClassVar[bool] = True  # its id is a name: two things should not share it
+    is_named: ClassVar[bool] = True  # its id is a name: two items should not share it
 
     @property
     def key(self) -> str:
-        # No XML text holds the character 0: no other id has this key.
+        # No XML text contains the character 0, so no other id has this key.
         return digest(self.id if self.number == 1 else f"{self.id}\0{self.number}")
 
     def xml(self) -> str:
@@ -176,7 +178,7 @@ class Thing:
 
 
 def numbered(things: Iterable[Thing]) -> list[Thing]:
-    """The same things; those that share an id with an earlier one get a number of their own."""
+    """Return the items; those that share an id with an earlier one get a number."""
     seen: Counter[str] = Counter()
     made = []
     for thing in things:
@@ -186,19 +188,19 @@ def numbered(things: Iterable[Thing]) -> list[Thing]:
 
 
 class Collection:
-    """Things with keys, compared from one look to the next; part of what is watched."""
+    """Items with keys, compared from one poll to the next."""
 
     def __init__(self, stream: str, name: str, only: str = "all") -> None:
         self.stream = stream
-        self.name = name  # of the things' elements
+        self.name = name  # the name of the items' elements
         self.only = only
 
     def compared(
         self, before: Mapping[str, str], things: Iterable[Thing], at: float
     ) -> tuple[list[StreamUpdate], dict[str, str]]:
-        """What to tell, in the order of the things; and the digests for the next look.
+        """Return the updates, in the order of the items, and the digests for the next poll.
 
-        An id that several things share is logged when it is first seen.
+        An id shared by several items is logged when it is first seen.
         """
         given = numbered(things)
         self._log_duplicates([each for each in given if each.key not in before])
@@ -211,12 +213,12 @@ class Collection:
         for key, xml in written.items():
             if key not in before or (self.only == "all" and before[key] != after[key]):
                 updates.append(StreamUpdate(self.stream, "insert", xml, at))
-        if self.only != "all":  # what left may come back, and is no addition then
+        if self.only != "all":  # a removed item may return, and is not an addition then
             after = {**before, **after}
         return updates, after
 
     def _log_duplicates(self, new: list[Thing]) -> None:
-        """One event for all new things whose id is taken, with some of the ids."""
+        """Log one event for all new items with a duplicate id, with some of the ids."""
         found = [thing for thing in new if thing.number > 1 and thing.is_named]
         if found:
             some = ", ".join(dict.fromkeys(thing.id[:200] for thing in found[:_SHOWN]))
@@ -233,12 +235,12 @@ def digest(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """A text with what no XML can hold taken out."""
+    """Remove characters that XML cannot contain."""
     return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def element(name: str, fields: Mapping[str, Any]) -> etree._Element:
-    """A tree with one child a field; lists become several, None none."""
+    """Return a tree with one child per field; a list becomes several, None none."""
     made = etree.Element(name)
     for field_name, value in fields.items():
         for one in value if isinstance(value, list) else [value]:
@@ -248,5 +250,5 @@ def element(name: str, fields: Mapping[str, Any]) -> etree._Element:
 
 
 def refusal(stream: str, content: bytes | str, origin: str, error: AxlogError) -> Refusal:
-    """Input that could not be understood, for the dead letters."""
+    """Return input that could not be parsed, for the dead letters."""
     return Refusal(stream, content, origin, error.describe())

@@ -1,11 +1,11 @@
-"""A SQL table (or query's view) as a stream, polled by key.
+"""A SQL table (or database view) as a stream, polled by key.
 
     <row key="..." id="17"><number>17</number><status>sent</status></row>
 
-`mode: append` reads the rows whose key is greater than the last one's, in the order of the key: the
-position is that key, so nothing else is kept; rows that are changed later are not seen, and a row
-that is committed after one with a greater key is missed, as with every key that a database counts
-up. `mode: all` reads the whole table at every look and compares it with the look before.
+`mode: append` reads the rows with a greater key than the last, in the order of the key. The
+position is that key, so no log is needed. Rows that change later are not noticed, and a row that is
+committed after one with a greater key is missed, as with every auto-increment key. `mode: all`
+reads the whole table at every poll and compares it with the poll before.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ class TableOptions(AlerterOptions):
 
     database: Secret = Field(description="SQLAlchemy's address: sqlite:///orders.db")
     table: str = Field(description="The table's name, with its schema before a dot if it has one.")
-    by: str = Field(description="The key: one column, counted up for `mode: append`.")
-    columns: list[str] = Field(default=[], description="The columns wanted; all without it.")
-    time: str | None = Field(default=None, description="The column that has a row's time.")
-    mode: Literal["append", "all"] = Field(default="append", description="What a look reads.")
+    by: str = Field(description="The key: one column, ascending for `mode: append`.")
+    columns: list[str] = Field(default=[], description="The columns to read (default: all).")
+    time: str | None = Field(default=None, description="The column with the time of a row.")
+    mode: Literal["append", "all"] = Field(
+        default="append", description="append: read new rows; all: compare the whole table."
+    )
 
 
 class Table:
-    """A table that is read."""
+    """A table that is polled."""
 
     def __init__(self, options: TableOptions, origin: Origin) -> None:
         sql = import_extra("sqlalchemy")
@@ -62,7 +64,9 @@ class Table:
         self._table: sqlalchemy.Table | None = None
 
     def _reflected(self) -> sqlalchemy.Table:
-        """The table as the database describes it: names come from there, never from texts."""
+        """Return the table as the database describes it: names come from there, never from
+        texts.
+        """
         if self._table is None:
             schema, _, name = self._options.table.rpartition(".")
             table: sqlalchemy.Table = self._sql.Table(
@@ -82,7 +86,7 @@ class Table:
         return self._table
 
     def rows(self, after: Any = None, limit: int | None = None) -> list[dict[str, Any]]:
-        """Rows in the order of the key, those after a key if one is given."""
+        """Return rows in the order of the key; those after a key if one is given."""
         try:
             table = self._reflected()
             key = table.c[self._options.by]
@@ -111,7 +115,7 @@ class Table:
 
 
 def _read_any_text(connection: Any, _: Any) -> None:
-    """SQLite checks no text: one that is not UTF-8 must not hold up the rows beside it."""
+    """Decode texts leniently: SQLite checks no text, and one bad text must not block other rows."""
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
 
 
@@ -122,7 +126,7 @@ def _check_name(table: str, column: str) -> None:
         raise PipelineError(
             "AX852",
             f"the column {column!r} of {table!r} cannot be an element",
-            advice="say which columns are wanted, or give a view of the database that names it",
+            advice="select columns with `columns`, or read a database view that renames it",
         ) from None
 
 
@@ -130,7 +134,7 @@ class GrowingTable(Table):
     """The source of `mode: append`."""
 
     def read(self, position: Position, limit: int) -> Reading:
-        """The rows after the position's key."""
+        """Return the rows after the position's key."""
         rows = self.rows(position, limit)
         updates = [
             StreamUpdate(
@@ -153,7 +157,7 @@ class GrowingTable(Table):
 
 
 class WholeTable(Collection):
-    """What `mode: all` watches."""
+    """The polled system of `mode: all`."""
 
     def __init__(self, options: TableOptions, origin: Origin) -> None:
         self._table = Table(options, origin)

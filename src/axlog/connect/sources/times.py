@@ -1,7 +1,7 @@
-"""When a message happened: a path in it, the file's time, its arrival, or nothing.
+"""The time of a message: from a path in it, the file's time, its arrival, or none.
 
-Without a time a message gets the document's clock. A time that the message should have and has not,
-or that cannot be read, refuses the message.
+A message without a time gets the document's clock. A message whose required time is missing or
+cannot be parsed is rejected.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ class TimeOptions(Options):
     )
     clock: Literal["none", "file", "arrival"] = Field(
         default="none",
-        description="Without `time`: none, the file's (the broker's) time, or when it came.",
+        description="If `time` is not set: none, the file's (the broker's) time, or the time of "
+        "arrival.",
     )
 
 
 class Timing:
-    """How one source times its messages."""
+    """Determines the times of a source's messages."""
 
     def __init__(self, options: TimeOptions, origin: Origin) -> None:
         given = [] if options.time is None else options.time
@@ -44,17 +45,17 @@ class Timing:
 
     @property
     def needs_element(self) -> bool:
-        """Whether the message must be parsed for it."""
+        """Whether the message must be parsed to find its time."""
         return bool(self.paths)
 
     def of(self, element: Element | None, stored: float | None) -> Time | None:
-        """A message's time, given the message and the time that it was stored at."""
+        """Return a message's time, given the message and the time of its storage."""
         if self.paths:
             parts = [] if element is None else [path.value(element) for path in self.paths]
             found = "T".join(part for part in parts if part is not None)
             if None in parts or not parts:
                 raise StreamError("AX409", "the message has no time where it should have one")
-            microseconds(found)  # what is no time is refused here
+            microseconds(found)  # an unparsable time is rejected here
             return found
         if self.clock == "file":
             return None if stored is None else _as_date(stored)
@@ -62,8 +63,8 @@ class Timing:
 
 
 def _as_date(seconds: float) -> datetime:
-    """The date of a time since 1970: a file's or a broker's time is no number of another clock."""
+    """Return the date of a time since 1970: a file's or broker's time belongs to no other clock."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
-        raise StreamError("AX409", f"{seconds} seconds since 1970 are no date") from None
+        raise StreamError("AX409", f"{seconds} seconds since 1970 are not a valid date") from None

@@ -1,4 +1,4 @@
-"""Batches on Spark: documents as node tables, and views evaluated on them by structural joins."""
+"""Batch evaluation on Spark: documents as node tables, and views as structural joins."""
 
 from axlog.spark.batch.evaluation import evaluate, explain
 from axlog.spark.batch.shredder import shred

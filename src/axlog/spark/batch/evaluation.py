@@ -1,12 +1,12 @@
 """`evaluate`: the rows of a view on a node table, a DataFrame in and a DataFrame out.
 
-Two plans. `joins`: the view's program as structural joins (`joins.py`), for documents too large
-for one task. `documents`: each document is put together again in one task and evaluated by the
-embedded engine, for what the joins decline (axes that do not go down, paths collected from the
-document node) and for many small documents, where it is the faster one.
+There are two plans. `joins`: the view's program as structural joins (`joins.py`), for documents too
+large for one task. `documents`: each document is rebuilt in one task and evaluated by the embedded
+engine. It is used where joins do not apply (axes that do not go down, paths collected from the
+document node), and is faster for many small documents.
 
 Law: the rows and counts are those that the embedded engine gives for each document. Ids are the
-binary ids of the node table; a collected path is an array of strings, ids in it as text.
+binary ids of the node table; a collected path is an array of strings, with ids as text.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def evaluate(
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
 ) -> DataFrame:
-    """The rows of a query on every document of a node table, with `document` and `count`.
+    """Return the rows of a query on every document of a node table, with `document` and `count`.
 
-    A column is named as the row's output, with `_` for `.`: `x` for `$x`, `t_id` for `t.id`.
+    A column is named after its output, with `_` for `.`: `x` for `$x`, `t_id` for `t.id`.
     """
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
@@ -64,7 +64,7 @@ def explain(
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
 ) -> str:
-    """How `evaluate` would go about a query."""
+    """Describe how `evaluate` would run a query."""
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
     )
@@ -85,7 +85,7 @@ def explain(
 
 
 def _joined(relation: Any) -> str:
-    """A relation's joins in words."""
+    """Describe the joins of a relation."""
     ways = {
         "child": "on the parent's id",
         "attribute": "on the parent's id",
@@ -100,7 +100,7 @@ def _joined(relation: Any) -> str:
 
 
 def chosen_plan(query: Query, plan: str | None = None) -> tuple[str, str]:
-    """The plan for a query and the reason for it."""
+    """Return the plan for a query and its reason."""
     program = compile_pattern(query.pattern)
     reason = program.refusal
     if reason is None and any(not _stays_below(each) for each in program.gathers):
@@ -172,7 +172,7 @@ def _arrow(query: Query, collected: dict[str, int]) -> pa.Schema:
 
 
 def name(output: Output) -> str:
-    """What an output's column is called."""
+    """Return the name of an output's column."""
     return output.column.replace(".", "_")
 
 
@@ -183,7 +183,7 @@ def _type(output: Output, collected: dict[str, int]) -> str:
 
 
 def _collected(program: Program) -> dict[str, int]:
-    """The names inside collected paths, with the path's number."""
+    """Return the names inside collected paths, with the path's number."""
     return {
         node.name: number
         for number, each in enumerate(program.gathers)
@@ -224,14 +224,14 @@ def _by_joins(nodes: DataFrame, program: Program) -> DataFrame:
 
 
 def with_shown(nodes: DataFrame, rows: DataFrame, at: str, fresh: str, kind: Kind) -> DataFrame:
-    """Rows (of `document_`) with the value or content of the node that a column names."""
+    """Return rows (of `document_`) with the value or content of the node that a column names."""
     if kind is Kind.VAL:
         return _join_values(Joins(nodes), rows, at, fresh)
     return _join_contents(nodes, rows, at, fresh, _content, "string")
 
 
 def _join_values(joins: Joins, rows: DataFrame, at: str, fresh: str) -> DataFrame:
-    """Rows with the string values of one of their nodes."""
+    """Return rows with the string values of one of their nodes."""
     from pyspark.sql import functions as f
 
     wanted = rows.select(f.col("document_").alias("document"), f.col(at).alias("id")).distinct()
@@ -245,7 +245,7 @@ def _join_values(joins: Joins, rows: DataFrame, at: str, fresh: str) -> DataFram
 def _join_contents(
     nodes: DataFrame, rows: DataFrame, at: str, fresh: str, show: Any, result: str
 ) -> DataFrame:
-    """Rows with something made of the subtree of one of their nodes."""
+    """Return rows with a value computed from the subtree of one of their nodes."""
     from pyspark.sql import functions as f
 
     wanted = rows.select(f.col("document_").alias("document"), f.col(at).alias("top_")).distinct()
@@ -267,7 +267,7 @@ def _node_rows(rows: Any) -> list[NodeRow]:
 
 
 def _content(rows: Any) -> str:
-    """`cont` of the node whose subtree the rows are."""
+    """Return `cont` of the node whose subtree the rows are."""
     ordered = _node_rows(rows)
     top = ordered[0]
     if top.kind == "comment":
@@ -281,7 +281,7 @@ def _content(rows: Any) -> str:
 
 
 def _on_top(ordered: list[NodeRow]) -> list[NodeRow]:
-    """A subtree's rows as a document's: its top has no parent."""
+    """Return a subtree's rows as those of a document: its top has no parent."""
     return [ordered[0]._replace(parent=b""), *ordered[1:]]
 
 

@@ -6,9 +6,9 @@ relation's columns and `n`, the derivation count:
     M_p = tests(p) ⋈ L_1 ⋈ ... ⋈ L_k on shared columns, tested, projected, counts multiplied
     L_e = M_c grouped by the parent (child, attribute), the ancestors (descendant) or the node
 
-Joins are by equality only, which is what Spark is fast at: a parent's id stands in the node table,
-and for descendants each row's ancestor ids are made from its id, which has them as prefixes
-(docs/spark.md has what was measured). `or` is a union of distinct rows, `not` an anti-join.
+All joins are equality joins, which are fast on Spark. The node table contains the parent's id; for
+descendants, each row's ancestor ids are derived from its id, which has them as prefixes
+(measurements in docs/spark.md). `or` is a union of distinct rows, `not` an anti-join.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 AT = ["document_", "node_"]
-"""Where a row stands. Names of ours end in `_`: no column of a program does."""
+"""The key columns of a row. Internal names end in `_`, which no column of a program does."""
 PARENT = "parent_"
 _NODES = ("element", "text", "comment", "instruction")
 _OWN_VALUE = (
@@ -59,7 +59,7 @@ class Joins:
         self._ancestors = ancestors_column()
 
     def answers(self, root: Relation) -> DataFrame:
-        """The root relation's rows: the answers of each document, with their counts."""
+        """Return the root relation's rows: the answers of each document, with their counts."""
         f = self.f
         documents = self.nodes.select(
             f.col("document").alias("document_"), f.lit(b"").alias("node_")
@@ -69,7 +69,7 @@ class Joins:
     # Relations ------------------------------------------------------------------------------------
 
     def _frame(self, relation: Relation) -> DataFrame:
-        """M_p, for a relation that tests a node."""
+        """Return M_p, for a relation that tests a node."""
         known = self._made.get(relation)
         if known is None:
             assert relation.node is not None
@@ -77,7 +77,7 @@ class Joins:
         return known
 
     def _candidates(self, relation: Relation) -> DataFrame:
-        """The nodes that pass a relation's test, with what they bind themselves."""
+        """Return the nodes that pass a relation's test, with their own bindings."""
         f, node = self.f, relation.node
         assert node is not None
         found = self.nodes.where(self.passes(node))
@@ -100,7 +100,7 @@ class Joins:
         )
 
     def passes(self, node: PatternNode) -> Any:
-        """Which rows of a node table pass a pattern node's test."""
+        """Return the condition for rows of a node table that pass a pattern node's test."""
         f = self.f
         kind, label, value = f.col("kind"), f.col("label"), f.col("value")
         is_attribute = node.axis is Axis.ATTRIBUTE
@@ -142,8 +142,9 @@ class Joins:
                 return f.col("id")
 
     def with_values(self, found: DataFrame) -> DataFrame:
-        """Nodes with their string values: an element's is made of the texts below it, and an
-        instruction's leaves its target out."""
+        """Return nodes with their string values: an element's is concatenated from the texts below
+        it, and a processing instruction's excludes its target.
+        """
         f = self.f
         others = found.where("kind != 'element'").withColumn("value", f.expr(_OWN_VALUE))
         elements = found.where("kind = 'element'").select(
@@ -173,7 +174,7 @@ class Joins:
     # Joins ----------------------------------------------------------------------------------------
 
     def _at(self, relation: Relation, base: DataFrame) -> DataFrame:
-        """A relation's rows at the nodes of `base`, which has its own columns."""
+        """Return a relation's rows at the nodes of `base`, which has its own columns."""
         f = self.f
         rows = base.withColumn("n", f.lit(1).cast("bigint"))
         where = base.select(*AT).distinct() if relation.choices or relation.absences else base
@@ -190,7 +191,7 @@ class Joins:
         return rows.groupBy(*place, *columns).agg(f.sum("n").alias("n"))
 
     def _part(self, edge: Edge) -> DataFrame:
-        """L_e: the rows of a relation by the nodes that see them."""
+        """Return L_e: the rows of a relation by the nodes that see them."""
         f, relation = self.f, edge.relation
         rows = self._frame(relation)
         columns = [safe(column) for column in relation.columns]
@@ -203,9 +204,9 @@ class Joins:
         return lifted.groupBy(*AT, *columns).agg(f.sum("n").alias("n"))
 
     def _by_descent(self, rows: DataFrame, edge: Edge) -> DataFrame:
-        """Rows at every ancestor, and at the node itself where the axis says so.
+        """Return rows at every ancestor, and at the node itself if the axis includes it.
 
-        Descent never enters attributes: the texts below them are seen from inside alone.
+        Descent never enters attributes: the texts below them are visible only from inside.
         """
         f, node = self.f, edge.relation.node
         assert node is not None
@@ -280,7 +281,7 @@ class Joins:
 
 
 def safe(column: str) -> str:
-    """A column's name without what Spark reads as syntax: `$x` and `t.node`."""
+    """Return a column's name without characters that Spark parses: `$x` and `t.node`."""
     return "c_" + column.replace("$", "var_").replace(".", "_of_").replace("~", "_fresh_")
 
 
@@ -304,7 +305,7 @@ def _native(left: Any, operator: str, right: Any) -> Any:
 
 
 def ancestors_column() -> Any:
-    """The function from a column of ids to their ancestors' ids."""
+    """Return the function from a column of ids to their ancestors' ids."""
     from pyspark.sql.functions import udf
 
     return udf(ancestor_keys, "array<binary>", useArrow=True)
@@ -329,7 +330,7 @@ def _comparer_function(operator: str) -> Any:
 
 
 def ancestor_keys(key: bytes) -> list[bytes]:
-    """The keys of a node's proper ancestors, the document node's empty one first."""
+    """Return the keys of a node's proper ancestors, the document node's empty key first."""
     return [b"", *(key[:end] for end in component_ends(key)[:-1])]
 
 

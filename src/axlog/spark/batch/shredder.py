@@ -1,9 +1,9 @@
 """`shred`: XML to the node table, in parallel.
 
-Files are work for tasks: a small file is one piece of work, a large one is cut at its records
-(`document/splitter.py`) when a record element is named. Files are opened by path where the task
-runs, so on a cluster they lie on a file system that all machines see; documents from anywhere else
-come as a DataFrame with the columns `document` and `xml`.
+Files are distributed to tasks: a small file is one piece of work; a large one is split at its
+records (`document/splitter.py`) if a record element is named. Tasks open files by path, so on a
+cluster the files must be on a file system that all machines can reach. Documents from elsewhere are
+passed as a DataFrame with the columns `document` and `xml`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGE = 8 << 20
-"""Bytes from which a file is worth cutting."""
+"""Minimum size in bytes of a file that is split."""
 
 _BATCH = 65_536
 _SPINE = 10_000
-"""Nodes of a spine that one piece of work has."""
+"""Nodes of a spine in one piece of work."""
 _SCHEMA = pa.schema(
     [
         ("document", pa.string()),
@@ -53,10 +53,10 @@ def shred(
     limits: Limits = DEFAULT_LIMITS,
     large: int = LARGE,
 ) -> DataFrame:
-    """The node table of documents: files, directories, patterns of names, or a DataFrame.
+    """Return the node table of documents: files, directories, glob patterns, or a DataFrame.
 
     `record` names the element, or elements, (as written) at which files of `large` bytes and more
-    are cut; without it every document is read by one task. What is in none of them passes through
+    are split; without it, one task reads each document. Nodes outside of all records pass through
     the driver. A document's key is its path.
     """
     from pyspark.sql import DataFrame
@@ -71,7 +71,7 @@ def shred(
 
 
 def _paths(source: Any) -> list[Path]:
-    """The files that are meant, each once, in order."""
+    """Return the matching files, each once, in order."""
     found: dict[Path, None] = {}
     for one in source if isinstance(source, list | tuple) else [source]:
         path = Path(one)
@@ -91,7 +91,7 @@ def _paths(source: Any) -> list[Path]:
 def _work(
     path: Path, records: Sequence[str], limits: Limits, large: int
 ) -> Iterator[dict[str, Any]]:
-    """What tasks do with one file: all of it, or parts of a spine and pieces."""
+    """Return the pieces of work of one file: the whole file, or parts of a spine and pieces."""
     whole = {"document": str(path), "path": str(path.absolute())}
     if not records or path.stat().st_size < large:
         yield whole
@@ -169,7 +169,7 @@ def _shred_texts(limits: Limits) -> Any:
 
 
 def _batches(document: str, rows: Iterator[NodeRow]) -> Iterator[pa.RecordBatch]:
-    """Rows in batches, column by column."""
+    """Yield rows in column batches."""
     waiting: list[NodeRow] = []
     for row in rows:
         waiting.append(row)
