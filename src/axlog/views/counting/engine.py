@@ -25,8 +25,9 @@ from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merg
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, share
+from axlog.views.counting.delta_join import DeltaRules
 from axlog.views.counting.disk_tables import Shelf
-from axlog.views.counting.sites import AllSeeds, Site, State
+from axlog.views.counting.sites import Site, State
 
 BLOCK = 64
 """Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
@@ -61,7 +62,7 @@ class CountingEngine:
         self.shelf = shelf  # where rows are kept; None: in memory
         new_index = dict if shelf is None else shelf.new_index
         self.meters = Meters(most_work)
-        self._seeds = AllSeeds(new_index, most_rows, self.meters, self._exploded)
+        self._rules = DeltaRules(new_index, most_rows, self.meters, self._exploded)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
         self._first_rows: dict[Relation, Bag] = {}
@@ -149,7 +150,7 @@ class CountingEngine:
         every = dict.fromkeys(r for kept in self._programs for r in kept.walk())
         order = {relation: number for number, relation in enumerate(every)}
         self._known = {key: r for key, r in self._known.items() if r in order}
-        self._seeds.keep_only(set(order))
+        self._rules.keep_only(set(order))
         self.meters.keep_only(order)
         for site in self._sites.values():
             # As an engine without the others would have them: snapshots name tables by place.
@@ -362,7 +363,7 @@ class CountingEngine:
 
     def _answers(self, below: Gathered) -> dict[Relation, Bag]:
         noted = self._exploded
-        found = {root: state.moved(below, {}, noted) for root, state in self._roots.items()}
+        found = {root: state.try_update(below, {}, noted) for root, state in self._roots.items()}
         return {root: bag for root, bag in found.items() if bag}
 
     # Blocks and sites -----------------------------------------------------------------------------
@@ -461,7 +462,7 @@ class CountingEngine:
         if relation in self._exploded:
             return []
         try:
-            return [State(relation, self._seeds, own, below, here)]
+            return [State(relation, self._rules, own, below, here)]
         except QueryError as error:
             self._exploded[relation] = error.kept()
             return []

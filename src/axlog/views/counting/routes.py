@@ -19,7 +19,7 @@ from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
-from axlog.views.counting.join_generator import can_push, generate_sink
+from axlog.views.counting.join_generator import can_generate, generate_sink
 from axlog.views.counting.sites import State
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Route:
         if wants is not None:
             self.here = tuple(r for r in self.here if r in wants.here)
             self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
-        self.is_direct = all(_is_plain(s.relation) for n in path for s in engine.states_at(n))
+        self.is_direct = all(_is_plain(s) for n in path for s in engine.states_at(n))
         self.sinks: list[Sink] = []
         self.sources: list[str] = []  # of the pushes, for people
         if self.is_direct:
@@ -199,7 +199,8 @@ def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ..
     return tuple(found)
 
 
-def _is_plain(relation: Relation) -> bool:
-    """Whether a relation's join looks only downward: no connectives, nothing at its own node."""
+def _is_plain(state: State) -> bool:
+    """Whether a join looks only downward: no connectives, no edge to its own node."""
     own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    return can_push(relation) and not any(edge.axis in own for edge in relation.edges)
+    is_downward = not any(edge.axis in own for edge in state.relation.edges)
+    return is_downward and can_generate(state)

@@ -96,7 +96,7 @@ def roots_above(engine: CountingEngine, node: int, state: State) -> set[Relation
                 reaches = edge.axis in _DESCENT or (at == 0 and edge.axis is Axis.CHILD)
                 if edge.relation is not state.relation or not reaches or above.is_dead:
                     continue
-                if not above.seeds.is_passing or above.relation.own:
+                if not above.rule.is_passing or above.relation.own:
                     return None
                 higher = roots_above(engine, upper, above)
                 if higher is None:
@@ -146,7 +146,7 @@ def _arrive(
                 found.narrowed.add(state)
             if node == DOCUMENT_NODE:
                 continue
-            joined = way.is_joined or not state.seeds.is_passing
+            joined = way.is_joined or not state.rule.is_passing
             higher = Way(joined, way.is_narrowed or bool(state.relation.own))
             above = engine.tree.parent(node)
             _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeder, higher)
