@@ -96,7 +96,7 @@ def test_fakes_feed_widgets() -> None:
     told = FakeStream(*SHIPMENTS[1:]).feed(widget, "shipments")
     assert [(change.op, change.row["x"]) for change in told] == [("insert", "1"), ("never", "2")]
     assert widget.streams()["orders"].ended
-    with pytest.raises(TypeError, match="no item"):
+    with pytest.raises(TypeError, match="not an item"):
         FakeStream(7).feed(widget, "orders")  # type: ignore[arg-type]
 
 

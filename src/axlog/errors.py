@@ -1,30 +1,30 @@
-"""Every error axlog raises, as one tree and one table of codes.
+"""The errors that axlog raises: one tree of exceptions and one table of codes.
 
     AxlogError
-    ├── InputError (ValueError)            XML that cannot be taken
+    ├── InputError (ValueError)            XML that is not accepted
     │   ├── MalformedError                 not well-formed
     │   ├── HostileError                   entity declarations, external entities
     │   └── LimitError                     too deep, too big, too long
-    ├── QueryError (ValueError)            a query that means nothing
+    ├── QueryError (ValueError)            a query that has no meaning
     │   ├── QuerySyntaxError               it does not parse
     │   └── UnsupportedError               it parses, but lies outside the supported fragment
     ├── UpdateError (ValueError)           an update that cannot be applied; nothing was changed
-    ├── StreamError (ValueError)           a message that its stream cannot bring
+    ├── StreamError (ValueError)           a message that its stream may not send
     │   ├── UnknownStreamError (LookupError)
     │   ├── EndedStreamError
     │   └── LateError
     ├── UndecidedError                     an analysis that gives no verdict, with the reason
-    ├── SchemaError (ValueError)           a type that means nothing
-    ├── ChannelError (RuntimeError)        a channel that cannot do what it is asked
-    │   └── AccessError (PermissionError)  a token that may not, or has used up what it may
+    ├── SchemaError (ValueError)           a type that has no meaning
+    ├── ChannelError (RuntimeError)        a channel that cannot serve the request
+    │   └── AccessError (PermissionError)  a token without permission, or with a used-up limit
     ├── ConnectorError (RuntimeError)      an outside system that cannot be reached or understood
     ├── PipelineError (ValueError)         a pipeline that cannot be run as it is written
     ├── StoreError (RuntimeError)          files that cannot be written, or are damaged
-    ├── WorkloadError (ValueError)         parameters that no generated workload can have
-    └── SetupError (RuntimeError)          something is missing on this machine
+    ├── WorkloadError (ValueError)         parameters for which no workload can be generated
+    └── SetupError (RuntimeError)          a requirement is missing on this machine
 
-An error says what is wrong, where, what was expected and what to try. `code` is stable and listed
-in `CODES`; codes of the W3C recommendations (`XUDY0015`) keep their names.
+An error states the problem, its place, the expected input and a remedy. `code` is stable and listed
+in `CODES`. Codes of the W3C recommendations (`XUDY0015`) keep their names.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from dataclasses import dataclass
 from typing import Self
 
 CODES: dict[str, str] = {
-    # XML that comes in
+    # XML input
     "AX101": "the XML is not well-formed",
     "AX102": "the file cannot be read",
     "AX103": "this kind of object cannot be read as XML",
     "AX104": "text stands outside any element",
-    "AX105": "the call is not written as a call should be",
+    "AX105": "the call is not written correctly",
     "AX111": "the document declares entities",
     "AX112": "the document refers to an entity that is not resolved",
-    "AX113": "the encoding is unknown or the bytes do not fit it",
+    "AX113": "the encoding is unknown or the bytes do not match it",
     "AX121": "the document is nested too deeply",
     "AX122": "the document is too big",
     "AX123": "a text is too long",
     "AX124": "a name or an attribute is too long",
-    "AX125": "names grow too much by their namespaces",
+    "AX125": "namespaces make the names too long",
     # queries
     "AX201": "the query does not parse",
     "AX202": "a name is declared twice",
@@ -58,24 +58,24 @@ CODES: dict[str, str] = {
     "AX211": "the query is outside the supported fragment",
     "AX212": "no maintainer accepts the query",
     "AX213": "the query is too large",
-    "AX214": "two queries do not show the same outputs",
-    "AX215": "a query has more rows than it may have",
-    "AX216": "a query takes more work than it may take",
+    "AX214": "two queries have different outputs",
+    "AX215": "a query has more rows than its limit",
+    "AX216": "a query exceeds its work budget",
     "XQTY0024": "an attribute comes after the content of its element",
     # updates
-    "AX301": "the target of the update is gone",
-    "AX302": "the target of the update cannot take it",
+    "AX301": "the target of the update no longer exists",
+    "AX302": "the update cannot be applied to its target",
     "AX303": "the inserted content is not valid there",
-    "AX305": "lists of updates cannot be put together",
+    "AX305": "lists of updates cannot be combined",
     "AX306": "this is not a list of updates",
-    "AX307": "what the update or query needs was not kept",
+    "AX307": "data that the update or query needs was not kept",
     "AX308": "the patch cannot be applied",
     "FOER0000": "the statement raises an error",
-    "XPTY0004": "a value has another type than is wanted",
-    "XQDY0025": "an element is given two attributes of one name",
-    "XQDY0026": "an instruction would hold '?>'",
-    "XQDY0064": "an instruction cannot be called xml",
-    "XQDY0072": "a comment would hold '--' or end with '-'",
+    "XPTY0004": "a value has the wrong type",
+    "XQDY0025": "an element has two attributes with the same name",
+    "XQDY0026": "a processing instruction would contain '?>'",
+    "XQDY0064": "a processing instruction cannot be named xml",
+    "XQDY0072": "a comment would contain '--' or end with '-'",
     "XQDY0074": "this is not a name",
     "XUDY0009": "the target of replace has no parent",
     "XUDY0015": "a node is renamed twice",
@@ -87,117 +87,117 @@ CODES: dict[str, str] = {
     "XUDY0027": "there is no target",
     "XUDY0029": "the target of insert before or after has no parent",
     "XUDY0030": "an attribute cannot stand beside the root element",
-    "XUST0001": "an updating expression stands where it may not",
+    "XUST0001": "an updating expression is not allowed here",
     "XUST0003": "revalidation is declared twice",
     "XUST0026": "the declared revalidation is not supported",
     "XUTY0004": "an attribute comes after other content",
     "XUTY0005": "the target of insert into is not one element or the document",
     "XUTY0006": "the target of insert before or after is not one node of a kind that has siblings",
-    "XUTY0007": "what delete is given is not nodes",
+    "XUTY0007": "the target of delete is not a sequence of nodes",
     "XUTY0008": "the target of replace is not one node of a kind that can be replaced",
     "XUTY0010": "an attribute would replace another kind of node",
     "XUTY0011": "another kind of node would replace an attribute",
     "XUTY0012": "the target of rename is not one element, attribute or instruction",
-    "XUTY0022": "an attribute cannot be put into the document itself",
+    "XUTY0022": "an attribute cannot be inserted into the document node",
     # streams and time
     "AX401": "there is no such stream",
     "AX402": "the stream has ended",
     "AX403": "the stream already has a call",
     "AX404": "time goes back",
     "AX405": "the stream may not delete",
-    "AX406": "the stream has brought all the trees it may bring",
-    "AX407": "the message is refused",
+    "AX406": "the stream has reached its limit of trees",
+    "AX407": "the message is rejected",
     "AX408": "the stream may only delete",
     "AX409": "this is not a time",
     "AX410": "the line is not an update",
     "AX411": "this is not a filter",
     "AX412": "the filter cannot be written as text",
-    "AX413": "a key's value is there already",
+    "AX413": "a key value already exists",
     "AX417": "the message is dated too far ahead",
-    "AX418": "the stream may not bring calls",
-    "AX419": "the stream has brought all the calls it may bring",
+    "AX418": "the stream may not send calls",
+    "AX419": "the stream has reached its limit of calls",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
     "AX503": "the question is not covered for this kind of query or document",
     # workloads
-    "AX601": "no workload has these parameters",
+    "AX601": "no workload can be generated from these parameters",
     "AX602": "the sides of a benchmark disagree",
     # types
     "AX701": "the type does not parse",
-    "AX702": "the type names what it does not define",
+    "AX702": "the type refers to an undefined name",
     "AX703": "no type can be derived",
-    "AX704": "the document does not have its type",
+    "AX704": "the document does not match its type",
     "AX705": "the update would break the document's type",
-    "AX706": "the message does not have its service's type",
+    "AX706": "the message does not match the type of its service",
     # channels and connectors
     "AX801": "there is no such channel",
     "AX802": "the channel is full",
-    "AX803": "the messages asked for are not kept any more",
+    "AX803": "the requested messages are no longer kept",
     "AX804": "the channel is closed",
-    "AX805": "the channel has no such subscription or number",
+    "AX805": "the channel has no such subscription or sequence number",
     "AX806": "this is not a channel's journal",
-    "AX807": "no channel or server can be set up like this",
+    "AX807": "the configuration of the channel or server is invalid",
     "AX808": "a channel's journal cannot be written",
-    "AX811": "a token is needed, or is not known",
+    "AX811": "a token is missing or unknown",
     "AX812": "a limit is used up",
     "AX813": "the request cannot be understood",
     "AX814": "the principal has no grant for this",
     "AX815": "the request comes from another site, or names another host",
-    "AX816": "the file does not have the form of roles",
-    "AX817": "the name is taken by another",
+    "AX816": "the file is not a valid roles file",
+    "AX817": "the name is already in use",
     "AX818": "the certificate or its key cannot be used",
     "AX819": "the file of webhooks cannot be used",
     "AX821": "the address may not be used",
     "AX822": "the address cannot be reached",
     "AX823": "the answer is too large, too slow or redirected too often",
-    "AX824": "the outside system answers something else",
+    "AX824": "the response of the outside system is unexpected",
     "AX825": "a source, sink or channel cannot be opened",
     "AX826": "the address of the database cannot be used",
     "AX827": "a name is reserved",
-    "AX832": "the line is not of an access log",
-    "AX841": "the widgets cannot be wired like this",
-    "AX842": "the cycle of widgets came to no end",
+    "AX832": "the line is not an access log entry",
+    "AX841": "the widgets cannot be connected this way",
+    "AX842": "the cycle of widgets did not terminate",
     # pipelines
     "AX851": "the pipeline file is not YAML",
-    "AX852": "the pipeline file does not have the form of a pipeline",
+    "AX852": "the pipeline file is not a valid pipeline",
     "AX853": "there is no such kind of source or sink",
-    "AX854": "a name in the pipeline file leads nowhere",
-    "AX855": "the checkpoint does not fit the pipeline",
+    "AX854": "a name in the pipeline file is not defined",
+    "AX855": "the checkpoint does not match the pipeline",
     "AX856": "a secret is not in the environment",
-    "AX857": "the pipeline file is too large, too deep, or uses what is not read",
+    "AX857": "the pipeline file is too large, too deep, or uses unsupported YAML",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
     # Spark
-    "AX861": "the widget cannot be spread",
+    "AX861": "the widget cannot be partitioned",
     "AX862": "the message needs the whole document",
-    "AX863": "the DataFrame has not the columns it should have",
-    "AX864": "an address where a path of this machine is needed",
-    "AX865": "what lies beside a checkpoint needs a path of this machine",
+    "AX863": "the DataFrame lacks required columns",
+    "AX864": "the location must be a local path",
+    "AX865": "the files of the checkpoint need a local path",
     "AX866": "Spark has no file system for the address",
     "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
-    # what is kept on disk
+    # files on disk
     "AX871": "the file is damaged",
-    "AX872": "this is no file of ours, or of a later version",
+    "AX872": "the file is not an axlog file, or has a later version",
     "AX873": "the log cannot be written",
     "AX874": "the store is in use",
     "AX875": "the store holds something else",
     "AX876": "the document is kept by a log",
-    "AX877": "changes wait for a publisher, and nobody takes them",
+    "AX877": "changes wait for a publisher that does not accept them",
     "AX878": "a file of the store is missing",
     "AX879": "a forked child cannot write to its parent's store",
     "AX880": "the directory of the store cannot be used",
     # the machine
-    "AX901": "an optional part is not installed",
+    "AX901": "an optional dependency is not installed",
     "AX902": "no usable Java was found",
-    "AX903": "the operating system refuses",
+    "AX903": "the operating system denies the operation",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a text: 1-based line and column, and the text's name when it has one."""
+    """A position in a text: line and column, counted from 1, and the name of the text if known."""
 
     line: int
     column: int
@@ -209,7 +209,7 @@ class Place:
         return f"{self.source}: {where}" if self.source else where
 
     def caret(self) -> str:
-        """The line at fault with a caret under the column, or nothing when the text is unknown."""
+        """The faulty line with a caret below the column; empty if the text is unknown."""
         if self.text is None:
             return ""
         lines = self.text.splitlines() or [""]
@@ -221,7 +221,7 @@ class Place:
 
 
 class AxlogError(Exception):
-    """What every error of axlog is; its fields say what went wrong and what to try."""
+    """The base class of all errors of axlog; its fields state the problem and a remedy."""
 
     def __init__(
         self,
@@ -243,19 +243,18 @@ class AxlogError(Exception):
         super().__init__(self.describe())
 
     def within(self, context: str) -> AxlogError:
-        """The same error, saying what it happened in: a message, a line, a file."""
+        """The same error with its context: a message, a line or a file."""
         self.context = f"{self.context}, {context}" if self.context else context
         self.args = (self.describe(),)
         return self
 
     def kept(self) -> Self:
-        """The same error without the frames it was raised in: one that is kept must not keep the
-        data that was at hand."""
+        """The same error without its traceback: a stored error must not keep frames alive."""
         self.__context__ = self.__cause__ = None
         return self.with_traceback(None)
 
     def describe(self) -> str:
-        """The error in full, one fact a line."""
+        """The full error, one fact per line."""
         head = f"{self.code}: {self.message}"
         if self.place is not None:
             head += f" ({self.place})"
@@ -290,7 +289,7 @@ def _restore(
 
 
 class InputError(AxlogError, ValueError):
-    """XML that cannot be taken."""
+    """XML that is not accepted."""
 
 
 class MalformedError(InputError):
@@ -306,7 +305,7 @@ class LimitError(InputError):
 
 
 class QueryError(AxlogError, ValueError):
-    """A query that means nothing."""
+    """A query that has no meaning."""
 
 
 class QuerySyntaxError(QueryError):
@@ -318,11 +317,11 @@ class UnsupportedError(QueryError):
 
 
 class UpdateError(AxlogError, ValueError):
-    """An update that cannot be applied; the document is as it was."""
+    """An update that cannot be applied; the document is unchanged."""
 
 
 class StreamError(AxlogError, ValueError):
-    """A message that its stream cannot bring; the document is as it was."""
+    """A message that its stream may not send; the document is unchanged."""
 
 
 class UnknownStreamError(StreamError, LookupError):
@@ -334,7 +333,7 @@ class EndedStreamError(StreamError):
 
 
 class LateError(StreamError):
-    """A message whose time lies before its stream's clock."""
+    """A message whose time is before the clock of its stream."""
 
 
 class UndecidedError(AxlogError):
@@ -350,7 +349,7 @@ class PipelineError(AxlogError, ValueError):
 
 
 class WorkloadError(AxlogError, ValueError):
-    """Parameters that no generated workload can have."""
+    """Parameters for which no workload can be generated."""
 
 
 class StoreError(AxlogError, RuntimeError):
@@ -358,16 +357,16 @@ class StoreError(AxlogError, RuntimeError):
 
 
 class ChannelError(AxlogError, RuntimeError):
-    """A channel that cannot do what it is asked."""
+    """A channel that cannot serve the request."""
 
 
 class AccessError(ChannelError, PermissionError):
-    """A token that may not do this, or has used up what it may."""
+    """A token without permission, or with a used-up limit."""
 
 
 class ConnectorError(AxlogError, RuntimeError):
-    """An outside system that cannot be reached, or that answers what cannot be understood."""
+    """An outside system that cannot be reached, or whose response cannot be understood."""
 
 
 class SetupError(AxlogError, RuntimeError):
-    """Something is missing on this machine."""
+    """A requirement is missing on this machine."""

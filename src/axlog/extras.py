@@ -1,8 +1,8 @@
-"""The optional parts of axlog: which extra brings which modules, and what to say without one.
+"""The optional dependencies of axlog: the modules of each extra, and the error for a missing one.
 
-`pip install axlog` brings the embedded engine alone. A module of an extra is imported where it is
-needed, by `import_extra`; without it the error is AX901 with the command that installs it. The
-command line says the same of a module that is imported in the plain way (`cli/application.py`).
+`pip install axlog` installs the embedded engine only. `import_extra` imports a module of an extra
+where it is needed. If the module is missing, it raises AX901 with the command that installs it. The
+command line raises the same error for a module that is imported directly (`cli/application.py`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PARTS = {
     "types": ("xmlschema",),
     "bench": ("matplotlib", "saxonche", "elementpath"),
 }
-"""The extras and the modules that each brings; a module's extra is the first that has it."""
+"""The modules that each extra installs; a module belongs to the first extra that lists it."""
 
 _FURTHER = {"pydantic_core": "pipeline", "h11": "server", "py4j": "spark"}
-"""Modules that come with those of an extra, and that axlog imports itself."""
+"""Modules that an extra installs indirectly and that axlog imports."""
 
 
 def extra_of(module: str) -> str | None:
-    """The extra that brings a module; None for a module that no extra brings.
+    """The extra that installs a module; None if there is none.
 
     >>> extra_of("sqlalchemy.orm"), extra_of("nothing")
     ('connectors', None)
@@ -42,7 +42,7 @@ def extra_of(module: str) -> str | None:
 
 
 def not_installed(module: str, more: str = "") -> SetupError:
-    """The error for a module that is missing; `more` adds to the advice."""
+    """The error for a missing module; `more` is appended to the advice."""
     name = module.partition(".")[0]
     extra = extra_of(module)
     wanted = f"'axlog[{extra}]'" if extra is not None else name
@@ -50,7 +50,7 @@ def not_installed(module: str, more: str = "") -> SetupError:
 
 
 def import_extra(module: str) -> Any:
-    """A module of an extra, or the error that says how to install it."""
+    """Import a module of an extra; raise AX901 with the install command if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,17 +1,19 @@
-"""What running parts say of themselves: events for logs, samples for metrics, and health.
+"""Reports of running components: events for logs, samples for metrics, and health.
 
-The lowest layer besides `errors`: every other may report, none has to know who listens.
+This module and `errors` form the lowest layer. Every other layer may report and does not know the
+receivers.
 
-- An event is a word or two and fields (`widget`, `stream`, `view`, `seq`, ...), logged through the
-  standard library's loggers below `axlog`. `configure_logs` is the one place that says where they
-  go and how they look: lines for people, or one JSON object a line.
-- A sample is a number with a name and labels; `exposition` writes many as Prometheus' text format
-  0.0.4. Nobody counts for the metrics alone: samples are read from the parts when they are asked.
-- `Durations` is the exception: times of syncs and snapshots, in buckets.
-- `Health` says of a part whether it is ok, degraded or failed, and of its views how far each is
+- An event is a short text with fields (`widget`, `stream`, `view`, `seq`, ...), logged through the
+  standard library's loggers below `axlog`. `configure_logs` is the only function that sets the
+  destination and the format of events: text lines, or one JSON object per line.
+- A sample is a number with a name and labels. `exposition` writes samples in the Prometheus text
+  format 0.0.4. Components keep no counters for metrics alone: samples are read from their state
+  when metrics are requested.
+- `Durations` is the exception: it counts the durations of syncs and snapshots in buckets.
+- `Health` states whether a component is ok, degraded or failed, how far each of its views is
   behind, and why.
 
-Not here: pushing, traces, and the loggers of other libraries.
+Not handled: pushing metrics, traces, and the loggers of other libraries.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def report(logger: logging.Logger, level: int, event: str, **fields: object) -> None:
-    """Log an event with its fields; fields that are None are left out.
+    """Log an event with its fields; omit fields that are None.
 
     >>> report(logging.getLogger("axlog.x"), logging.INFO, "opened", widget="orders", seq=17)
     """
@@ -46,7 +48,7 @@ def report(logger: logging.Logger, level: int, event: str, **fields: object) -> 
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, event, and the event's fields."""
+    """One JSON object per line: time, level, logger, event and the fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
         said: dict[str, Any] = {
@@ -62,7 +64,7 @@ class JsonLines(logging.Formatter):
 
 
 class Words(logging.Formatter):
-    """A line for people: time, level, event, fields as name=value."""
+    """A text line: time, level, event, fields as name=value."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
@@ -86,10 +88,10 @@ def configure_logs(
     *,
     without: Collection[str] = (),
 ) -> None:
-    """Let axlog's events go to a stream (standard error), in one of `FORMATS`.
+    """Write axlog's events to a stream (default: standard error) in one of `FORMATS`.
 
-    Events of the names `without` are left out.
-    Calling it again replaces what it set up before; other people's handlers stay.
+    Events named in `without` are omitted. A second call replaces the handler of the first. Handlers
+    that other code installed stay.
     """
     logger = logging.getLogger(ROOT)
     for handler in list(logger.handlers):
@@ -107,7 +109,7 @@ def configure_logs(
 
 
 class Kind(StrEnum):
-    """What a sample's number means over time."""
+    """How the number of a sample develops over time."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -116,7 +118,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number of one family; `suffix` tells the parts of a histogram apart."""
+    """One number of a metric family; `suffix` distinguishes the parts of a histogram."""
 
     name: str
     value: float
@@ -127,17 +129,17 @@ class Sample:
 
 
 def counter(name: str, value: float, words: str, **labels: str) -> Sample:
-    """A number that only grows."""
+    """A number that never decreases."""
     return Sample(name, value, labels, Kind.COUNTER, words)
 
 
 def gauge(name: str, value: float, words: str, **labels: str) -> Sample:
-    """A number that goes up and down."""
+    """A number that may increase and decrease."""
     return Sample(name, value, labels, Kind.GAUGE, words)
 
 
 class Durations:
-    """How long something took, counted in buckets; any thread may note."""
+    """Durations, counted in buckets; thread-safe."""
 
     BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -146,14 +148,14 @@ class Durations:
         self._buckets = [0] * (len(self.BOUNDS) + 1)
 
     def note(self, seconds: float) -> None:
-        """Take one more."""
+        """Count one duration."""
         self.count += 1
         self.total += seconds
         self.longest = max(self.longest, seconds)
         self._buckets[bisect_left(self.BOUNDS, seconds)] += 1
 
     def samples(self, name: str, words: str, **labels: str) -> Iterator[Sample]:
-        """As a histogram."""
+        """The durations as a histogram."""
         bounds = [*map(str, self.BOUNDS), "+Inf"]
         for bound, upto in zip(bounds, accumulate(self._buckets), strict=True):
             inside = {**labels, "le": bound}
@@ -166,7 +168,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(samples: Iterable[Sample]) -> str:
-    """Samples in Prometheus' text format, families together, each with its words and kind."""
+    """Samples in the Prometheus text format, grouped by family, with help text and type."""
     families: dict[str, list[Sample]] = {}
     for sample in samples:
         families.setdefault(sample.name, []).append(sample)
@@ -197,11 +199,11 @@ def _number(value: float) -> str:
 
 
 class State(StrEnum):
-    """How a part is; the worst of its parts is the whole's."""
+    """The state of a component; the worst state of its parts is the state of the whole."""
 
     OK = "ok"
-    DEGRADED = "degraded"  # it works, and something is late
-    FAILED = "failed"  # it takes no more, or does not work any more
+    DEGRADED = "degraded"  # it works, but is behind
+    FAILED = "failed"  # it accepts no more input, or has stopped working
 
 
 _WORSE = list(State)
@@ -209,15 +211,15 @@ _WORSE = list(State)
 
 @dataclass(frozen=True, slots=True)
 class ViewHealth:
-    """How far one view is behind what its sources have, as far as is known, and why."""
+    """How far a view is behind its sources, as far as known, and why."""
 
     widget: str
     view: str
     state: State
     sequence: int  # of its last change
-    updates: int = 0  # that were taken and are not in its rows yet
-    undelivered: int = 0  # changes or batches that its readers do not have yet
-    seconds: float = 0.0  # since when the oldest of those wait
+    updates: int = 0  # accepted updates that its rows do not reflect yet
+    undelivered: int = 0  # changes or batches that its readers have not received yet
+    seconds: float = 0.0  # how long the oldest of these has waited
     reasons: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
@@ -238,15 +240,15 @@ class ViewHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a running process is."""
+    """The health of a running process."""
 
     views: tuple[ViewHealth, ...] = ()
-    failures: tuple[str, ...] = ()  # what does not work any more, of no view alone
-    troubles: tuple[str, ...] = ()  # what is late, of no view alone
+    failures: tuple[str, ...] = ()  # failures that concern no single view
+    troubles: tuple[str, ...] = ()  # delays that concern no single view
 
     @property
     def state(self) -> State:
-        """The worst of all."""
+        """The worst state of all parts."""
         states = [view.state for view in self.views]
         states += [State.FAILED] if self.failures else []
         states += [State.DEGRADED] if self.troubles else []
@@ -254,7 +256,7 @@ class Health:
 
     @property
     def status(self) -> int:
-        """The HTTP status: 503 once something has failed. What is late is still being served."""
+        """The HTTP status: 503 after a failure. A process that is behind still serves requests."""
         return 503 if self.state is State.FAILED else 200
 
     def plain(self) -> dict[str, Any]:
@@ -268,7 +270,7 @@ class Health:
 
 
 def together(every: Iterable[Health]) -> Health:
-    """The health of several parts as one."""
+    """The health of several components, combined."""
     known = list(every)
     return Health(
         tuple(view for each in known for view in each.views),

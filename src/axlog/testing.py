@@ -1,20 +1,21 @@
-"""Stand-ins for tests, yours too: streams that abort and end, a clock, a publisher that collects.
+"""Test doubles for your tests: streams that abort and end, a clock, a sink that collects changes.
 
     orders = FakeStream((0, "<order><oid>17</oid></order>"), ABORT, (5, "<order/>"), END)
     told = Collecting()
-    with standing_in(orders=orders, told=told):   # kinds of pipeline files while it lasts
+    with standing_in(orders=orders, told=told):   # registers two kinds for pipeline files
         model = load("pipeline.yaml")             # source: {kind: orders}, sinks: [{kind: told}]
         with pytest.raises(Aborted):
-            run(model, once=True)                 # the run dies at ABORT
-        run(model, once=True)                     # and goes on from its checkpoint
+            run(model, once=True)                 # the run stops at ABORT
+        run(model, once=True)                     # and continues from its checkpoint
     assert told.told("late") == [("insert", {"x": "17"})]
 
-A stream is given to its pipeline or fed to a widget by hand (`FakeStream.feed`). `ABORT` cuts a
-run once, wherever it stands: what was not committed by then is read again.
+A stream is the source of a pipeline, or a test feeds it to a widget (`FakeStream.feed`). `ABORT`
+stops a run once, at its place in the stream. The next run reads again the messages that were not
+committed.
 
-What this does not simulate: a process that is killed inside a write, a disk that forgets or tears
-(`lab torture` does both with real files and processes), a network, two processes at once, and
-Spark, whose workers cannot see objects of a test.
+Not simulated: a process killed during a write and a disk that loses or tears writes (`lab torture`
+tests both with real files and processes), networks, concurrent processes, and Spark, whose workers
+cannot see the objects of a test.
 """
 
 from __future__ import annotations
@@ -36,39 +37,39 @@ from axlog.views.change import Change
 
 
 class Mark(Enum):
-    """What can stand in a fake stream beside messages."""
+    """An item of a fake stream that is not a message."""
 
     ABORT = "abort"
     END = "end"
 
 
 ABORT = Mark.ABORT
-"""The run is cut when it reads this, once."""
+"""Stops the run that reads this item, once."""
 END = Mark.END
-"""The stream ends here."""
+"""Ends the stream."""
 
 Item = str | tuple[float, str] | StreamUpdate | Mark
 
 
 class Aborted(Exception):
-    """A fake stream cut the run."""
+    """A fake stream stopped the run."""
 
 
 class FakeStream:
-    """A source with a script: XML, (time, XML), updates, `ABORT`, `END`."""
+    """A source with scripted items: XML, (time, XML), updates, `ABORT`, `END`."""
 
     def __init__(self, *items: Item) -> None:
         self.items = items
         self._aborted: set[int] = set()
 
     def updates(self, stream: str) -> Iterator[StreamUpdate]:
-        """The messages as updates of a stream, without the aborts."""
+        """The items as updates of a stream, without the aborts."""
         for number in range(len(self.items)):
             if self.items[number] is not ABORT:
                 yield self._update(stream, number)
 
     def feed(self, widget: Widget, stream: str) -> list[Change]:
-        """Give everything to a widget; the changes that come of it."""
+        """Feed all messages to a widget; return the changes."""
         return [change for update in self.updates(stream) for change in widget.take(update)]
 
     def _update(self, stream: str, number: int) -> StreamUpdate:
@@ -82,14 +83,14 @@ class FakeStream:
                 return StreamUpdate(stream, "insert", xml, time, origin)
             case str() as xml:
                 return StreamUpdate(stream, "insert", xml, origin=origin)
-        raise TypeError(f"{self.items[number]!r} is no item of a fake stream")
+        raise TypeError(f"{self.items[number]!r} is not an item of a fake stream")
 
     def opened(self, stream: str) -> _Reading:
-        """The stream as a source; every source of it has aborts only once."""
+        """The stream as a source; each abort takes effect once over all sources."""
         return _Reading(self, stream)
 
     def cuts(self, number: int) -> bool:
-        """Whether the run is cut at an item, which it is once."""
+        """Whether the run stops at an item; true once per abort."""
         if self.items[number] is not ABORT or number in self._aborted:
             return False
         self._aborted.add(number)
@@ -109,7 +110,7 @@ class _Reading:
         updates: list[StreamUpdate] = []
         for number in range(start, end):
             if self.script.items[number] is ABORT:
-                if updates:  # what stands before it is taken first
+                if updates:  # the items before it are processed first
                     return Reading(updates, number, more=True)
                 if self.script.cuts(number):
                     raise Aborted(f"item {number + 1} of {self.stream!r}")
@@ -118,11 +119,11 @@ class _Reading:
         return Reading(updates, end, more=end < len(self.script.items))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: a fake stream holds no resources."""
 
 
 class FakeClock:
-    """A clock that moves when it is told to: for alerters (`Alerter(..., clock=clock)`)."""
+    """A clock that a test advances, for alerters (`Alerter(..., clock=clock)`)."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -131,15 +132,15 @@ class FakeClock:
         return self.now
 
     def advance(self, seconds: float) -> float:
-        """Let time pass; never back."""
+        """Move the clock forward; return the new time."""
         if seconds < 0:
-            raise ValueError("time does not go back")
+            raise ValueError("time cannot go back")
         self.now += seconds
         return self.now
 
 
 class Collecting(MemorySink):
-    """A publisher that keeps what it is given, each batch once; `refuse` makes it unreachable."""
+    """A sink that stores its changes, each batch once; `refuse` makes it unreachable."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,30 +148,30 @@ class Collecting(MemorySink):
         self._refusals = 0
 
     def refuse(self, times: int = 1) -> None:
-        """Fail that many writes, as an outside system that is down."""
+        """Fail the next `times` writes, like an outside system that is down."""
         self._refusals += times
 
     def write(self, batch: int, changes: Any) -> None:
-        """Take a batch, unless it is to be refused."""
+        """Store a batch, unless the write is to fail."""
         if self._refusals:
             self._refusals -= 1
             self.refused += 1
-            raise ConnectorError("AX859", "the publisher is down")
+            raise ConnectorError("AX859", "the sink is down")
         super().write(batch, changes)
 
     def told(self, view: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-        """What was told, of all views or one: operations and rows, in order."""
+        """The changes of all views or one: operations and rows, in order."""
         said = [change for change in self.changes if view is None or change.view == view]
         return [(change.op, change.row.plain()) for change in said]
 
 
 class _NoOptions(Options):
-    """A stand-in has no options."""
+    """Test doubles have no options."""
 
 
 @contextmanager
 def standing_in(**fakes: FakeStream | Collecting) -> Iterator[None]:
-    """While it lasts, pipeline files can name these as kinds of sources and sinks."""
+    """Register sources and sinks as kinds of pipeline files for the duration of the block."""
     made = [
         _source(name, fake) if isinstance(fake, FakeStream) else _sink(name, fake)
         for name, fake in fakes.items()
@@ -183,8 +184,10 @@ def _source(name: str, fake: FakeStream) -> SourceKind[_NoOptions]:
     def make(options: _NoOptions, origin: Origin) -> _Reading:
         return fake.opened(origin.stream or name)
 
-    return SourceKind(name, _NoOptions, make, "A fake stream of a test.")
+    return SourceKind(name, _NoOptions, make, "A fake stream for tests.")
 
 
 def _sink(name: str, fake: Collecting) -> SinkKind[_NoOptions]:
-    return SinkKind(name, _NoOptions, lambda options, origin: fake, "A collecting publisher.")
+    return SinkKind(
+        name, _NoOptions, lambda options, origin: fake, "A sink that collects changes, for tests."
+    )

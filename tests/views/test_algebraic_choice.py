@@ -140,7 +140,7 @@ def test_rows_come_and_go_with_a_condition_at_the_document_node(maintainer: str 
         assert [len(v) for v in views] == [sizes[v.name] * (op == "insert") for v in views]
     for view in views:
         assert any("rows only while" in line for line in view.explain().terms)
-        assert any("hold no more" in line for line in view.explain().terms)
+        assert any("no longer hold" in line for line in view.explain().terms)
 
 
 @pytest.mark.parametrize("maintainer", ["algebraic", "ivma", "adaptive"])

@@ -73,21 +73,25 @@ def test_kept_contents_are_those_written_anew(room: int, monkeypatch: pytest.Mon
 def test_what_an_update_does_not_touch_is_not_written() -> None:
     tree = load("<r>" + "<a><b>1</b><c>2</c></a>" * 20 + "</r>")
     view = Algebraic(tree, parse_query("match /r/a#x return x.cont").pattern)
-    assert len(list(view.rows())) == 20
+    untouched = "<a><b>1</b><c>2</c></a>"
+    assert [row["x.cont"] for row in view.rows()] == [untouched] * 20
     kept = view.engine.contents
     written = kept.written
     (first, *_) = tree.partition("a")
     pending.apply(
         tree, [Insert(Where.LAST, first, tuple(read_forest("<d/>")))], watchers=[Watcher(view)]
     )
-    assert len(list(view.rows())) == 20
+    shown = sorted(row["x.cont"] for row in view.rows())
+    assert shown == [*[untouched] * 19, "<a><b>1</b><c>2</c><d/></a>"]
     assert kept.written == written + 1
 
 
 def test_copies_are_put_into_what_is_kept_of_their_places() -> None:
     tree = load("<r>" + "<a n='1'><b>1</b><a><c/></a></a>" * 10 + "<a/></r>")
     view = Algebraic(tree, parse_query("match //a#x return x.cont").pattern)
-    assert len(list(view.rows())) == 21
+    outer, inner_text = '<a n="1"><b>1</b><a><c/></a></a>', "<a><c/></a>"
+    shown = sorted(row["x.cont"] for row in view.rows())
+    assert shown == sorted([*[outer] * 10, *[inner_text] * 10, "<a/>"])
     kept = view.engine.contents
     written = kept.written
     fragment = tuple(read_forest("<d>2<e/></d>"))
@@ -99,7 +103,9 @@ def test_copies_are_put_into_what_is_kept_of_their_places() -> None:
     inner = [node for node in targets if tree.parent_column[node] != tree.root]
     operations = [Insert(Where.LAST, node, fragment) for node in inner]
     pending.apply(tree, operations, watchers=[Watcher(view)])
-    assert len(list(view.rows())) == 21
+    shown = sorted(row["x.cont"] for row in view.rows())
+    inserted = "<a><c/><d>2<e/></d></a>"
+    assert shown == sorted([*[outer.replace(inner_text, inserted)] * 10, *[inserted] * 10, "<a/>"])
     assert kept.written == written + 10  # what is above the places, not the places
     every(tree, kept)
 

@@ -120,7 +120,7 @@ def test_differential_the_others_do_not_notice(way: str, first: bool) -> None:
         assert broken.code == "AX215"
         with pytest.raises(QueryError, match="AX215"):
             widget.view("bomb").rows()
-        assert "put aside" in repr(widget.view("bomb"))
+        assert "set aside" in repr(widget.view("bomb"))
         widget.advance(5000)
 
 

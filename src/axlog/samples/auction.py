@@ -1,14 +1,13 @@
-"""Auction documents after the XMark DTD, at any factor, streamed.
+"""Auction documents after the XMark DTD, at any scale factor, generated as a stream.
 
 Factor 1 has XMark's 25,500 persons, 12,000 open and 9,750 closed auctions, 21,750 items over six
-regions and 1,000 categories, and some 115 MB; P5 section 6 measures on such documents. Entity
-counts are XMark's; how often an optional part is there and how often a repeated one repeats was
-measured on documents of the original generator. References are consistent: every IDREF names an id
-that exists, and every item is auctioned once.
+regions and 1,000 categories, and about 115 MB. Entity counts are XMark's. The frequencies of
+optional and repeated elements were measured on documents of the original generator. References are
+consistent: every IDREF names an existing id, and every item is auctioned once.
 
-The words, names and values are our own, so an answer that depends on one person's name or on the
-exact bidders of one auction differs from the original's. Memory does not depend on the factor: one
-entity is built at a time.
+The words, names and values are not those of XMark. A query result that depends on the name of one
+person or on the bidders of one auction therefore differs from the original. Memory does not depend
+on the factor: the generator builds one entity at a time.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _TWO_DIGITS = tuple(f"{number:02}" for number in range(60))
 
 
 def _subsets(terms: tuple[str, ...]) -> tuple[str, ...]:
-    """Every choice of some of the terms, none included."""
+    """Every subset of the terms, the empty one included."""
     choices = range(1 << len(terms))
     return tuple(", ".join(t for i, t in enumerate(terms) if choice >> i & 1) for choice in choices)
 
@@ -64,7 +63,7 @@ _SHIPPING_CHOICES = _subsets(SHIPPINGS)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many of each entity a document of some factor has."""
+    """The number of entities of each kind in a document."""
 
     regions: dict[str, int]
     persons: int
@@ -74,12 +73,12 @@ class Counts:
 
     @property
     def items(self) -> int:
-        """Items of all regions; as many as there are auctions."""
+        """Items of all regions: one for each auction."""
         return sum(self.regions.values())
 
 
 def counts(factor: float) -> Counts:
-    """The entity counts at a factor, rounded down as XMark does, and at least one of each.
+    """The entity counts at a scale factor, rounded down as in XMark, and at least one of each.
 
     >>> counts(0.01).persons, counts(0.01).items
     (255, 217)
@@ -101,7 +100,7 @@ def counts(factor: float) -> Counts:
 
 
 def auction(factor: float, seed: int = 0) -> Iterator[str]:
-    """An auction document, as pieces of text to write one after the other.
+    """An auction document, as consecutive pieces of text.
 
     >>> "".join(auction(0.001))[:38]
     '<?xml version="1.0"?>\\n<site>\\n<regions>'
@@ -112,8 +111,8 @@ def auction(factor: float, seed: int = 0) -> Iterator[str]:
 def auctioned(sizes: Counts, seed: int, opened: bool) -> Iterator[int]:
     """The items of the open (or of the closed) auctions, ascending.
 
-    Selection sampling: both passes replay one sequence, so that they part the items exactly without
-    a table of them in memory.
+    Selection sampling: both passes replay one random sequence. They split the items exactly without
+    a table of items in memory.
     """
     random = Chance(seed, "auctioned").random
     wanted, left = sizes.open_auctions, sizes.items
@@ -126,7 +125,7 @@ def auctioned(sizes: Counts, seed: int, opened: bool) -> Iterator[int]:
 
 
 class _Site:
-    """One document in the making: its sizes, its random sequence, its prose."""
+    """Generates one document: holds its sizes, its random sequence and its prose."""
 
     def __init__(self, sizes: Counts, seed: int) -> None:
         self._sizes = sizes
@@ -149,7 +148,7 @@ class _Site:
         return int(0.5 - mean * log(1.0 - self._random()))
 
     def _bell(self) -> float:
-        """About normal with mean 0 and deviation 1; three draws are close enough here."""
+        """Approximately normal with mean 0 and deviation 1, from three draws."""
         random = self._random
         return 2.0 * (random() + random() + random() - 1.5)
 
@@ -160,7 +159,7 @@ class _Site:
         return int(self._random() * self._sizes.persons)
 
     def _trader(self) -> int:
-        """Sellers and buyers are mostly the same few, as in XMark."""
+        """A seller or buyer; most trades involve a few persons, as in XMark."""
         persons = self._sizes.persons
         return min(persons - 1, max(0, int(persons * (0.5 + 0.1 * self._bell()))))
 
@@ -361,7 +360,7 @@ class _Site:
         )
 
     def _terms(self) -> str:
-        """Quantity and type; lots of several pieces are often sold the Dutch way."""
+        """Quantity and type; lots of several pieces are often Dutch auctions."""
         quantity = self._quantity()
         kind = "Regular" if self._random() < 0.5 else "Featured"
         if quantity > 1 and self._random() < 0.6:

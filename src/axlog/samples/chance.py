@@ -1,11 +1,11 @@
-"""Seeded draws that come out the same on every Python.
+"""Seeded random draws that are the same on every Python version.
 
-Only `Random.random` keeps its sequence across versions for one seed (so the standard library
-promises); `choice`, `sample` and `shuffle` do not. Everything a generator draws is therefore built
-on it here.
+The standard library guarantees the sequence of a seed across versions for `Random.random` only, not
+for `choice`, `sample` and `shuffle`. All draws of the generators are therefore built on
+`Random.random` here.
 
-A `Chance` is named: `Chance(7, "pattern")` and `Chance(7, "updates")` do not share a sequence, so
-adding a draw to one part of a workload leaves the other parts as they were.
+A `Chance` is named: `Chance(7, "pattern")` and `Chance(7, "updates")` do not share a sequence. A
+new draw in one part of a workload therefore leaves the other parts unchanged.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Chance:
         return self.random() < probability
 
     def exponential(self, mean: float) -> float:
-        """A waiting time: at least 0, with this mean."""
+        """An exponentially distributed waiting time with this mean."""
         return -mean * log(1.0 - self.random())
 
     def choose(self, things: Sequence[T]) -> T:
-        """One of `things`, each as likely as another."""
+        """One of `things`, with equal probability."""
         return things[int(self.random() * len(things))]
 
     def sample(self, things: Sequence[T], count: int) -> list[T]:

@@ -1,13 +1,13 @@
-"""The order monitor (P3 section 1, program 1; DESIGN section 4): document, queries, messages.
+"""The order monitor: document, queries and messages.
 
-A web store's orders arrive in one stream, shipments in another. `LATE` asks for INRIA's computers
-that shipped 50,000 seconds or more after they were ordered, `ON_TIME` for those that shipped before
-that; `WITHIN` also wants the order to be there first. Messages have some twenty elements, as in P3
-section 5.4, and come in the order of their times across both streams.
+The orders of a web store arrive in one stream, shipments in another. `LATE` selects INRIA's
+computers that shipped 50,000 seconds or more after the order, `ON_TIME` those that shipped earlier.
+`WITHIN` also requires that the order comes first. Messages have about twenty elements and are
+sorted by time across both streams.
 
-The stream is endless in kind: orders keep coming at the given rate and each ships after its delay
-or never; `count` cuts it. Pending shipments are kept in a heap, so memory follows rate times delay,
-not `count`.
+The generator is unbounded: orders arrive at the given rate, and each ships after a delay or never.
+`count` limits the messages. A heap holds the pending shipments, so memory is proportional to rate
+times delay, not to `count`. (Paper 3, sections 1 and 5.4.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MATCH = (
 LATE = f"{_MATCH} where t2 - t1 >= {LATE_AFTER} return $x"
 ON_TIME = f"{_MATCH} where t2 - t1 <= {LATE_AFTER} return $x"
 WITHIN = ON_TIME.replace(" return", " and t2 - t1 >= 0 return")
-"""On time and not before the order: then nothing need be remembered of orders that are past."""
+"""On time and not before the order: past orders can then be dropped from memory."""
 
 KEYS = ("key webstore/orders/order by oid trusted", "key shipping/orders/order by oid trusted")
 
@@ -45,7 +45,7 @@ _CLIENT = "INRIA"
 _CLIENTS = ("CNRS", "CWI", "DFKI", "EPFL", "ETH", "INESC", "MPI", "NTUA", "SINTEF", "VTT")
 _GOODS = ("printer", "screen", "keyboard", "scanner", "router")
 _CARRIERS = ("road", "rail", "air", "sea", "bicycle")
-_SECOND = 1_000_000  # microseconds, so that times add up exactly
+_SECOND = 1_000_000  # in microseconds, so that sums of times are exact
 
 
 def messages(
@@ -59,9 +59,9 @@ def messages(
 ) -> Iterator[dict[str, object]]:
     """`count` messages of both streams as updates `{"stream", "insert", "at"}`, by time.
 
-    `rate` is orders a second; a share `ship_share` of the orders ships, `late_share` of these late;
-    `wanted_share` are computers for INRIA. Unless `keyed`, one order in twenty uses an oid again
-    and one shipment in twenty is sent twice.
+    `rate` is orders per second. A share `ship_share` of the orders ships, `late_share` of these
+    late, and `wanted_share` are computers for INRIA. Unless `keyed`, one order in twenty reuses an
+    oid and one shipment in twenty is sent twice.
 
     >>> [message["stream"] for message in messages(2)]
     ['orders', 'orders']
@@ -101,7 +101,7 @@ def _messages(
 
 
 def _delay(late: bool, chance: Chance) -> int:
-    """Microseconds from order to shipment; 50,000 seconds or more when late, else fewer."""
+    """Microseconds from order to shipment: 50,000 seconds or more if late, else less."""
     if late:
         return LATE_AFTER * _SECOND + int(chance.exponential(LATE_AFTER * _SECOND / 2))
     return _SECOND + chance.below((LATE_AFTER - 1) * _SECOND)
@@ -110,7 +110,7 @@ def _delay(late: bool, chance: Chance) -> int:
 def _order(oid: str, wanted: bool, chance: Chance) -> str:
     client, goods = _CLIENT, "computer"
     if not wanted:
-        # Half of the others fail by their client, half by their goods.
+        # Half of the other orders have another client, half have other goods.
         if chance.happens(0.5):
             client = chance.choose(_CLIENTS)
             goods = chance.choose(("computer", *_GOODS))

@@ -1,15 +1,15 @@
 """Payments between banks in ISO 20022 messages: credit transfers, status reports, returns.
 
-A bank sends credit transfers (pacs.008, up to three in a message). The bank they go to answers each
-with a status report (pacs.002): settled (ACSC) or rejected with a reason (RJCT), within ten seconds
-as instant payments have it, or too late, or not at all. A settled transfer may come back later as a
-return (pacs.004). `transfers` draws what becomes of each one, `messages` are the messages that say
-so, `write` puts them into files, which `examples/payments/payments.yaml` reads:
+A bank sends credit transfers (pacs.008, up to three in a message). The receiving bank answers each
+with a status report (pacs.002): settled (ACSC) or rejected with a reason (RJCT). The answer arrives
+within ten seconds as instant payments require, too late, or never. A settled transfer may be
+returned later (pacs.004). `transfers` draws the outcome of each transfer, `messages` generates the
+messages, and `write` writes them to files, which `examples/payments/payments.yaml` reads:
 
     python -m axlog.samples.payments examples/payments/in 200
 
-Not handled: reports that come in steps (ACTC, ACSP before ACSC), and the parts of the messages that
-no view asks for (agents, accounts, charges), which a schema would want.
+Not handled: reports in several steps (ACTC, ACSP before ACSC), and the parts of the messages that
+no view uses (agents, accounts, charges), which a schema would require.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ NAMESPACES = {
 }
 STREAMS = {"transfers": "pacs.008", "reports": "pacs.002", "returns": "pacs.004"}
 DEADLINE = 10
-"""Seconds that the answering bank has."""
+"""Seconds within which the receiving bank must answer."""
 
-REJECTIONS = ("AC04", "AM04", "RR04")  # account closed, no money, regulatory reason
-RETURNS = ("AC03", "CUST", "FOCR")  # wrong account, asked by the customer, recalled
-_SECOND = 1000  # times are milliseconds from the first day's start
+REJECTIONS = ("AC04", "AM04", "RR04")  # account closed, insufficient funds, regulatory reason
+RETURNS = ("AC03", "CUST", "FOCR")  # wrong account, requested by the customer, recalled
+_SECOND = 1000  # times are milliseconds from the start of the first day
 _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One credit transfer and what becomes of it; times in milliseconds from the start."""
+    """One credit transfer and its outcome; times in milliseconds from the start."""
 
     number: str
     message: int
@@ -53,7 +53,7 @@ class Transfer:
 
     @property
     def in_time(self) -> bool:
-        """Whether it was answered before the deadline had passed."""
+        """Whether the answer came before the deadline."""
         return self.answered is not None and self.answered - self.asked <= DEADLINE * _SECOND
 
     @property
@@ -63,7 +63,7 @@ class Transfer:
 
 
 def transfers(seed: int = 0, count: int = 200, faults: float = 0.2) -> list[Transfer]:
-    """Transfers by time; `faults` is the share of each thing that goes wrong.
+    """Transfers, sorted by time; `faults` is the probability of each kind of failure.
 
     >>> transfers(7, 3) == transfers(7, 3)
     True
@@ -96,7 +96,7 @@ def _drawn(chance: Chance, number: str, message: int, asked: int, faults: float)
 
 
 def messages(drawn: Sequence[Transfer]) -> Iterator[tuple[int, str, str]]:
-    """Time, stream and text of every message, by time."""
+    """Time, stream and text of every message, sorted by time."""
     sent: list[tuple[int, str, str]] = []
     by_message: dict[int, list[Transfer]] = {}
     for transfer in drawn:
@@ -110,7 +110,7 @@ def messages(drawn: Sequence[Transfer]) -> Iterator[tuple[int, str, str]]:
 
 
 def write(directory: Path, drawn: Sequence[Transfer]) -> int:
-    """Put the messages into files, a directory for each kind; how many there are."""
+    """Write the messages to files, one directory for each kind; return their number."""
     for kind in STREAMS.values():
         (directory / kind).mkdir(parents=True, exist_ok=True)
     number = 0

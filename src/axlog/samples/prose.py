@@ -1,11 +1,11 @@
 """Running text for auction documents: XMark's mixed content of words, bold, keyword and emph.
 
-Seven tenths of an auction document is prose, so it has to be cheap: words are drawn once into a
-pool and a run of words is a slice of it. Word frequencies fall off exponentially with rank, as in
-XMark's documents; lengths and nesting follow the shapes measured there (markup nests twice at most,
-lists twice at most).
+Seven tenths of an auction document is prose, so prose must be cheap to generate: words are drawn
+once into a pool, and a run of words is a slice of the pool. Word frequencies fall off exponentially
+with rank, as in XMark's documents. Lengths and nesting follow the shapes measured there (markup
+nests twice at most, lists twice at most).
 
-It does not try to mean anything, and runs of words recur: the pool has 16,384 words.
+The text has no meaning, and runs of words repeat: the pool has 16,384 words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE_WORDS = 27.6  # words of a text between two marked-up spans, beyond the f
 _SPAN_WORDS = 5.0  # words of a marked-up span, beyond the first
 _PLAIN_TEXTS = 0.30  # share of texts without any markup
 _SPANS_FALL = 1.0 / log(0.61)  # each further span is 0.61 times as likely
-_NESTED_SPANS = 0.115  # share of spans that hold a span of another kind
+_NESTED_SPANS = 0.115  # share of spans that contain a span of another kind
 _PARLISTS = 0.28  # share of descriptions that are lists
 _INNER_PARLISTS = 0.21  # share of list items that are lists themselves
 
@@ -43,7 +43,7 @@ class Prose:
         self._starts = tuple(accumulate((len(each) + 1 for each in words), initial=0))
 
     def words(self, count: int) -> str:
-        """`count` words (400 at most), each followed by a blank."""
+        """`count` words (400 at most), each followed by a space."""
         count = min(count, _LONGEST_RUN)
         first = int(self._random() * (_POOL - count))
         return self._pool[self._starts[first] : self._starts[first + count]]

@@ -1,13 +1,13 @@
-"""A supply chain (P3 2.4) in today's documents: a simulator of its partners, and its pipeline.
+"""A supply chain that exchanges UBL documents: a simulator of its partners, and its pipeline.
 
-Six partners publish UBL 2 documents into directories: the web store its orders and invoices, the
-bank what was paid, the warehouse and the supplier that the parts of an order are there, the plant
-what it assembled, the shipper what it sent (and where it is, which no view asks for); and the
-warehouse keeps a file with the level of each part. `pipeline` (supply_chain.yaml) watches them.
+Six partners publish UBL 2 documents into directories: the web store orders and invoices, the bank
+payments, the warehouse and the supplier the availability of parts, the plant assemblies, the
+shipper despatches and transport status (which no view uses). The warehouse also keeps a file with
+the stock level of each part. `pipeline` (supply_chain.yaml) watches the directories.
 
-Documents come by time. An order takes its way with delays drawn for each partner; a share `faults`
-of the steps goes wrong: a slow bank, a part that the supplier must bring, a slow plant, a shipper
-that is late or loses the goods, an invoice that comes too early, a document cut in the middle.
+Documents are sorted by time. Each partner delays an order by a random time, and a share `faults` of
+the steps fails: a slow bank, a part that the supplier must deliver, a slow plant, a shipper that is
+late or loses the goods, an invoice that is sent too early, a truncated document.
 
     python -m axlog.samples.supply_chain DIRECTORY [ORDERS [SEED]]
 """
@@ -29,9 +29,9 @@ UBL = "urn:oasis:names:specification:ubl:schema:xsd:"
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 HOUR = 3600
 PROMISE = 48 * HOUR
-"""Seconds from order to despatch that the web store promises."""
+"""Seconds from order to despatch that the web store guarantees."""
 SLOW = 24 * HOUR
-"""Seconds after which a late order is said to have waited for a partner."""
+"""Seconds after which a late order is attributed to a partner."""
 LOW = 20
 STREAMS = ("orders", "payments", "parts", "assembled", "despatches", "invoices")
 STOCK = "stock"
@@ -45,7 +45,7 @@ class Published:
 
     at: int  # microseconds after START
     stream: str
-    order: str  # or the part, in the stock
+    order: str  # for the stock: the part
     text: str
 
     @property
@@ -61,9 +61,9 @@ def pipeline() -> str:
 def documents(
     seed: int = 0, rate: float = 2.0, faults: float = 0.08, orders: int | None = None
 ) -> Iterator[Published]:
-    """What all partners publish by time, without end unless a number of orders is given.
+    """The documents of all partners, sorted by time; endless unless `orders` is given.
 
-    `rate` is orders an hour.
+    `rate` is orders per hour.
 
     >>> first = next(documents())
     >>> first.stream, first.order
@@ -73,7 +73,7 @@ def documents(
 
 
 class Simulator:
-    """Partners at work in a directory: what has happened by a time is there as files."""
+    """Simulated partners that write their documents to a directory as time advances."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Simulator:
             (directory / name).mkdir(exist_ok=True)
 
     def until(self, seconds: float | None = None) -> int:
-        """Let everything up to a time of the simulated clock happen; how many documents came."""
+        """Write the documents up to a time of the simulated clock; return their number."""
         before = self.written
         while self._next is not None and (seconds is None or self._next.at <= seconds * _SECOND):
             self._write(self._next)
@@ -103,7 +103,7 @@ class Simulator:
         return self.written - before
 
     def _write(self, published: Published) -> None:
-        """Put a file in its place when it is complete."""
+        """Write a file and move it into place when it is complete."""
         self.written += 1
         self.counts[published.stream] += 1
         path = self.directory / "in" / published.stream / f"{self.written:08}.xml"
@@ -115,7 +115,7 @@ class Simulator:
 
 
 def write(directory: Path, *, orders: int = 200, seed: int = 0, faults: float = 0.08) -> int:
-    """The pipeline file and all documents of so many orders; how many there are."""
+    """Write the pipeline file and all documents of `orders` orders; return their number."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "supply-chain.yaml").write_text(pipeline(), encoding="utf-8")
     simulator = Simulator(directory, seed=seed, faults=faults, orders=orders)
@@ -123,7 +123,7 @@ def write(directory: Path, *, orders: int = 200, seed: int = 0, faults: float = 
 
 
 class _Chain:
-    """The simulated partners: what each does next, by time."""
+    """The simulated partners: a queue of their documents, sorted by time."""
 
     def __init__(self, chance: Chance, rate: float, faults: float) -> None:
         self._chance = chance
@@ -173,7 +173,7 @@ class _Chain:
             self._send(invoiced, "invoices", order, _invoice(order, invoiced))
 
     def _stocked(self, wanted: list[str], paid: int) -> tuple[int, str]:
-        """When the parts of an order are there, and who brought them."""
+        """When the parts of an order are available, and the partner that delivered them."""
         is_missing = self._chance.happens(self._faults)
         stocked = self._later(paid, 36 if is_missing else 1, slow=0)
         for part in wanted:
@@ -263,7 +263,7 @@ def _despatch(order: str, time: int) -> str:
 
 
 def _status(order: str, time: int) -> str:
-    """Where the goods are: nobody asks, so filters drop it."""
+    """Transport status: no view uses it, so filters drop it."""
     return _document("TransportationStatus", f"T-{order}", time, _reference(order))
 
 

@@ -1,7 +1,7 @@
 """The words of generated documents: names, places, terms of sale and running prose.
 
-All of it is made up or general knowledge; nothing is taken from another generator's word lists. A
-few values are fixed because queries of the XMark and P5 workloads ask for them: the word `gold`,
+All words are invented or general knowledge; none is copied from the word lists of another
+generator. A few values are fixed because queries of known workloads use them: the word `gold`,
 the country `United States`, the education `Graduate School`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 def _terms(text: str) -> tuple[str, ...]:
-    """The terms of a text, parted by commas and broken over lines anywhere."""
+    """The terms of a text, separated by commas; line breaks are ignored."""
     return tuple(" ".join(text.split()).split(", "))
 
 
@@ -62,7 +62,7 @@ _HOST_NAMES = (
     "low map mid net now oak old one orb pod pub ray red sea six sky sun tea ten tip uni up via "
     "web win wit yes zen"
 )
-# A reserved top-level name: these hosts can never exist.
+# A reserved top-level domain: these hosts can never exist.
 HOSTS = tuple(f"{name}.test" for name in _HOST_NAMES.split())
 
 CITIES = tuple(
@@ -167,7 +167,7 @@ _CODAS = ("", "", "", "", "", "n", "r", "l", "s", "t")
 
 
 def word(rank: int) -> str:
-    """The word of this frequency rank: common ones first, then made of two or three syllables.
+    """The word of this frequency rank: common words first, then words of two or three syllables.
 
     >>> word(0), word(5000) == word(5000)
     ('about', True)

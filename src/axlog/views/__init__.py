@@ -1,1 +1,22 @@
-"""Views: rows kept exact by maintainers, and the changes they emit."""
+"""Views: the rows of queries over a changing document, and the changes that they emit.
+
+A maintainer is an algorithm that keeps the rows of one view exact: it turns the delta of an update
+into changes. All maintainers give the same rows and changes, and differ in cost only. In reading
+order:
+
+- `change`: rows and changes
+- `view`: a query with its rows, its changes and its subscribers
+- `maintainer`: the interface of a maintainer, and its law
+- `choose`: the choice of a maintainer for a pattern
+- `counting`: rows with derivation counts, kept by delta joins; the default
+- `algebraic`: terms over delta tables, for statements that touch thousands of nodes
+- `records`: sibling and reverse axes
+- `adaptive`: counting or algebraic, chosen again for each update
+- `reevaluate`: evaluation before and after; accepts every pattern, and is the baseline
+- `ivma`: one node at a time, a baseline for benchmarks
+- `outputs`: the values that outputs show of nodes
+- `contents`: a cache of the contents that views show
+- `net_changes`: the net effect of a sequence of changes
+- `explanation`: the answer of `explain`
+- `why`: the derivations of a row
+"""

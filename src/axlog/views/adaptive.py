@@ -1,16 +1,17 @@
-"""The choice between counting and algebraic, made anew for each update.
+"""The choice between counting and algebraic, made again for each update.
 
-Both keep the same view, so the algorithm may change from one update to the next; what changes is
-the state that each needs. Counting costs by the operation, the algebra mostly by the statement, and
-least where rows are known by one node (`algebraic.direct`): by what was measured (`lab bench
-choice`; the `Prices` below are of one machine, their ratios are what counts) it is then the
-cheaper one for a single operation too. Where it goes by tables, two or three operations cost the
-same either way, and a thousand are a hundred times cheaper. Counting takes longer to set up.
+Both algorithms keep the same view, so the view may switch between them from one update to the next.
+A switch must set up the state of the other algorithm. Counting has a cost for each operation. The
+algebra mostly has a cost for each statement. It is cheapest where one node identifies a row
+(`algebraic.direct`): by measurement (`lab bench choice`; the `Prices` below are of one machine, and
+only their ratios matter) it is then cheaper for a single operation too. Where the algebra uses
+tables, two or three operations cost the same with both algorithms, and a thousand operations cost a
+hundredth. Counting takes longer to set up.
 
-So it is rent or buy: the view starts with the algebra, which is quick to set up, and every update
-that the other algorithm would have done for less adds to a regret. When that has come to what the
-other costs to set up, the view changes over. This never costs more than about twice the best choice
-made in hindsight.
+The choice is a rent-or-buy problem. The view starts with the algebra, which is quick to set up.
+Every update that the other algorithm would have processed at a lower cost adds the difference to a
+regret. When the regret reaches the setup cost of the other algorithm, the view switches. The total
+cost is at most about twice the cost of the best choice in hindsight.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from axlog.views.maintainer import Maintainer
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What an algorithm costs, in us: an update, one operation of it, a node to set up."""
+    """The costs of an algorithm in us: per update, per operation, and per node at setup."""
 
     update: float
     operation: float
@@ -45,10 +46,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What each algorithm costs: as measured, or as a law sets it to see views change over.
+    """The costs of each algorithm: measured, or set by a test to force views to switch.
 
-    Measured on auction documents of 1 and 10 MB, one to a thousand insertions a statement; views
-    like Q1 are known by one node (`direct`), with two of its nodes' ids it takes tables.
+    Measured on auction documents of 1 and 10 MB, with one to a thousand insertions per statement.
+    In views like Q1 one node identifies a row (`direct`). With the ids of two nodes the view needs
+    tables.
     """
 
     counting: Costs = Costs(update=150.0, operation=170.0, node=1.5)
@@ -60,7 +62,7 @@ MEASURED = Prices()
 
 
 class Adaptive(Maintainer):
-    """Keeps a view by whichever of two algorithms the updates make cheaper."""
+    """Keeps a view by the cheaper of two algorithms, depending on the updates."""
 
     name = "adaptive"
 
@@ -115,7 +117,7 @@ class Adaptive(Maintainer):
         self.kept_by.close()
 
     def told(self) -> tuple[str, ...]:
-        costs = f"regret {self.regret:.0f} of {self._price():.0f} us to change over"
+        costs = f"regret {self.regret:.0f} of {self._price():.0f} us to switch"
         return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.told())
 
     def _choose(self, operations: int) -> None:

@@ -1,12 +1,13 @@
-"""Rows and changes: what a view shows and what it says when it changes.
+"""Rows of views, and the changes that views emit.
 
-A row is a mapping from output names to values with its derivation count. A change is one row that a
-view gained (`insert`), lost (`delete`), had modified (`update`, with `before`), or that was under
-way and can no longer come (`never`). A count moving between two positive numbers is no change.
+A row is a mapping from output names to values, with its derivation count. A change is one row that
+was inserted into a view (`insert`), deleted (`delete`) or updated (`update`, with `before`), or a
+possible row that can no longer come (`never`). A count that moves between two positive numbers is
+not a change.
 
-Inside, `Row.values_` and `Change.microseconds` have times as integer microseconds: a plain `int`
-among a row's values is a time. Whoever reads a row by its columns, or `Change.time`, has them as
-the document returns times (`document/times.py`): a `Row` as seconds, a `DatedRow` as dates.
+Internally, `Row.values_` and `Change.microseconds` hold times as integer microseconds: every `int`
+among the values of a row is a time. Access by column, and `Change.time`, return times in the format
+of the document (`document/times.py`): a `Row` returns seconds, a `DatedRow` returns dates.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Values = tuple[Any, ...]
 
 
 class Row(Mapping[str, Any]):
-    """One row: output names to values; ids are `Id`s, times are seconds or dates, the rest text."""
+    """One row: output names to values. Ids are `Id`s, times seconds or dates, the rest strings."""
 
     __slots__ = ("columns", "count", "values_")
     times: ClassVar[Times] = "seconds"
@@ -56,20 +57,20 @@ class Row(Mapping[str, Any]):
         return f"Row({inside})" if self.count == 1 else f"Row({inside}; count={self.count})"
 
     def plain(self) -> dict[str, Any]:
-        """The row for JSON: ids as their text, times as seconds or ISO texts."""
+        """The row for JSON: ids as strings, times as seconds or ISO strings."""
         values = zip(self.columns, self.values_, strict=True)
         return {column: _plain(value, self.times) for column, value in values}
 
 
 class DatedRow(Row):
-    """A row of a document that was made with `times="dates"`."""
+    """A row of a document created with `times="dates"`."""
 
     __slots__ = ()
     times = "dates"
 
 
 def timed_row(row: Row, times: Times) -> Row:
-    """The row, with its times shown so."""
+    """The row with its times in this format."""
     kind = DatedRow if times == "dates" else Row
     return row if type(row) is kind else kind(row.columns, row.values_, row.count)
 
@@ -88,11 +89,11 @@ def _plain(value: Any, times: Times) -> Any:
     return [_plain(item, times) for item in value] if type(value) is tuple else value
 
 
-@dataclass(slots=True, unsafe_hash=True)  # frozen ones take many times as long to make
+@dataclass(slots=True, unsafe_hash=True)  # frozen dataclasses take much longer to create
 class Change:
     """A row inserted, deleted or updated in a view, with its time and sequence number.
 
-    It is not to be changed: listeners are given the same one.
+    Do not modify a change: all subscribers receive the same object.
     """
 
     op: str  # insert, delete, update, never
@@ -104,14 +105,14 @@ class Change:
 
     @property
     def time(self) -> Shown:
-        """The time of the update that made it: seconds, or a date where the row has dates."""
+        """The time of the update that caused it: seconds, or a date if the row has dates."""
         return shown(self.microseconds, self.row.times)
 
     def numbered(self, view: str, microseconds: int, sequence: int) -> Change:
         return Change(self.op, self.row, self.before, view, microseconds, sequence)
 
     def plain(self) -> dict[str, Any]:
-        """The change for JSON: `op`, `row`, and `before` where the row was modified."""
+        """The change for JSON: `op`, `row`, and `before` for an update."""
         said: dict[str, Any] = {"op": self.op, "row": self.row.plain()}
         if self.before is not None:
             said["before"] = self.before.plain()
@@ -123,6 +124,6 @@ class Change:
 
 
 def timed_change(change: Change, times: Times) -> Change:
-    """The change, with its times shown so."""
+    """The change with its times in this format."""
     before = None if change.before is None else timed_row(change.before, times)
     return replace(change, row=timed_row(change.row, times), before=before)

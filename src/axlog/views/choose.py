@@ -1,9 +1,9 @@
-"""Which maintainer keeps a view: from the pattern's features, unless the user names one.
+"""The choice of a maintainer for a view: from the features of the pattern, or by the user.
 
-Counting keeps every pattern whose axes go downward and whose connectives can be evaluated where
-they stand; records keep sibling and reverse axes (P4); re-evaluation keeps the rest. Over a large
-document that no stream feeds, statements may touch thousands of nodes: there `adaptive` decides
-between counting and the algebra by the size of each pending update list. `choice` says why.
+Counting keeps every pattern whose axes go downward and whose connectives can be evaluated at their
+own node. Records keep sibling and reverse axes. Re-evaluation keeps the rest. On a large document
+that no stream feeds, statements may touch thousands of nodes. There `adaptive` chooses between
+counting and the algebra by the size of each pending update list. `choice` gives the reason.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
 
 LARGE = 20_000
-"""Nodes of a document from which it matters how a statement is propagated."""
+"""Nodes from which on a document is large: the propagation of a statement matters there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What the choice goes by; laws lower it so that small documents are kept as large ones are."""
+    """The limits of the choice; laws lower them so that small documents count as large."""
 
     large: int = LARGE
     prices: Prices = MEASURED
@@ -44,7 +44,7 @@ MAINTAINERS: dict[str, type[Maintainer]] = {
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A maintainer's name, and why it was taken."""
+    """The name of a maintainer, and why it was chosen."""
 
     name: str
     reason: str
@@ -56,9 +56,9 @@ def choice(
     tree: Tree | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Chosen:
-    """The maintainer for a pattern, or an error that says why the wanted one declines.
+    """The maintainer for a pattern; raises AX212 if the wanted maintainer declines it.
 
-    With the tree that the view is over, its size and streams count too.
+    If the tree of the view is given, its size and its streams influence the choice.
     """
     if wanted is not None:
         kind = MAINTAINERS.get(wanted)
@@ -73,7 +73,7 @@ def choice(
                 f"{wanted} declines the query: {refusal}",
                 advice="leave the choice to axlog",
             )
-        return Chosen(wanted, "asked for")
+        return Chosen(wanted, "requested")
     refusal = Counting.refusal(pattern)
     is_edited = tree is not None and len(tree) >= thresholds.large and not tree.calls()
     if is_edited and Adaptive.refusal(pattern) is None:
@@ -90,7 +90,7 @@ def choice(
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What the views of one document share."""
+    """The engines that the views of one document share."""
 
     counting: CountingEngine
     algebraic: AlgebraicEngine
@@ -100,7 +100,7 @@ class Engines:
 def make(
     tree: Tree, pattern: Pattern, name: str, engines: Engines, work: int | None = None
 ) -> Maintainer:
-    """The maintainer of this name for a view of the tree; `work` is the view's own budget."""
+    """Create the maintainer of this name for a view; `work` is the budget of the view."""
     if name == Counting.name:
         return Counting(tree, pattern, engines.counting, work)
     if name == Reevaluate.name:

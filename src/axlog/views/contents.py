@@ -1,20 +1,21 @@
-"""What views show of nodes as `cont`, kept between updates and written anew in pieces.
+"""A cache of the contents that views show as `cont`, updated piece by piece.
 
-A materialised view stores its contents (P5 2.2). Here those of one document are kept together, once
-for each node whichever views show it. The text of a node is its tags around the texts of its
-children, so where an update touches a node, only the children that it touches are written anew: the
-others' texts are kept too. Children of a node that is shown are kept from the start, those of other
-nodes once an update has touched them: pieces are as fine as the updates are.
+One cache serves all views of a document and holds each node once. The text of a node is its tags
+around the texts of its children. When an update touches a node, only the touched children are
+serialized again, because the texts of the others are cached too. The cache holds the children of a
+shown node from the start, and the children of other nodes after an update has touched them. The
+pieces are therefore as fine as the updates.
 
-Copies of one fragment that a statement brought to many places are written once, and put into what
-is kept of their places without looking at the other children.
+Copies of one fragment that a statement inserts at many places are serialized once. They are spliced
+into the cached texts of their places without reading the other children.
 
-An update ends what is kept of the nodes that it touches (its places and all above them) as soon as
-it is carried out, and what is kept of the nodes that go with the next one, as changes still show
-those. Missing an update is noticed by the document's version, and forgets all.
+An update invalidates the entries of the nodes that it touches (its places and all their ancestors)
+when it is applied. The entries of deleted nodes stay until the next update, because changes still
+show them. The cache detects a missed update by the version of the document, and then clears itself.
 
-Law: `of(node) == serialise(tree, node)` at every version of the document. Not kept: contents with
-namespaces, as these depend on what is declared above, and what goes beyond `MOST` characters.
+Law: `of(node) == serialise(tree, node)` at every version of the document. Not cached: contents with
+namespaces, which depend on declarations above the node, and texts beyond the room that `MOST`
+and `SHARE` give. (Paper 5, section 2.2: a materialised view stores its contents.)
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from axlog.evaluate.columns import NOTHING, Handles
 
 MOST = 1 << 26
 SHARE = 2
-"""Characters that are kept for one document, and so many more for each byte of its texts."""
+"""The cache holds `MOST` characters, and `SHARE` more for each byte of the texts of a document."""
 DEEPEST = 100
-"""So many nested pieces are followed; what is deeper is written whole."""
+"""The largest nesting of pieces; deeper nodes are serialized whole."""
 
 
 class Contents:
@@ -41,16 +42,16 @@ class Contents:
         self.tree = tree
         self._version = tree.version
         self._kept: dict[int, str] = {}
-        self._touched: set[int] = set()  # nodes that are written in pieces
-        self._is_known = bytearray()  # by handle, whether it may stand in one of these
+        self._touched: set[int] = set()  # nodes that are serialized in pieces
+        self._is_known = bytearray()  # by handle, whether the node may be in one of these
         self._gone: Handles = NOTHING
-        self._copies: Sequence[Handles] = ()  # that the last update brought
-        self._first: memoryview[int] | None = None  # by handle, the same node of the first copy
-        self._grown: dict[int, str] = {}  # places of copies, with their texts before
+        self._copies: Sequence[Handles] = ()  # inserted by the last update
+        self._first: memoryview[int] | None = None  # by handle, the node of the first copy
+        self._grown: dict[int, str] = {}  # places of copies, with their texts before the update
         self._fragment = ""
         self.most = MOST + SHARE * len(tree.text_bytes)
         self.room = self.most
-        self.written = 0  # nodes whose text was put together since the start
+        self.written = 0  # nodes serialized since the start
 
     def of(self, node: int) -> str:
         """The content of a node."""
@@ -68,12 +69,12 @@ class Contents:
         return self._keep(node, text)
 
     def _spliced(self, node: int) -> str:
-        """The text of a place of copies: as before, with the fragment at its end."""
+        """The text of a place of copies: its old text with the fragment appended."""
         before, end = self._grown.pop(node), self.tree.tags_by_name[self.tree.label_column[node]][2]
         return f"{before[: -len(end)]}{self._fragment}{end}"
 
     def _alike(self, node: int) -> int:
-        """The same node of the first copy, if the last update brought it as one of many."""
+        """The corresponding node of the first copy, if the last update inserted copies."""
         if self._first is None:
             first = np.arange(len(self.tree.kind_column), dtype=np.int32)
             for block in self._copies:
@@ -118,13 +119,13 @@ class Contents:
         return text
 
     def __bool__(self) -> bool:
-        """Whether something is kept."""
+        """Whether the cache has entries."""
         return bool(self._kept)
 
     # Updates --------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """An update is about to come: what went with the last one is not shown any more."""
+        """Prepare for an update: drop the entries of nodes that the last update deleted."""
         if self._version != self.tree.version:
             self.forget()
         if self._kept and len(self._gone):
@@ -142,10 +143,10 @@ class Contents:
         copies: Sequence[Handles] = (),
         last: Sequence[Handles] = (),
     ) -> None:
-        """An update was carried out: nodes above it may have other contents, others are gone.
+        """Follow an applied update: invalidate the nodes above it and the deleted nodes.
 
-        Some of what came may be copies of fragments, a row of handles for each; `last` are those
-        that stand last in their places, where the update did nothing else.
+        Inserted nodes may be copies of fragments, with a row of handles for each copy. `last` are
+        the copies that are last in their places, where the update did nothing else.
         """
         self._version = self.tree.version
         self._gone, self._copies, self._first = gone, copies, None
@@ -158,7 +159,7 @@ class Contents:
             self._touched.add(node)
 
     def _grow(self, block: Handles) -> None:
-        """Note what is kept of places that got a copy, and nothing deeper down."""
+        """Note the cached texts of places that got a copy, but not of deeper nodes."""
         tree, parent, tags = self.tree, self.tree.parent_column, self.tree.tags_by_name
         first = block[0].tolist()
         roots = [node for node in first if parent[node] == parent[first[0]]]
@@ -172,12 +173,12 @@ class Contents:
                 at = parent[at]
         for place in places:
             text = "" if place in above else self._kept.get(place, "")
-            # A place that had no child is written as one tag: there is nothing to put it into.
+            # A place without children is serialized as one tag: no end tag to splice before.
             if text.endswith(tags[tree.label_column[place]][2]):
                 self._grown[place] = text
 
     def _known(self, nodes: Handles) -> list[int]:
-        """Those of nodes that something is known of."""
+        """The nodes that have an entry."""
         known = np.frombuffer(self._is_known, dtype=np.bool_)
         inside = nodes[nodes < len(known)]
         found: list[int] = inside[known[inside]].tolist()
@@ -189,7 +190,7 @@ class Contents:
             self.room += len(text)
 
     def forget(self) -> None:
-        """Start over."""
+        """Clear the cache."""
         self._kept.clear()
         self._touched.clear()
         self._is_known = bytearray()

@@ -1,4 +1,4 @@
-"""How a view is kept, as data that prints: query, program, terms, maintainer and the reason."""
+"""The answer of `explain`: query, program, terms, maintainer and the reason for it, as data."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from axlog.views.maintainer import Maintainer
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `explain` says of a view."""
+    """How a view is kept; `str` gives the text that `explain` prints."""
 
     query: str
     language: str
     pattern: str
     columns: tuple[str, ...]
-    relations: tuple[tuple[str, tuple[str, ...]], ...]  # each with the columns that go up from it
+    relations: tuple[tuple[str, tuple[str, ...]], ...]  # each with the columns of its rows
     program: tuple[str, ...]
     maintainer: str
     reason: str
     terms: tuple[str, ...] = ()
-    never: str | None = None  # how what never comes is reported, or why it is not
+    never: str | None = None  # how `never` changes are found, or why they are not
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
@@ -45,7 +45,7 @@ class Explanation:
 def explain(
     query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
 ) -> Explanation:
-    """Explain how a query is kept; with its maintainer, also what it did last."""
+    """Explain how a query is kept; a maintainer adds a report of its last update."""
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
     return Explanation(

@@ -1,13 +1,13 @@
-"""IVMA: one node at a time, as P5 6.6 reimplemented the algorithm of Sawires et al. (2005).
+"""IVMA: maintenance one node at a time, a baseline for benchmarks.
 
-The baseline that P5 compares with. An update is taken apart into insertions and deletions of single
-nodes: new nodes come parents first, nodes that go go children first, and each is propagated by
-itself: the tuples with this node in them, and otherwise nodes that are there at that moment. It
-runs on the same relations and joins as the algebraic engine, as the paper's did, so what differs
-is the granularity alone.
+An update is split into insertions and deletions of single nodes. New nodes are inserted parents
+first, and nodes are deleted children first. Each node is propagated alone: the tuples that contain
+it, together with nodes that are present at that moment. IVMA uses the relations and joins of the
+algebraic engine, so only the granularity differs.
 
-Nodes that are turned in place (renames, value tests) and conditions at the document node were no
-part of that algorithm: a list that may turn one goes the algebraic way.
+Not handled: nodes whose membership changes in place (renames, value tests) and conditions at the
+document node. The algebraic maintainer processes updates that may change one of these. (The
+algorithm of Sawires et al., 2005, as reimplemented in paper 5, section 6.6.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from axlog.views.change import Change
 
 
 class Ivma(Algebraic):
-    """Keeps rows by propagating every node of an update by itself."""
+    """Keeps rows by propagating the nodes of an update one by one."""
 
     name = "ivma"
 
@@ -40,11 +40,11 @@ class Ivma(Algebraic):
         going = [node for root in delta.removed for node in self.tree.subtree(root)]
         with columns_of(self.tree) as columns:
             is_out = np.zeros(len(columns.kind), dtype=np.bool_)
-            # Nodes that come are built already; nothing that stays leads to them.
+            # New nodes are built already, but no existing node links to them yet.
             self._lost = self._one_by_one(columns, reversed(going), is_out, is_coming=False)
 
     def later(self, delta: Delta) -> list[Change]:
-        """At once: the algorithm knows of no nodes that a view has not seen yet."""
+        """Propagate at once: the algorithm cannot defer nodes."""
         return self.after(delta)
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
@@ -68,7 +68,7 @@ class Ivma(Algebraic):
     def _one_by_one(
         self, columns: Columns, nodes: Iterable[int], is_out: Mask, is_coming: bool
     ) -> list[Table]:
-        """The tuples of each node, with the nodes that are in when it comes or goes."""
+        """The tuples of each node, with the nodes present when it is inserted or deleted."""
         found: list[Table] = []
         for node in nodes:
             is_out[node] = True

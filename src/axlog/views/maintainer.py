@@ -1,11 +1,13 @@
-"""What an algorithm must do to keep a view: see a delta before and after it is applied.
+"""The interface of a maintainer: an algorithm that keeps the rows of a view through updates.
 
-    changes = maintainer.after(delta)   with   rows() == reference.rows(tree, pattern), counts
+A maintainer sees each delta twice, before and after it is applied. The law of every maintainer
+(law 1 in docs/design.md):
+
+    changes = maintainer.after(delta)   with   rows() == definition.rows(tree, pattern), counts
     included
 
-is the law of every maintainer (DESIGN 8.1). `before` runs when removed subtrees still hang in
-place; it must not fail for reasons of the delta, and must leave no trace if the update is
-abandoned.
+`before` runs while removed subtrees are still in place. It must not fail because of the delta, and
+must leave no trace if the update is abandoned.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class Maintainer(ABC):
     """Keeps the rows of one pattern over one tree."""
 
     name: str
-    """What the user calls it by."""
+    """The name that users select it by."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree
@@ -37,47 +39,47 @@ class Maintainer(ABC):
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
-        """The present rows, in no order."""
+        """The current rows, in no particular order."""
 
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(1 for _ in self.rows())
 
-    def before(self, delta: Delta) -> None:  # noqa: B027  # most have nothing to look at
-        """Look at a delta that is about to be applied."""
+    def before(self, delta: Delta) -> None:  # noqa: B027  # most need nothing before
+        """Inspect a delta that is about to be applied."""
 
     @abstractmethod
     def after(self, delta: Delta) -> list[Change]:
-        """The changes that an applied delta makes."""
+        """Follow an applied delta; return the changes."""
 
     def later(self, delta: Delta) -> list[Change]:
-        """Take an applied delta in as far as must be now; the rest waits for `catch_up`."""
+        """Follow an applied delta as far as necessary now; `catch_up` does the rest."""
         return self.after(delta)
 
     def catch_up(self) -> list[Change]:
-        """Do what `later` left: the changes that it makes."""
+        """Do the work that `later` deferred; return the changes."""
         return []
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits for `catch_up`."""
+        """Whether deferred work waits for `catch_up`."""
         return False
 
     @property
     def broken(self) -> QueryError | None:
-        """Why it answers no more: its rows became more than a view may have. None: it answers."""
+        """The error for which it was set aside, such as too many rows; None if it works."""
         return None
 
     def told(self) -> tuple[str, ...]:
-        """What it did for the last update, in lines for `explain`."""
+        """A report of the last update, as lines for `explain`."""
         return ()
 
     def close(self) -> None:  # noqa: B027  # most share nothing
-        """Let go of what is shared with other views."""
+        """Release state that is shared with other views."""
 
 
 class PutAside(Maintainer):
-    """In the place of one that answers no more: it says why, and follows nothing."""
+    """Replaces a maintainer that was set aside: holds the error and follows no updates."""
 
     name = "none"
 

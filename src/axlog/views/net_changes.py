@@ -1,8 +1,9 @@
-"""Net changes: what a sequence of changes of one view comes to (DESIGN section 3, Rows).
+"""Net changes: the net effect of a sequence of changes of one view (docs/meaning.md).
 
-A row that came and went says nothing, one that went and came back the same says nothing, updates in
-a row become one. Rows are told apart by their values, and several rows may show the same ones (the
-values of two nodes): whichever of them is meant, a reader's rows come out the same.
+An insertion and a later deletion of a row cancel each other, and so do a deletion and a later
+insertion of the same row. Consecutive updates of a row become one. Rows are distinguished by their
+values. Several rows may show the same values (the values of two nodes); a reader gets the same rows
+whichever of them a change refers to.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Changes = dict[Row, list[Change]]
 
 
 def net(changes: Iterable[Change]) -> list[Change]:
-    """The changes of one view with nothing said that a later one takes back."""
+    """The changes of one view, without those that later changes cancel."""
     balance = _Balance()
     for change in changes:
         balance.take(change)
@@ -25,11 +26,11 @@ def net(changes: Iterable[Change]) -> list[Change]:
 
 @dataclass(slots=True)
 class _Balance:
-    """What is known so far: by the rows that came or are there now, and by those that went."""
+    """The net effect so far: changes by inserted or current row, and by deleted row."""
 
     gained: Changes = field(default_factory=dict)
     lost: Changes = field(default_factory=dict)
-    moved: Changes = field(default_factory=dict)  # by the row as it is now; `before` is the first
+    moved: Changes = field(default_factory=dict)  # by current row; `before` is the first state
     others: list[Change] = field(default_factory=list)
 
     def take(self, change: Change) -> None:
@@ -48,7 +49,7 @@ class _Balance:
             return
         moved = _pop(self.moved, change.row)
         if moved is not None and moved.before is not None:
-            # Another row may have come that shows what this one showed at first.
+            # Another row may have been inserted with the first values of this one.
             self._lose(replace(change, row=moved.before))
             return
         _put(self.lost, change)

@@ -1,4 +1,4 @@
-"""What an output shows of the node that it names: one place for every maintainer."""
+"""The value that an output shows of its node, for all maintainers."""
 
 from __future__ import annotations
 

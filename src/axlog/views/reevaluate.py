@@ -1,9 +1,9 @@
-"""The first maintainer and the baseline: the reference before and after, the difference as
-changes.
+"""Re-evaluation: the definition evaluated after each update, with the difference as changes.
 
-The reference tries every way to place a pattern, which may be exponential in the pattern: beyond
-`WORK` times the size of the document it is refused. A view that gets there by an update answers no
-more, and holds up nobody else.
+It accepts every pattern and is the baseline of the other maintainers. The definition tries every
+way to match a pattern, which may be exponential in the pattern. An evaluation beyond its limit,
+which is proportional to the document, is refused. A view that reaches the limit by an update is set
+aside and does not hold up the others.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from axlog.views.change import Change, Row
 from axlog.views.maintainer import Maintainer
 
 WORK = 50
+"""Attempts to match a pattern node that are allowed for each node of the document."""
 LEAST = 50_000
-"""Ways to place a node of the pattern that are tried for each node of the document; at least."""
+"""Attempts that are allowed on any document."""
 
 
 class Reevaluate(Maintainer):
-    """Recompute and diff: right for every pattern, at the cost of the whole document."""
+    """Recomputes all rows and compares: accepts every pattern, at the cost of the document."""
 
     name = "reevaluate"
 
     def __init__(self, tree: Tree, pattern: Pattern, work: int | None = None) -> None:
-        """`work`: the ways that an update may try; None: in proportion to the document."""
+        """`work`: the attempts that an update may make; None: in proportion to the document."""
         super().__init__(tree, pattern)
         self._work = work
         self._parts = sum(1 for _ in pattern.nodes())

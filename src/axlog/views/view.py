@@ -1,4 +1,4 @@
-"""A view: a query, its rows kept exact, and the changes it emits."""
+"""A view: a query, its rows, and the changes that it emits."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Listener = Callable[[Change], None]
 
 
 class View:
-    """Rows of a query over a document that changes. Made by `watch`; read by anyone, any time.
+    """The rows of a query over a changing document, created by `watch`. Any thread may read it.
 
-    Readers see the rows before or after an update, never in between: everything is read under the
-    writer's lock. What takes long (`possible`, `status`, `why`) is worked out from a copy of the
-    document that is made under the lock, so that updates need not wait for it.
+    Readers see the rows before or after an update, never in between: all reads hold the lock of the
+    writer. Long computations (`possible`, `status`, `why`) run on a copy of the document that is
+    made under the lock, so that updates do not wait for them.
     """
 
     def __init__(
@@ -55,23 +55,23 @@ class View:
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
-        self.work: int | None = None  # its own budget of rows an update may look at
+        self.work: int | None = None  # rows that an update may make it read; None: the default
         self.sequence = 0
-        self.never = 0  # rows of which it was told that they never come
+        self.never = 0  # number of `never` changes emitted
         self._lock = lock
         self._nodes = nodes
         self._listeners: list[Listener] = []
         self._is_deferred = False
         self._held: list[Change] = []
-        self._is_due = False  # whether updates came since the view was last read
-        self.owed = 0  # how many
+        self._is_due = False  # whether there were updates since the view was last read
+        self.owed = 0  # number of these updates
         self.standing = Standing(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
-        """How it is told what never comes, or why it is not."""
+        """How `never` changes are found, or why they are not."""
         self.prospects: Callable[[], Prospects | None] = _no_prospects
-        """What the joins know of the rows to come, where they do: asked before the document."""
+        """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
-        """The document without what was collected."""
+        """The document without the nodes that were garbage-collected."""
         self.is_whole: Callable[[], bool] = lambda: True
 
     @property
@@ -84,10 +84,10 @@ class View:
 
     @property
     def broken(self) -> QueryError | None:
-        """Why the view was put aside: its rows became more than it may have. None: it is kept.
+        """The error for which the view was set aside, such as too many rows; None if it works.
 
-        A view that was put aside answers with this error and tells nothing more; the document and
-        the other views go on. Forgetting and watching it again is the way back.
+        A view that was set aside raises this error on reads and emits no more changes. The document
+        and the other views continue. To restore the view, forget it and watch it again.
         """
         with self._lock:
             return self.maintainer.broken
@@ -95,13 +95,13 @@ class View:
     # Reading --------------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
-        """The present rows: ids in document order, strings by code point."""
+        """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
             return self._timed(sorted(self.maintainer.rows(), key=_by_values))
 
     def some(self, most: int) -> list[Row]:
-        """At most so many of the rows, in no order: a look at a large view without sorting it."""
+        """At most `most` rows, in no particular order: a sample of a large view without sorting."""
         with self._lock:
             self.refresh()
             return self._timed(list(islice(self.maintainer.rows(), most)))
@@ -118,15 +118,15 @@ class View:
             return self.maintainer.size()
 
     def holds(self) -> bool:
-        """Whether there is a row: the answer of a Boolean view."""
+        """Whether the view has a row: the answer of a Boolean view."""
         return len(self) > 0
 
     @property
     def truth(self) -> Truth:
-        """TRUE: there is a row. POSSIBLE: one may still come. NEVER: none can.
+        """TRUE: the view has a row. POSSIBLE: it may still get one. NEVER: it cannot.
 
-        Kept as data arrives (`future/verdict_cache.py`). Raises `UndecidedError` where that is not
-        decided; rows are kept all the same.
+        The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
+        `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
         with self._lock:
             prospects = self.prospects()
@@ -135,23 +135,23 @@ class View:
             return Truth.TRUE if self.holds() else self.standing.truth
 
     def possible(self) -> list[Possible]:
-        """The rows that may still come: what is known of each, what it needs, until when."""
+        """The rows that may still come, each with its known values, its needs and its deadline."""
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
-        """The same with times in microseconds."""
+        """`possible` with times in microseconds."""
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.possible()
             tree = self.nodes_left().copied()
-            # rows whose nodes were collected are not in the tree
+            # the tree lacks rows whose nodes were garbage-collected
             there = set() if self.is_whole() else {row.values_ for row in self.rows()}
         possible = Outlook(tree, self.query.pattern).possible()
         return [one for one in possible if tuple(one.row.values()) not in there]
 
     def status(self, row: Mapping[str, Any]) -> Truth:
-        """The truth of one row, given by its values (those left out may be anything)."""
+        """The truth of one row, given by its values; omitted values may be anything."""
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -160,18 +160,18 @@ class View:
         return Truth.TRUE if is_collected else status
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
-        """The row's derivations: what document node every pattern node matched."""
+        """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
             tree = self._nodes().copied()
         return derivations(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
-        """How the view is kept: the program, the terms, the maintainer and why it was chosen."""
+        """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
             return explain(self.query, self.chosen, self.maintainer, self.how_never())
 
     def xml(self, row: Mapping[str, Any]) -> str:
-        """The row in the shape of the query's constructor."""
+        """The row as XML, in the form of the constructor of the query."""
         template = self.query.template
         if template is None:
             raise QueryError(
@@ -218,18 +218,18 @@ class View:
     def __repr__(self) -> str:
         with self._lock:
             broken = self.broken
-            said = f"{len(self)} rows" if broken is None else f"put aside, {broken.code}"
+            said = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
         return f"View({self.name!r}, {said}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every change, in order; the returned function stops it."""
+        """Call a function with every change, in order; the returned function unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def put_aside(self, error: QueryError) -> None:
-        """Answer with this error from now on, and follow nothing."""
+        """Set the view aside: raise this error on reads and follow no updates."""
         self.maintainer.close()
         self.maintainer = PutAside(self.maintainer.tree, self.query.pattern, error.kept())
         self._held, self._is_due, self.owed = [], False, 0
@@ -238,9 +238,10 @@ class View:
         self.maintainer.before(delta)
 
     def defer(self, is_deferred: bool = True) -> View:
-        """From now on, follow updates when the view is read, and tell then what they came to.
+        """From now on, follow updates when the view is read, and emit their net changes then.
 
-        What came and went between two readings is never matched, and not told.
+        Nodes that are inserted and deleted between two reads are not matched, and rows that come
+        and go between two reads emit no changes.
         """
         with self._lock:
             self.refresh()
@@ -252,7 +253,7 @@ class View:
         return self._is_deferred
 
     def refresh(self) -> list[Change]:
-        """Follow the updates since the last reading; the changes, net, that listeners are told."""
+        """Follow the updates since the last read; return the net changes, which are emitted."""
         with self._lock:
             if not self._is_due:
                 return []
@@ -264,13 +265,13 @@ class View:
         return changes
 
     def after(self, delta: Delta) -> list[Change]:
-        """The changes of an applied delta, numbered; nobody is told yet."""
+        """The changes of an applied delta, numbered but not emitted yet."""
         if self._is_deferred:
             return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
 
     def taken(self, changes: list[Change], time: int) -> list[Change]:
-        """Changes that the maintainer made, numbered; held until the view is read if deferred."""
+        """Number the changes of the maintainer; a deferred view holds them until it is read."""
         if not self._is_deferred:
             return self.number(changes, time)
         self._held += changes
@@ -279,9 +280,9 @@ class View:
         return []
 
     def number(self, changes: list[Change], time: int) -> list[Change]:
-        """Changes in the order of their rows, deletions first, each with the next number.
+        """Sort changes by their rows, deletions first, and number them.
 
-        What leaves the view passes here, so here their times become dates where dates are wanted.
+        All changes pass here before they leave the view, so times become dates here if requested.
         """
         ordered = sorted(changes, key=_in_order) if len(changes) > 1 else changes
         numbered = [
@@ -295,7 +296,10 @@ class View:
         return numbered
 
     def tell(self, changes: list[Change]) -> list[Exception]:
-        """Tell every listener every change; what listeners raised stops nobody, and is returned."""
+        """Pass every change to every subscriber; return the exceptions that they raised.
+
+        An exception of one subscriber does not stop the others.
+        """
         raised: list[Exception] = []
         for change in changes:
             for listener in tuple(self._listeners):
@@ -315,19 +319,19 @@ def _by_values(row: Row) -> tuple[Any, ...]:
 
 def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
     values = change.row.values_
-    if change.op == "never":  # its unknown values come first
+    if change.op == "never":  # unknown values sort first
         values = tuple((value is not None, value) for value in values)
     return _OPS[change.op], values
 
 
 def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
-    """Whether a row has the values that are asked for."""
+    """Whether a row has the requested values."""
     values = dict(zip(row.columns, row.values_, strict=True))
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
 def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
-    """A possible row with its times as a document returns them."""
+    """A possible row with its times converted to seconds or dates."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
     row = {
         column: shown(value, times) if column in timed and value is not None else value

@@ -1,8 +1,8 @@
-"""Why a row is there: its derivations, worked out when asked.
+"""The derivations of a row, computed on request.
 
-A derivation names, for every pattern node, the document node that it matched: its id, path, time,
-and where it came from. Nothing is kept for it; asking evaluates the definition once more, with the
-row's values fixed, so it costs as much as the reference on what they leave open.
+A derivation names the document node that each pattern node matched, with its id, path, time and
+origin. No state is kept for derivations. A request evaluates the definition with the values of the
+row fixed, at the cost of the definition on the parts that these values leave open.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Matched:
     id: Id
     path: str
     time: Shown
-    origin: str | None = None  # the stream and message that brought it
+    origin: str | None = None  # the stream and message that inserted it
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """One reason for a row."""
+    """One way in which a row holds."""
 
     matched: tuple[Matched, ...]
 
@@ -77,7 +77,7 @@ def derivations(
 
 
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as a caller writes it, with its times as microseconds."""
+    """The row of a caller, with its times converted to microseconds."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
 
@@ -94,7 +94,7 @@ def _origin(tree: Tree, node: int) -> str | None:
 
 
 def named_message(number: int, stream: str) -> str:
-    """What a stream's message is called where a node says what it came with."""
+    """The text that names a message of a stream as the origin of a node."""
     return f"message {number} of {stream!r}"
 
 

@@ -1,14 +1,14 @@
-"""What it took to maintain a view, by kind of update, and to evaluate it anew: the less is done.
+"""Measured costs of maintaining a view and of evaluating it again; the cheaper way is chosen.
 
-P5 6.5 compares the two afterwards; here every update that concerns the view is measured, and an
-update of a kind that took longer to propagate than the whole view takes to evaluate is evaluated.
-Updates are of one kind if they have the same labels at the same depths and the same order of size
-(a power of two of nodes). The first of a kind is maintained, and where the two are near, one is
-evaluated to know the other side better than from the first evaluation. Noise only ever adds to a
-measurement, so the least of the last few counts; now and then a kind is maintained again, as
-documents drift.
+Every update that concerns the view is measured. If updates of a kind took longer to propagate than
+the whole view takes to evaluate, the view is evaluated. Updates are of one kind if they have the
+same labels at the same depths and the same order of size (a power of two of nodes). The first
+update of a kind is maintained. Where the two costs are close, one update is evaluated, for a better
+measurement than that of the first evaluation. Noise only adds to a measurement, so the least of the
+last few counts. A kind is maintained again from time to time, because documents drift.
 
-Results do not depend on it: both ways end in the same table of rows with signed counts.
+The results do not depend on the choice: both ways give the same table of rows with signed counts.
+(Paper 5, section 6.5, compares the two ways in retrospect.)
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ from axlog.views.algebraic.deltas import DeltaTables
 from axlog.views.algebraic.labels import Moved
 
 LAST = 3
-"""So many measurements count."""
+"""The number of recent measurements that count."""
 MARGIN = 1.2
-"""Evaluating is chosen where maintaining takes so many times as long."""
+"""Evaluation is chosen if maintenance takes this many times as long."""
 AGAIN = 16
-"""After so many evaluations a kind of update is maintained again, to know whether it still costs
-more."""
+"""A kind of update is maintained again after this many evaluations, to measure it again."""
 MOST = 1024
-"""So many kinds of update are known at a time."""
+"""The most kinds of update that are remembered."""
 
 FAR = 10
-"""Where evaluating took so many times as long, the size of the relations is not asked."""
+"""If evaluation took this many times as long, the sizes of the relations are not read."""
 
 Kind = tuple[Moved, int]
 
 
 def kind_of(tables: DeltaTables) -> Kind:
-    """Which updates an update is like."""
+    """The kind of an update."""
     return tables.labels, tables.size.bit_length()
 
 
 @dataclass(slots=True)
 class Cost:
-    """Of one kind of update: what maintaining took last, and how often it was evaluated since."""
+    """One kind of update: its last maintenance times, and the evaluations since then."""
 
     last: deque[float] = field(default_factory=lambda: deque(maxlen=LAST))
     evaluated: int = 0
@@ -63,11 +62,11 @@ class Measured:
         self._evaluations: deque[tuple[float, int]] = deque(maxlen=LAST)
 
     def evaluated(self, seconds: float, size: int) -> None:
-        """The view was evaluated, over relations of so many nodes."""
+        """Record an evaluation of the view, over relations of `size` nodes."""
         self._evaluations.append((seconds, size))
 
     def maintained(self, kind: Kind, seconds: float) -> None:
-        """An update was propagated by its terms."""
+        """Record an update that was propagated by its terms."""
         cost = self._kinds.get(kind)
         if cost is None:
             if len(self._kinds) >= MOST:
@@ -77,14 +76,14 @@ class Measured:
         cost.evaluated = 0
 
     def evaluation(self, size: int) -> float:
-        """What evaluating takes over relations of so many nodes; it grows with them."""
+        """The expected time of an evaluation over relations of `size` nodes."""
         return min(
             (seconds * (size + 1) / (then + 1) for seconds, then in self._evaluations),
             default=float("inf"),
         )
 
     def advice(self, kind: Kind, size: Callable[[], int]) -> str:
-        """Why an update should be evaluated; nothing where it should be maintained."""
+        """Why the view should be evaluated for an update; empty if it should be maintained."""
         cost = self._kinds.get(kind)
         if cost is None or not self._evaluations:
             return ""
@@ -92,7 +91,7 @@ class Measured:
             return ""
         evaluation = self.evaluation(size())
         if len(self._evaluations) < 2 and 2 * cost.least > evaluation:
-            return f"measured once more: maintaining an update like this took {_said(cost.least)}"
+            return f"measured again: maintaining an update like this took {_said(cost.least)}"
         if cost.least <= MARGIN * evaluation:
             return ""
         cost.evaluated += 1
@@ -104,7 +103,7 @@ class Measured:
         )
 
     def lines(self, kind: Kind | None, size: int) -> list[str]:
-        """Both sides, for `explain`."""
+        """Both costs, for `explain`."""
         cost = None if kind is None else self._kinds.get(kind)
         if not self._evaluations or cost is None:
             return []

@@ -1,15 +1,15 @@
-"""Delta tables: the nodes that an update adds to and takes from each label's relation (P5 3.1).
+"""Delta tables: the nodes that an update adds to and removes from the relation of each label.
 
-CD+ and CD- (algorithm 2): the subtrees that come and go are walked once for all views, and split by
-label when a view first asks for one. A view adds what is its own: a node that stays, but whose
-test, selection or shown value the update turns (it is renamed, its text is another, a comparison,
-`or` or `not` now says otherwise), is restated: it goes and comes back with all below it, ids kept.
-So what is in a delta has everything below it in the delta, which propositions 3.3 and 4.2 rest on
-(DESIGN section 6).
+CD+ and CD- (algorithm 2): the inserted and deleted subtrees are walked once for all views, and
+split by label when a view first needs a label. A view adds its restated nodes. A node is restated
+if it stays, but the update flips its test, its selection or its shown value (a rename, a new text,
+another result of a comparison, `or` or `not`): it is deleted and inserted again, with all nodes
+below it, under the same ids. All nodes below a node of a delta are therefore in the delta.
+Propositions 3.3 and 4.2 rely on this.
 
-The tables are made while what goes is still in the tree and what comes is built. Once an update
-is applied the removed roots have lost their parents: `rehung` gives them back for as long as the
-terms of what went are evaluated.
+The tables are built while deleted nodes are still in the tree and inserted nodes are already built.
+After the update, removed roots have no parents: `rehung` restores these while the terms of deleted
+nodes are evaluated. (Paper 5, section 3.1.)
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ from axlog.views.algebraic.shape import is_by_content
 
 _KINDS = {label: kind for kind, label in LABELS_BY_KIND.items()}
 FEW = 8
-"""So many insertions are looked at one by one."""
+"""Up to this many insertions are processed one by one."""
 FEWEST_COPIES = 4
-"""With fewer copies of a fragment, walking each is as quick."""
+"""With fewer copies of a fragment, walking each copy is as fast."""
 
 
 class NodeTable:
-    """Nodes that come or go together, split by label as views ask for them.
+    """Nodes that are inserted or deleted together, split by label on demand.
 
-    With `copies` the nodes are those of fragments brought to many places: each a matrix with a row
-    for every copy. What is asked of the nodes is asked of the first row alone.
+    With `copies`, the nodes are those of fragments inserted at many places: each fragment is a
+    matrix with a row for every copy. Tests are evaluated on the first row only.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class NodeTable:
         self.copies = copies
         self.roots = roots
         self._rows = rows
-        self.is_spread = is_spread  # whether no two copies have one parent
+        self.is_spread = is_spread  # whether all copies have different parents
         self._kinds: Handles | None = None
         self._labels: Handles = NOTHING
-        self._is_split = labelled is not None  # all labels that there are
+        self._is_split = labelled is not None  # by all labels
         self._by_label: dict[str, Handles] = {} if labelled is None else labelled
 
     @property
     def nodes(self) -> Handles:
-        """All of them, in no order."""
+        """All nodes, in no particular order."""
         if self._nodes is None:
             every = [matrix.ravel() for matrix in self.copies] or list(map(_handles, self._rows))
             self._nodes = every[0] if len(every) == 1 else np.concatenate(every)
@@ -123,7 +123,7 @@ class NodeTable:
         return np.concatenate(found)
 
     def candidates(self, columns: Columns, step: PatternNode) -> Handles:
-        """The nodes that pass a test, or are of its kind; once for each label."""
+        """The nodes that pass a test, or are of its kind; computed once for each label."""
         match step.test:
             case Name(label=label):
                 return self._labelled(
@@ -174,8 +174,7 @@ def _is_candidate(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
 
 
 def _passing(columns: Columns, nodes: Handles, step: PatternNode) -> Handles:
-    """Of candidates, those that pass the test: texts with its string, instructions with its
-    target."""
+    """The candidates that pass the test: texts with its string, instructions with its target."""
     if is_by_content(step.test):
         return nodes[passing(columns, nodes, step)]
     return nodes
@@ -183,21 +182,21 @@ def _passing(columns: Columns, nodes: Handles, step: PatternNode) -> Handles:
 
 @dataclass(slots=True)
 class DeltaTables:
-    """What all views share of one update."""
+    """The delta tables of one update, shared by all views."""
 
     delta: Delta
     removed: NodeTable
     added: NodeTable
-    roots: Handles  # of what is removed
+    roots: Handles  # of the removed subtrees
     parents: Handles  # of those roots
-    places: Handles  # the parents of what comes and goes, and what is changed
+    places: Handles  # the parents of inserted and deleted nodes, and the changed nodes
     changed: Handles
     labels: Moved
     _is_moving: Mask | None = None
     _touched: Handles | None = None
 
     def touched(self, columns: Columns) -> Handles:
-        """The places and all above them: what stays, and may have other values afterwards."""
+        """The places and all their ancestors: nodes that stay and whose values may change."""
         if self._touched is None:
             self._touched = ancestors(columns, self.places)
         return self._touched
@@ -207,7 +206,7 @@ class DeltaTables:
         return len(self.removed) + len(self.added)
 
     def is_moving(self, columns: Columns) -> Mask:
-        """By handle, whether a node comes or goes; not to be written to."""
+        """By handle, whether a node is inserted or deleted; read-only."""
         if self._is_moving is None:
             self._is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
             self._is_moving[self.removed.nodes] = self._is_moving[self.added.nodes] = True
@@ -219,7 +218,7 @@ def _handles(nodes: Sequence[int]) -> Handles:
 
 
 def tables_of(tree: Tree, delta: Delta) -> DeltaTables:
-    """CD- and CD+: what is about to go, and what was built to come."""
+    """CD- and CD+: the nodes about to be deleted, and the nodes built for insertion."""
     if 0 < len(delta.added) <= FEW and not (delta.removed or delta.changed or delta.blocks):
         return _tables_of_few(tree, delta)
     with columns_of(tree) as columns:
@@ -251,7 +250,7 @@ def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
 
 
 def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
-    """The same for a few insertions, one by one."""
+    """The delta tables of a few insertions, built one by one."""
     rows = [list(tree.subtree(root)) for root in delta.added]
     added = NodeTable(None, rows=rows, roots=delta.added)
     places = [tree.parent_column[root] for root in delta.added]
@@ -263,7 +262,7 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
 
 
 def _places(columns: Columns, delta: Delta) -> Handles:
-    """The parents of what comes, each at least once."""
+    """The parents of inserted nodes, each at least once."""
     if not delta.blocks:
         return columns.parent[handles(delta.added)]
     # The first node of a copy is a root; all roots of a copy have one parent.
@@ -281,15 +280,15 @@ def _added(tree: Tree, delta: Delta) -> NodeTable:
 
 
 def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
-    """All that was added as copies of fragments: for each a row for every copy; or nothing.
+    """The added nodes as copies of fragments, with a row for every copy; empty if they are not.
 
-    The nodes of a copy are alike and mostly stand in the columns as those of the first do; that
-    the links between them are the same too proves it.
+    The nodes of a copy are equal to those of the first copy and usually in the same order in the
+    columns. Equal links between the nodes prove it.
     """
     if delta.blocks:
         return delta.blocks
     given = list(delta.copies.values())
-    if given != [delta.added]:  # several fragments, or some of a copy was not added
+    if given != [delta.added]:  # several fragments, or an incomplete copy
         known = set(delta.added)
         given = [[root for root in roots if root in known] for roots in given]
     groups = [handles(roots) for roots in given]
@@ -307,7 +306,7 @@ def copies_of(tree: Tree, delta: Delta) -> list[Handles]:
 
 
 def _are_alike(tree: Tree, matrix: Handles) -> bool:
-    """Whether the links inside every row are those inside the first."""
+    """Whether the links inside every row equal those inside the first."""
     if matrix.max() >= len(tree.kind_column) or matrix.min() < 0:
         return False
     order = np.argsort(matrix[0])
@@ -324,7 +323,7 @@ def _are_alike(tree: Tree, matrix: Handles) -> bool:
 
 @contextmanager
 def rehung(columns: Columns, tables: DeltaTables) -> Iterator[None]:
-    """What went hangs by its parents again, for those who look up from it."""
+    """Restore the parents of removed roots inside the block."""
     columns.parent[tables.roots] = tables.parents
     try:
         yield
@@ -335,9 +334,9 @@ def rehung(columns: Columns, tables: DeltaTables) -> Iterator[None]:
 class Era:
     """One side of an update for one view: the document before it, or after.
 
-    `is_moving` says by handle what is on one side only, whichever, restated nodes too; `candidates`
-    and `members` are, for each pattern node, the nodes of this side that may be in its relation,
-    and those that are, worked out when asked for.
+    `is_moving` marks, by handle, the nodes that are on one side only, and the restated nodes.
+    `candidates` and `members` give, for each pattern node, the nodes of this side that may be in
+    its relation and the nodes that are; both are computed on demand.
     """
 
     def __init__(
@@ -352,7 +351,7 @@ class Era:
         self.sign = sign
         self.is_moving = is_moving
         self.restates = restates  # whether some node is on both sides
-        self.copies = () if restates else copies  # all nodes of this side, as rows alike
+        self.copies = () if restates else copies  # all nodes of this side, as equal rows
         self.candidates = candidates
         self._members: dict[int, Handles] = {}
         self._work_out = members
@@ -365,7 +364,7 @@ class Era:
 
 
 def still(columns: Columns) -> Era:
-    """No update: all that is in the document stays."""
+    """The side of no update: all nodes of the document stay."""
 
     def none(number: int) -> Handles:
         return NOTHING

@@ -1,20 +1,20 @@
-"""Insertions into views whose rows are known by one node, without tables of bindings.
+"""Insertions into views whose rows are identified by one node, without tables of bindings.
 
-Where rows show nothing but one node k, what else a row binds is a count. A new row's node is in the
-delta; the topmost node on its way up that is in the delta matches a pattern node r, and r's parent
-is matched by a node that stays. So
+Where rows show only one node k, the other bindings of a row are a count. The node of a new row is
+in the delta. The topmost node of the delta on the path above it matches a pattern node r, and a
+node that stays matches the parent of r. Therefore
 
     count(k) = inside(k below r)  x  upper(the parent of r's node)
 
-`inside` is matched in one copy of a fragment and put into all others; `upper` asks nodes above for
-their tests and for the branches beside the way, on the document as it is after the update: so one
-evaluation stands for every term that has k in its delta, whatever else of it comes too (terms with
-R and with Δ beside the way add up to the whole). `upper` depends on a node alone: it is asked once
-for each distinct node, few by walking, many by arrays.
+`inside` is matched in one copy of a fragment and applied to all copies. `upper` evaluates the tests
+of the nodes above, and the branches beside the path, on the document after the update. One
+evaluation therefore covers every term with k in its delta (the terms with R and with Δ beside the
+path add up to the whole). `upper` depends on one node only. It is computed once for each distinct
+node: few nodes by walking, many by arrays.
 
-Only for child and attribute edges (and `//` at the root, whose node may be anywhere in a fragment)
-without `or`, `not`, times and shown strings; terms in which k stays are evaluated as ever. What was
-restated is no business of this either.
+Handled: child and attribute edges, and `//` at the root, whose node may be anywhere in a fragment.
+Not handled: `or`, `not`, times, shown strings and restated nodes. Terms in which k stays are
+evaluated as usual.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, 
 from axlog.views.algebraic.terms import Facts, surviving
 
 FEW = 8
-"""So many nodes are asked one by one."""
+"""Up to this many nodes are processed one by one."""
 LONG = 48
-"""A longer chain of children is not walked."""
+"""The longest chain of children that is walked."""
 WALKED = 64
-"""So many nodes beside the way cost as much to walk as the arrays to be set up."""
+"""Walking this many nodes beside the path costs as much as setting up the arrays."""
 PER_WALK = 100
-"""So many nodes of a relation cost as much in an array as one that is walked."""
+"""This many nodes of a relation cost as much in an array as one node by walking."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
 _FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
@@ -56,13 +56,13 @@ _FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 @lru_cache(maxsize=512)
 def key_of(shape: Shape) -> int | None:
-    """The pattern node that rows are known by, if that is one and all edges are near."""
+    """The pattern node that identifies rows, if it is only one and the edges are supported."""
     if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
         return None
     if shape.key[0].number == ROOT:
-        return None  # one row shows what the whole document has
+        return None  # a single row for the whole document
     if len(shape.nodes[ROOT].below) != 1:
-        return None  # what stands beside the first step is asked of the document
+        return None  # a branch beside the first step starts at the document
     for node in shape.nodes[1:]:
         is_fit = node.step.axis in _NEAR or (node.above == ROOT and node.step.axis in _FAR)
         if not is_fit or node.conditions or node.values:
@@ -72,9 +72,9 @@ def key_of(shape: Shape) -> int | None:
 
 @lru_cache(maxsize=4096)
 def tops_of(shape: Shape, key: int, facts: Facts) -> tuple[int, ...] | None:
-    """The pattern nodes on the way that can be topmost in the delta of an insertion's terms.
+    """The pattern nodes on the path that can be topmost in the delta of an insertion term.
 
-    None where a term is left in which the rows' node stays.
+    None if a term survives in which the node of the row stays.
     """
     terms = surviving(shape, 1, facts)
     if terms is None or any(key not in term.delta for term in terms):
@@ -91,7 +91,7 @@ def moved_directly(
     kept: Kept | None,
     report: Report,
 ) -> Table | None:
-    """The rows that come and go, with signed counts; None where that takes tables."""
+    """The inserted and deleted rows, with signed counts; None if tables are needed."""
     shape, labels, added = selections.shape, tables.labels, tables.added
     key = key_of(shape)
     if key is None or (not added.copies and len(added.roots) > FEW):
@@ -125,11 +125,11 @@ def moved_directly(
 
 
 class _TooFarError(Exception):
-    """Walking has come to cost more than arrays would."""
+    """Walking costs more than arrays would."""
 
 
 class Direct:
-    """The rows that one update brings to one view."""
+    """The rows that one update inserts into one view."""
 
     def __init__(self, columns: Columns, selections: Selections, key: int) -> None:
         self.columns = columns
@@ -141,7 +141,7 @@ class Direct:
         self._known: dict[tuple[int, int], int] = {}
         self._tests: dict[int, tuple[int, int, bool] | None] = {}
         self._most: int | None = None
-        self.scanned = 0  # nodes looked at beside the way
+        self.scanned = 0  # nodes read beside the path
 
     def come(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
@@ -159,7 +159,7 @@ class Direct:
         return Table({column: nodes}, np.concatenate([counts for _, counts in found]))
 
     def _of_few(self, rows: Iterable[Sequence[int]], roots: Iterable[int]) -> Table:
-        """Fragments that came to one place each."""
+        """The rows of fragments that were inserted at one place each."""
         found: dict[int, int] = {}
         for row in rows:
             for number in roots:
@@ -172,11 +172,11 @@ class Direct:
         return Table({node_column(self.key): nodes}, counts)
 
     def _is_anywhere(self, number: int) -> bool:
-        """Whether a pattern node may be topmost in the delta and yet not a child of a place."""
+        """Whether the topmost node of a delta may be deeper than a child of a place."""
         return self.shape.nodes[number].step.axis in _FAR
 
     def _upper_at(self, number: int, node: int) -> int:
-        """In how many ways a new node can be topmost in a delta."""
+        """The number of ways in which a new node can be topmost in a delta."""
         if not self._passes(number, node):
             return 0
         if self._is_anywhere(number):
@@ -186,7 +186,7 @@ class Direct:
     def _of_copies(
         self, block: Handles, roots: Iterable[int], is_spread: bool
     ) -> list[tuple[Integers, Integers]]:
-        """Copies of one fragment, a row of handles each."""
+        """The rows of copies of one fragment, with a row of handles for each copy."""
         first = block[0].tolist()
         places = {node: at for at, node in enumerate(first)}
         tops = [node for node in first if self.tree.parent_column[node] not in places]
@@ -207,7 +207,7 @@ class Direct:
         return [(nodes, counts) for nodes, counts in found if len(nodes)]
 
     def facts(self, facts: Facts, added: NodeTable) -> Facts:
-        """What labels say of the delta, made exact by looking at values."""
+        """The facts about the delta, refined from labels to values."""
         rows = [block[0].tolist() for block in added.copies] or added.rows(self.tree)
         nodes = [node for row in rows for node in row]
         unmet = {
@@ -221,7 +221,7 @@ class Direct:
     # Inside the fragment --------------------------------------------------------------------------
 
     def _inside(self, number: int, node: int) -> list[tuple[int, int]]:
-        """The nodes of rows below a node that passes a test on the way, with their counts."""
+        """The nodes of rows below a node that passes a test on the path, with their counts."""
         if number == self.key:
             count = self._sides(number, node)
             return [(node, count)] if count else []
@@ -249,7 +249,7 @@ class Direct:
         return not is_compared or node_tests.compares(tree, node, self.shape.nodes[number].step)
 
     def _test_of(self, number: int) -> tuple[int, int, bool] | None:
-        """The kind and label that a name asks for, and whether values are compared too."""
+        """The kind and label of a name test, and whether values are compared too."""
         shaped = self.shape.nodes[number]
         test = None
         if isinstance(shaped.step.test, Name):
@@ -260,7 +260,7 @@ class Direct:
         return test
 
     def _sides(self, number: int, node: int) -> int:
-        """In how many ways the branches of a pattern node that are not on the way hold."""
+        """The number of ways in which the branches of a pattern node beside the path hold."""
         product = 1
         for below in self.shape.nodes[number].below:
             if below not in self._way:
@@ -270,7 +270,7 @@ class Direct:
         return product
 
     def _matches(self, number: int, node: int) -> int:
-        """How many matches a branch beside the way has at a node."""
+        """The number of matches of a branch beside the path at a node."""
         is_attribute = self.shape.nodes[number].step.axis is Axis.ATTRIBUTE
         walk = self.tree.attributes(node) if is_attribute else self.tree.chain(node)
         chain = list(islice(walk, LONG))
@@ -284,9 +284,9 @@ class Direct:
     # Above the places -----------------------------------------------------------------------------
 
     def upper(self, number: int, nodes: Handles) -> Integers:
-        """In how many ways all above a place, and beside the way there, holds.
+        """The number of ways in which the pattern above a place, and beside that path, holds.
 
-        For each of distinct nodes.
+        One number for each of these distinct nodes.
         """
         first = int(nodes[0])
         if len(nodes) <= FEW and (walked := self._walked(number, nodes)) is not None:
@@ -310,7 +310,7 @@ class Direct:
         return counts
 
     def _walked(self, number: int, nodes: Handles) -> Integers | None:
-        """The same one by one; None where that takes longer than arrays."""
+        """`upper` by walking, node by node; None if that takes longer than arrays."""
         beside = (n for n in range(1, len(self.shape.nodes)) if n not in self._way)
         relations = sum(map(self._size, beside))
         self._most = self.scanned + WALKED + relations // PER_WALK
@@ -325,7 +325,7 @@ class Direct:
         if (parents == parents[0]).all():
             return np.repeat(self.upper(number, parents[:1]), len(parents))
         is_other = parents[1:] != parents[:-1]
-        if (parents[1:] >= parents[:-1]).all():  # as after a load: equal ones are neighbours
+        if (parents[1:] >= parents[:-1]).all():  # as after a load: equal parents are adjacent
             inverse = np.concatenate([[0], np.cumsum(is_other)])
             distinct = parents[np.concatenate([[True], is_other])]
         else:
@@ -346,7 +346,7 @@ class Direct:
         return known
 
     def _below(self, number: int, contexts: Handles) -> Integers:
-        """How many matches a branch has at each of distinct nodes."""
+        """The number of matches of a branch at each of these distinct nodes."""
         shaped = self.shape.nodes[number]
         places, nodes = self._reached(number, contexts)
         if shaped.is_selective and len(nodes):
@@ -365,7 +365,7 @@ class Direct:
         return counts
 
     def _reached(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
-        """Places of contexts, and the nodes below them that pass a test."""
+        """Pairs: the position of a context, and a node below it that passes a test."""
         columns, shaped = self.columns, self.shape.nodes[number]
         if shaped.step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < self._size(number):
             return self._attributes(number, contexts)
@@ -384,7 +384,7 @@ class Direct:
         return len(self.tree.partition(self.shape.nodes[number].wanted))
 
     def _attributes(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
-        """The same along the chains, in which attributes stand first."""
+        """`_reached` for attributes, along the chains, in which attributes come first."""
         columns, step = self.columns, self.shape.nodes[number].step
         first, following = (
             np.frombuffer(column, dtype=np.int32)
@@ -413,7 +413,7 @@ class Direct:
 def _instantiated(
     block: Handles, places: Sequence[int], counts: Sequence[int], upper: Integers
 ) -> tuple[Integers, Integers]:
-    """What was matched in the first copy, in every copy whose place is one."""
+    """The matches of the first copy, repeated in every copy at a valid place."""
     if not upper.all():
         block, upper = block[upper != 0], upper[upper != 0]
     if len(places) == 1:

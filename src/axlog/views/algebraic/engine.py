@@ -1,4 +1,4 @@
-"""What the algebraic views of one document share: an update's delta tables, snowcaps, contents."""
+"""The state that the algebraic views of a document share: delta tables, snowcaps, contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _unmeasured() -> float:
 
 
 class AlgebraicEngine:
-    """One for a document."""
+    """The shared state; one per document."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -27,12 +27,12 @@ class AlgebraicEngine:
         self.contents = Contents(tree)
         self._version = tree.version
         self.clock: Callable[[], float] = _unmeasured
-        """What steps are measured with; by nothing, as asking a processor's clock costs too."""
+        """The clock that measures steps; by default none, because reading a clock costs time."""
         self.times = {"delta tables": 0.0, "lattice": 0.0}  # of the last update, by step
-        self.walked = 0  # nodes that delta tables were made of since the start
+        self.walked = 0  # nodes in delta tables since the start
 
     def before(self, delta: Delta) -> DeltaTables:
-        """CD- and CD+; made for the first view that asks."""
+        """CD- and CD+; built for the first view that needs them."""
         tables = self._tables
         if tables is None or tables.delta is not delta:
             start = self.clock()
@@ -46,7 +46,7 @@ class AlgebraicEngine:
         return tables
 
     def after(self, delta: Delta) -> DeltaTables:
-        """The same once the update is applied: snowcaps have followed."""
+        """The delta tables after the update is applied; the snowcaps have followed it."""
         tables = self._tables
         assert tables is not None
         assert tables.delta is delta
@@ -72,7 +72,7 @@ class AlgebraicEngine:
 
     def _set_up_snowcaps(self, tables: DeltaTables) -> None:
         if self._version != self.tree.version:
-            self.lattice.forget()  # it was not shown every update
+            self.lattice.forget()  # it missed an update
         if len(self.lattice):
             with columns_of(self.tree) as columns:
                 self.lattice.before(columns, tables)

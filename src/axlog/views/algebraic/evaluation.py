@@ -1,14 +1,14 @@
-"""Evaluating terms: inside the delta bottom-up, then up through what stays (ET-INS, ET-DEL).
+"""The evaluation of terms: inside the delta bottom-up, then up through the nodes that stay.
 
-For one side of an update (`Era`). The part of a term that is in the delta is, below each of its
-roots, a whole subpattern: it is evaluated once inside the delta and serves every term. From there a
-term goes up: to the nodes that stay and can be the parent's, by navigation from the delta's nodes,
-so that only what the update can reach is looked at. Branches of the pattern beside that path are
-evaluated below the nodes reached, on the relations that stay. Where the snowcap of the term is kept
-(`lattice`) all that is one join with it.
+An evaluation is for one side of an update (`Era`). Below each of its roots, the delta part of a
+term is a whole subpattern: it is evaluated once inside the delta and serves every term. From there
+a term continues upward, by navigation from the nodes of the delta to the nodes that stay and can
+match the parent. Only nodes that the update can reach are therefore read. Branches of the pattern
+beside that path are evaluated below the nodes reached, on the nodes that stay. If the snowcap of
+the term is kept (`lattice`), all of this is one join with it.
 
-Columns that nothing needs any more are dropped on the way and counts added up, so a branch that
-shows nothing carries a count alone.
+Columns that are no longer needed are dropped on the way, and counts are added up. A branch without
+outputs therefore carries a count only. (Paper 5, ET-INS and ET-DEL.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from axlog.views.algebraic.terms import Term
 
 Past = Mapping[tuple[int, int], int]
 Kept = Callable[[frozenset[int]], "tuple[Relation, dict[int, int]] | None"]
-"""The kept snowcap of a set of pattern nodes, with its own numbers for theirs; None without one."""
+"""The kept snowcap of a set of pattern nodes, with its numbers for them; None if not kept."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
 
@@ -56,14 +56,14 @@ class Evaluation:
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
         self._matched: list[Evaluation] | None = None
-        self.scanned = 0  # nodes that stay and were looked at below the nodes reached
-        self.work = 0  # the same for the last term
+        self.scanned = 0  # staying nodes that were read below the nodes reached
+        self.work = 0  # the same number for the last term
         self.served = False  # whether a kept snowcap served the last term
 
     # Inside the delta -----------------------------------------------------------------------------
 
     def inside(self, number: int) -> Table:
-        """A whole subpattern with every node bound in the delta."""
+        """A whole subpattern, with every node bound in the delta."""
         known = self._inside.get(number)
         if known is None:
             node = self.shape.nodes[number]
@@ -72,10 +72,10 @@ class Evaluation:
         return known
 
     def _instantiated(self, node: ShapeNode) -> Table:
-        """The same where fragments came to many places: each is matched once, then put everywhere.
+        """`inside` for fragments inserted at many places: each is matched once, for all copies.
 
-        Right because what is inside a fragment is the same in every copy, and nothing in one copy
-        is above or below another.
+        Correct because all copies of a fragment are equal, and no node of one copy is above or
+        below a node of another.
         """
         if self._matched is None:
             self._matched = [self._on_first_copy(matrix[0]) for matrix in self.era.copies]
@@ -107,12 +107,12 @@ class Evaluation:
         return Table(columns, np.ones(len(nodes), dtype=np.int64))
 
     def leaf_below_its_parent(self, number: int) -> Table:
-        """The delta of one pattern node alone, with all nodes that could be its parent's."""
+        """The delta of one pattern node, with all nodes that could match its parent."""
         node = self.shape.nodes[number]
         return self._lifted(self._leaf(node, self.era.members(number)), number)
 
     def _lifted(self, table: Table, number: int) -> Table:
-        """Rows of a subpattern with the nodes that its parent can be, instead of its own."""
+        """The rows of a subpattern, with the candidates for its parent instead of its own node."""
         node = self.shape.nodes[number]
         own, above = node_column(number), node_column(node.above)
         nodes = table.columns[own].astype(np.int32)
@@ -125,10 +125,10 @@ class Evaluation:
         lifted = table.taken(rows, {above: reached})
         return lifted.keeping({above, *self.shape.kept_above[number]})
 
-    # Through what stays ---------------------------------------------------------------------------
+    # Through the nodes that stay ------------------------------------------------------------------
 
     def risen(self, number: int) -> Table:
-        """What is inside the delta below a node, with the nodes that stay and can be above it."""
+        """The delta below a pattern node, with the staying nodes that can match above it."""
         known = self._risen.get(number)
         if known is None:
             lifted = self._lifted(self.inside(number), number)
@@ -136,7 +136,7 @@ class Evaluation:
         return known
 
     def _staying(self, table: Table, number: int) -> Table:
-        """The rows whose node of this number stays and is in its relation."""
+        """The rows whose node for this pattern node stays and is in its relation."""
         if number == ROOT:
             return table
         return self._taken(table, self.shape.nodes[number], self._is_staying)
@@ -144,11 +144,11 @@ class Evaluation:
     def _taken(
         self, table: Table, node: ShapeNode, is_wanted: Callable[[ShapeNode, Handles], Mask]
     ) -> Table:
-        """The rows whose node of this number is wanted."""
+        """The rows whose node for this pattern node is wanted."""
         if not len(table):
             return table
         nodes = table.columns[node_column(node.number)].astype(np.int32)
-        if node.is_selective:  # values are looked at once for each node
+        if node.is_selective:  # values are read once for each node
             distinct, places = np.unique(nodes, return_inverse=True)
             wanted = is_wanted(node, distinct)[places]
         else:
@@ -161,7 +161,7 @@ class Evaluation:
 
     def _is_member(self, node: ShapeNode, nodes: Handles) -> Mask:
         """Which nodes are in the delta of a relation."""
-        # What goes was asked its conditions while it was still in place.
+        # Conditions of deleted nodes were evaluated while they were still in place.
         if self.era.restates or (node.conditions and self.era.sign < 0):
             return np.isin(nodes, self.era.members(node.number))
         return self._is_here(node, nodes, self._is_moving[nodes])
@@ -174,7 +174,7 @@ class Evaluation:
         return wanted
 
     def term(self, term: Term, kept: Kept | None = None) -> Table:
-        """The rows of a term, with the columns that rows of the view are made of."""
+        """The rows of a term, with the columns that the rows of the view need."""
         result: Table | None = None
         before = self.scanned
         if not term.has_snowcap:
@@ -188,7 +188,7 @@ class Evaluation:
         return result.keeping(self.shape.needed)
 
     def _with_snowcap(self, term: Term, kept: Kept) -> Table | None:
-        """A term whose snowcap is kept: one lookup for each row of the delta; None if it is not."""
+        """A term with a kept snowcap: one lookup for each delta row; None if it is not kept."""
         found = kept(term.snowcap) if term.snowcap else None
         if found is None:
             return None
@@ -215,7 +215,7 @@ class Evaluation:
         return table
 
     def _hot(self, number: int, term: Term) -> Table:
-        """The subpattern of a node that stays, with something of the delta in it."""
+        """The subpattern of a node that stays, with delta nodes in it."""
         own = node_column(number)
         node = self.shape.nodes[number]
         tables, cold = [], []
@@ -233,7 +233,7 @@ class Evaluation:
         return self._with_values(self._beside(table, number, cold), node)
 
     def _with_values(self, table: Table, node: ShapeNode, past: Past | None = None) -> Table:
-        """With what outputs show of a node, where that is not the node."""
+        """Add the values that outputs show of a node, other than the node itself."""
         if not node.values:
             return table
         nodes = table.columns[node_column(node.number)].astype(np.int32)
@@ -241,7 +241,7 @@ class Evaluation:
         return Table({**table.columns, **values}, table.counts)
 
     def _beside(self, table: Table, number: int, branches: Iterable[int]) -> Table:
-        """The rows joined with branches that are bound to what stays."""
+        """The rows joined with branches that are bound to nodes that stay."""
         own = node_column(number)
         for below in branches:
             contexts = np.unique(table.columns[own]).astype(np.int32)
@@ -249,7 +249,7 @@ class Evaluation:
         return table
 
     def cold(self, number: int, contexts: Handles) -> Table:
-        """A subpattern bound to what stays, below some nodes of its parent."""
+        """A subpattern bound to nodes that stay, below these nodes of its parent."""
         node = self.shape.nodes[number]
         own, above = node_column(number), node_column(node.above)
         parents, nodes = self._reached(node, contexts)
@@ -302,13 +302,13 @@ class Evaluation:
         return self.selections.selected(self.columns, node, nodes[~self._is_moving[nodes]])
 
     def everything(self) -> Table:
-        """The whole view, top-down: every pattern node bound to what stays."""
+        """The whole view, top-down, with every pattern node bound to nodes that stay."""
         root = Table({node_column(ROOT): np.zeros(1, np.int64)}, np.ones(1, np.int64))
         table = self._beside(root, ROOT, self.shape.nodes[ROOT].below)
         return table.keeping(self.shape.needed)
 
     def _whole(self, number: int, term: Term) -> Table:
-        """Any term by joining whole relations: what pruning saves, for when it is turned off."""
+        """Any term by joins of whole relations, for evaluation without pruning."""
         node = self.shape.nodes[number]
         own = node_column(number)
         if number == ROOT:
@@ -317,7 +317,7 @@ class Evaluation:
             table = self._leaf(node, self.era.members(number))
         else:
             base = Bulk(self.columns).base(node.step)
-            if node.step.axis is Axis.SELF:  # the test of `self` may take nodes of any kind
+            if node.step.axis is Axis.SELF:  # the test of `self` may accept nodes of any kind
                 base = self._tested(node, np.arange(len(self.columns.kind), dtype=np.int32))
                 base = base[self.columns.kind[base] != 0]
             nodes = self._selected(node, base)
@@ -330,13 +330,13 @@ class Evaluation:
 
 
 def _below_document(table: Table) -> Table:
-    """With the document node, which kept snowcaps have in no column."""
+    """Add the document node, for which kept snowcaps have no column."""
     zeros = np.zeros(len(table), dtype=np.int64)
     return Table({**table.columns, node_column(ROOT): zeros}, table.counts)
 
 
 def _in_every_copy(table: Table, matrix: Handles) -> Table:
-    """What was matched in the first copy of a fragment, in all of them."""
+    """The matches in the first copy of a fragment, repeated in all copies."""
     first = matrix[0]
     order = np.argsort(first)
     columns: dict[Column, Integers] = {}

@@ -1,4 +1,4 @@
-"""The terms of a view in words, for `axlog explain`: which are left, and why others are pruned."""
+"""The terms of a view as text, for `explain`: the remaining terms, and why others are pruned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from axlog.views.algebraic.shape import Shape, refusal, shape_of
 from axlog.views.algebraic.terms import MOST_LISTED, Facts, Pruned, Term, judged
 
 MOST_SHOWN = 31
-"""Of views with more terms the pruned ones are counted, not listed."""
+"""The most terms of a view whose pruned terms are listed; beyond it they are counted."""
 
 
 def term_lines(pattern: Pattern) -> tuple[str, ...]:
@@ -25,19 +25,19 @@ def term_lines(pattern: Pattern) -> tuple[str, ...]:
 
 
 def report_lines(shape: Shape, report: Report) -> tuple[str, ...]:
-    """What the last update came to: how it was propagated, terms, what pruned the others."""
+    """A report of the last update: its propagation, its terms, and why others were pruned."""
     way = f"{report.way}: {report.reason}" if report.reason else report.way
-    lines = [f"last update: {way}; {report.moved} nodes moved, {report.scanned} looked at"]
+    lines = [f"last update: {way}; {report.moved} nodes moved, {report.scanned} read"]
     for sign, facts in sorted(report.facts.items(), reverse=True):
         lines += _side(shape, sign, facts)
     return tuple(lines)
 
 
 def _side(shape: Shape, sign: int, facts: Facts | None) -> Iterator[str]:
-    what = "insertions add" if sign > 0 else "deletions take away"
+    what = "insertions add" if sign > 0 else "deletions remove"
     size = len(shape.nodes) - 1
     if size > MOST_LISTED:
-        yield f"{what}: terms of {size} nodes are worked out for each update"
+        yield f"{what}: terms of {size} nodes are computed for each update"
         return
     every = list(judged(shape, sign, facts))
     left = [one for one in every if isinstance(one, Term)]

@@ -1,4 +1,4 @@
-"""Views evaluated whole: at first, anew, or on nodes that were not seen yet; what that looks at."""
+"""The evaluation of whole views: at first, again, or on nodes that the view has not seen yet."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, 
 from axlog.views.algebraic.terms import Facts, surviving
 
 Rows = Relation | NodeRows
-"""What a view's rows are kept in."""
+"""The storage of the rows of a view."""
 
 
 class Unseen:
-    """Nodes that a view that is read seldom has not been shown yet."""
+    """Nodes that a deferred view has not processed yet."""
 
     def __init__(self) -> None:
         self.nodes: Handles = NOTHING
@@ -35,17 +35,17 @@ class Unseen:
         self.nodes = NOTHING
 
     def without(self, nodes: Handles) -> Handles:
-        """The nodes that have been seen."""
+        """The nodes that have been processed."""
         return nodes[~np.isin(nodes, self.nodes)]
 
     def follow(self, tables: DeltaTables, restated: Handles) -> None:
-        """An update: what went is forgotten, what came or was turned is to be seen."""
+        """Follow an update: forget deleted nodes, add inserted and restated nodes."""
         kept = self.nodes[~np.isin(self.nodes, tables.removed.nodes)]
         self.nodes = np.unique(np.concatenate([kept, tables.added.nodes, restated]))
 
 
 def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Rows) -> Table:
-    """The rows that nodes not seen yet bring: insertion terms with those nodes as the delta."""
+    """The rows of nodes not processed yet: insertion terms with these nodes as the delta."""
     shape = selections.shape
     is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
     is_moving[unseen.nodes] = True
@@ -80,7 +80,7 @@ def everything(columns: Columns, selections: Selections) -> Table:
 
 
 def within_times(table: Table, shape: Shape, now: Integers, past: dict[int, int]) -> Table:
-    """The rows of a table whose nodes' times meet the constraints."""
+    """The rows of a table whose times satisfy the constraints."""
     holds = np.ones(len(table), dtype=np.bool_)
     for constraint in shape.times:
         total = np.zeros(len(table), dtype=np.int64)
@@ -105,7 +105,7 @@ _COMPARED = {
 
 
 def emptied(tree: Tree, shape: Shape) -> str | None:
-    """A label that the view cannot do without and that no node has any more."""
+    """A label that every row needs and that no node has any more."""
     for node in shape.nodes[1:]:
         if isinstance(node.step.test, Name) and not tree.nodes_by_label.get(node.wanted):
             return node.wanted
@@ -114,13 +114,13 @@ def emptied(tree: Tree, shape: Shape) -> str | None:
 
 @lru_cache(maxsize=512)
 def _labels(shape: Shape) -> tuple[tuple[str, ...], int]:
-    """The labels of a view's relations, and how many of these take nodes of any label."""
+    """The labels of the relations of a view, and the number that accept any label."""
     nodes = shape.nodes[1:]
     named = tuple(n.wanted for n in nodes if isinstance(n.step.test, Name))
     return named, len(nodes) - len(named)
 
 
 def relations_size(tree: Tree, shape: Shape) -> int:
-    """How many nodes the relations of a view's labels have."""
+    """The number of nodes in the relations of a view."""
     labels, others = _labels(shape)
     return others * len(tree) + sum(len(tree.partition(label)) for label in labels)

@@ -1,11 +1,12 @@
-"""What an update moves by its labels: enough to know which views it cannot concern.
+"""The labels that an update moves, which determine the views that it cannot affect.
 
-One look at the delta for all views: the labels of what comes, of what goes, of what stands above
-the places, of what is renamed or revalued. Propositions 3.6, 3.8 and 4.7 on labels alone then leave
-most views no term at all, at the price of a lookup, as updates of one kind have the same labels.
+One pass over the delta serves all views. It collects the labels of inserted nodes, of deleted
+nodes, of the nodes above the places, and of renamed nodes or nodes with new values. Propositions
+3.6, 3.8 and 4.7 on labels alone then prune all terms of most views, at the cost of one lookup,
+because updates of one kind have the same labels.
 
-A set of labels has the classes too that its labels are in (`*`, `@*`, `.`), so that every test of a
-pattern is one membership.
+A set of labels also contains the classes of its labels (`*`, `@*`, `.`), so that every test of a
+pattern is one membership check.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Sh
 from axlog.views.algebraic.terms import Facts
 
 FEW = 80
-"""So many nodes are asked for their labels one by one."""
+"""Up to this many nodes, labels are read one by one."""
 
 Labels = frozenset[str]
 Depths = frozenset[int]
-"""How many nodes stand above a place, and itself: the document node's is 0."""
+"""The depths of places: 0 for the document node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +46,13 @@ class Moved:
 def moved_of(
     removed: Labels, added: Labels, above: Labels, changed: Labels, depths: Depths
 ) -> Moved:
-    """The labels of an update, the same object for updates alike: views know these again."""
+    """The labels of an update; the same object for equal labels, so that views can cache by it."""
     return Moved(removed, added, above, changed, depths)
 
 
 @lru_cache(maxsize=4096)
 def with_classes(labels: Labels) -> Labels:
-    """With the classes that the labels are in; the largest is always there."""
+    """Add the classes of the labels; the largest class is always included."""
     classes = {ANYTHING}
     for label in labels:
         if label[0] == "@":
@@ -65,7 +66,7 @@ NO_LABELS: Labels = frozenset()
 
 
 def labels_of(columns: Columns, nodes: Handles) -> Labels:
-    """The labels of nodes, with their classes; none of no nodes."""
+    """The labels of nodes, with their classes; empty for no nodes."""
     if not len(nodes):
         return NO_LABELS
     tree = columns.tree
@@ -80,7 +81,7 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
 
 
 def labels_above(columns: Columns, places: Handles) -> tuple[Labels, Depths]:
-    """The labels of places and of all nodes above them; how deep the places stand."""
+    """The labels of places and of all nodes above them, and the depths of the places."""
     if not len(places):
         return NO_LABELS, frozenset()
     tree, found, depths = columns.tree, set[str](), set[int]()
@@ -105,13 +106,13 @@ def labels_above(columns: Columns, places: Handles) -> tuple[Labels, Depths]:
 
 
 def labels_above_few(tree: Tree, places: Iterable[int]) -> tuple[Labels, Depths]:
-    """The same one by one."""
+    """`labels_above`, node by node."""
     labels, depths = _walked_up(tree, places)
     return with_classes(frozenset(labels)), frozenset(depths)
 
 
 def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
-    """Level by level, each node of a level once: places soon have their way in common."""
+    """Level by level, each node once: the paths of places soon merge."""
     kinds, numbers, parent = tree.kind_column, tree.label_column, tree.parent_column
     found, named_by, depths = set[str](), set[int](), set[int]()
     at, level = set(places), 0
@@ -131,7 +132,7 @@ def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
 
 
 def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
-    """The labels of nodes that have one, as often as they come."""
+    """The labels of nodes that have one, with repetitions."""
     kinds, labels, names = tree.kind_column, tree.label_column, tree.names
     for node in nodes:
         kind = kinds[node]
@@ -142,8 +143,7 @@ def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
 
 
 def changed_labels(tree: Tree, delta: Delta) -> Labels:
-    """The labels that renamed nodes had and will have; those of texts, comments and instructions
-    where one is another."""
+    """The old and new labels of renamed nodes, and of changed texts, comments, instructions."""
     found = set()
     for change in delta.changed:
         kind = tree.kind_column[change.node]
@@ -156,9 +156,9 @@ def changed_labels(tree: Tree, delta: Delta) -> Labels:
 
 @lru_cache(maxsize=4096)
 def facts_of(shape: Shape, moved: Labels, above: Labels, depths: Depths) -> Facts:
-    """Which pattern nodes the labels of a delta and of what stands above it can match.
+    """The pattern nodes that the labels of a delta, and of the nodes above it, can match.
 
-    And which can be topmost in a delta: that is a child of a place (P5 3.8: ids know their paths).
+    Also those that cannot be topmost in a delta: a topmost node is a child of a place.
     """
     nodes = shape.nodes[1:]
     matched = frozenset(node.number for node in nodes if node.wanted in moved)
@@ -173,7 +173,7 @@ def facts_of(shape: Shape, moved: Labels, above: Labels, depths: Depths) -> Fact
 
 @lru_cache(maxsize=4096)
 def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
-    """The nodes that can be in the delta of some term: those worth looking at."""
+    """The pattern nodes that can be in the delta of some term."""
     found: set[int] = set()
     for number in facts.matched - facts.barred:
         inside = shape.subpatterns[number]
@@ -184,7 +184,7 @@ def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
 
 @lru_cache(maxsize=4096)
 def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
-    """Whether a node that stays may come into a relation of the view, or leave it."""
+    """Whether a node that stays may enter or leave a relation of the view."""
     return any(
         node.wanted in changed or (node.reads_below and node.wanted in above)
         for node in shape.nodes[1:]
@@ -193,9 +193,9 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_turn_guards(shape: Shape, moved: Moved) -> bool:
-    """Whether the conditions at the document node may hold no more after an update, or again.
+    """Whether an update may change the conditions at the document node.
 
-    What they ask for is a view of its own, and the update concerns it.
+    Their patterns are views without outputs, and the update may affect one of them.
     """
     return any(
         may_concern(asked, moved) or may_turn_guards(asked, moved) for asked in shape.guarding
@@ -204,7 +204,7 @@ def may_turn_guards(shape: Shape, moved: Moved) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_concern(shape: Shape, moved: Moved) -> bool:
-    """Whether an update may move a row of the view."""
+    """Whether an update may change a row of the view."""
     return bool(
         asked_of(shape, facts_of(shape, moved.added, moved.above, moved.depths))
         or asked_of(shape, facts_of(shape, moved.removed, moved.above, moved.depths))

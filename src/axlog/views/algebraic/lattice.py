@@ -1,21 +1,21 @@
-"""Snowcaps: parts of views, from the root down, kept so that terms need not be joined from leaves.
+"""Snowcaps: kept parts of views, from the root down, so that terms need no joins from leaves.
 
-P5 3.5: the part of a term that stays is a snowcap (definition 3.11, proposition 3.12). A snowcap is
-kept from a smaller one and a leaf (proposition 3.13): with c the node that T has and T' has not,
+The part of a term that stays is a snowcap (definition 3.11, proposition 3.12). A snowcap T is
+maintained from a smaller one T' and a leaf (proposition 3.13). With c the node of T not in T',
 
     ΔT = T' ⋈ Δ_c  +  ΔT' ⋈ Δ_c  +  ΔT' ⋈ R_c
 
-(the last where c's parent stays, in rows of ΔT' that are new by another branch), so kept snowcaps
-come in chains, one for each level. Of T only the columns are kept that a term can join on or a row
-can show; what else T has is in the counts.
+(the last where the parent of c stays, in rows of ΔT' that are new by another branch). Kept snowcaps
+therefore form chains, one snowcap for each level. T keeps only the columns that a term can join on
+or a row can show; the other bindings are in the counts.
 
-The leaves are the document's own partitions and cost nothing. Snowcaps are the engine's, not the
-view's: views whose patterns begin alike share them. An update takes from each what goes and works
-out what comes; views then evaluate their terms on what stays; what comes is put in before the next
-update. An update that may turn a node of a snowcap (a rename, a value that is compared) leaves it
-behind: it is set up anew before the next update.
+The leaves are the partitions of the document and cost nothing. Snowcaps belong to the engine: views
+whose patterns start with the same part share them. An update first removes deleted rows from each
+snowcap and computes the inserted rows. Views then evaluate their terms on the rows that stay. The
+inserted rows are added before the next update. An update that may flip a node of a snowcap (a
+rename, a compared value) makes it stale: it is built again before the next update.
 
-Not kept: snowcaps with `or`, `not` or shown values in them.
+Not kept: snowcaps with `or`, `not` or shown values. (Paper 5, section 3.5.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def may_be_kept(shape: Shape, nodes: Nodes) -> bool:
 
 
 def chain(nodes: Nodes) -> list[Nodes]:
-    """The snowcaps of each level up to one: every node after the one it hangs on."""
+    """The snowcaps of each level up to this one; every node comes after its parent."""
     ordered = sorted(nodes)
     return [frozenset(ordered[:size]) for size in range(1, len(ordered) + 1)]
 
@@ -63,7 +63,7 @@ def columns_of_snowcap(shape: Shape, nodes: Nodes) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
-    """A snowcap as a shape of its own, and its numbers for the view's."""
+    """A snowcap as a separate shape, and its numbers for the numbers of the view."""
     numbers = {ROOT: ROOT, **{n: at for at, n in enumerate(sorted(nodes), 1)}}
     made: list[ShapeNode] = []
     for number in numbers:
@@ -77,29 +77,29 @@ def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
 
 @lru_cache(maxsize=1024)
 def key_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
-    """What makes two snowcaps the same: nodes, edges, comparisons and columns."""
+    """The identity of a snowcap: nodes, edges, comparisons and columns."""
     part, _ = part_of(shape, nodes)
     described = tuple((n.above, n.step) for n in part.nodes)
     above = () if len(nodes) == 1 else key_of(shape, chain(nodes)[-2])
-    return (described, part.key, above)  # the smaller one must have the columns this one needs
+    return (described, part.key, above)  # the smaller one must have the columns that this one needs
 
 
 @dataclass(slots=True)
 class Snowcap:
-    """One kept snowcap, in numbers of its own."""
+    """One kept snowcap, with its own node numbers."""
 
     shape: Shape
     relation: Relation
     smaller: Snowcap | None
     users: int = 0
     is_stale: bool = True
-    is_turned: bool = False  # whether the present update may turn a node of it
+    is_turned: bool = False  # whether the current update may flip a node of it
     gone: Table = field(default_factory=lambda: nothing(()))
     come: Table = field(default_factory=lambda: nothing(()))
 
     @property
     def last(self) -> ShapeNode:
-        """The node that the smaller snowcap has not."""
+        """The node that the smaller snowcap lacks."""
         return self.shape.nodes[-1]
 
 
@@ -107,26 +107,26 @@ class Lattice:
     """The kept snowcaps of one document."""
 
     def __init__(self) -> None:
-        self._codes = Codes()  # of no use: no value is shown
+        self._codes = Codes()  # unused: no value is shown
         self._kept: dict[tuple[object, ...], Snowcap] = {}
         self._is_due = False
-        self.rows_moved = 0  # rows that snowcaps gained and lost since the start
+        self.rows_moved = 0  # rows inserted and deleted since the start
         self.builds = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    # Which there are ------------------------------------------------------------------------------
+    # Kept snowcaps --------------------------------------------------------------------------------
 
     def users(self, shape: Shape, nodes: Nodes) -> int:
-        """How many keep this snowcap, for itself or for a larger one."""
+        """The number of users of this snowcap, directly or for a larger one."""
         known = self._kept.get(key_of(shape, nodes))
         return 0 if known is None else known.users
 
     def take(self, shape: Shape, nodes: Nodes) -> tuple[Snowcap, dict[int, int]]:
-        """The snowcap of these nodes and all smaller ones in its chain, kept for one more user.
+        """Keep the snowcap of these nodes, and all smaller ones in its chain, for one more user.
 
-        With it, its own numbers for the view's.
+        Returns the snowcap, and its numbers for the numbers of the view.
         """
         smaller: Snowcap | None = None
         for level in chain(nodes):
@@ -142,7 +142,7 @@ class Lattice:
         return smaller, part_of(shape, nodes)[1]
 
     def drop(self, shape: Shape, nodes: Nodes) -> None:
-        """One user fewer."""
+        """Release the snowcap for one user."""
         for level in chain(nodes):
             key = key_of(shape, level)
             self._kept[key].users -= 1
@@ -152,7 +152,7 @@ class Lattice:
     # An update ------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Put in what came with the last update."""
+        """Add the rows that the last update inserted."""
         if self._is_due:
             for snowcap in self._kept.values():
                 self._moved(snowcap, snowcap.come)
@@ -160,13 +160,13 @@ class Lattice:
         self._is_due = False
 
     def forget(self) -> None:
-        """Every snowcap is to be set up anew."""
+        """Mark every snowcap as stale."""
         self._is_due = False
         for snowcap in self._kept.values():
             snowcap.is_stale = True
 
     def before(self, columns: Columns, tables: DeltaTables) -> None:
-        """Set up what is not yet, and see what the update may turn."""
+        """Build stale snowcaps, and mark those that the update may flip."""
         self.settle()
         for snowcap in self._kept.values():
             if snowcap.is_stale:
@@ -176,7 +176,7 @@ class Lattice:
             ) and self._may_turn(columns, snowcap, tables)
 
     def _may_turn(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
-        """Whether a node that stays may come into the snowcap's relations, or leave them."""
+        """Whether a node that stays may enter or leave the relations of the snowcap."""
         for node in snowcap.shape.nodes[1:]:
             watched = tables.touched(columns) if node.reads_below else tables.changed
             if len(watched) and passing(columns, watched, node.step).any():
@@ -184,7 +184,7 @@ class Lattice:
         return False
 
     def _is_left_behind(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
-        """Whether a node may have been turned, of this one or of a smaller one."""
+        """Whether the update may have flipped a node of this snowcap or of a smaller one."""
         labels = tables.labels
         if snowcap.is_turned or (snowcap.smaller is not None and snowcap.smaller.is_stale):
             return True
@@ -193,7 +193,7 @@ class Lattice:
         )
 
     def follow(self, columns: Columns, tables: DeltaTables) -> None:
-        """Take away what goes, and work out what comes; until `settle` it holds what stays."""
+        """Remove deleted rows and compute inserted rows; `settle` adds the latter."""
         for snowcap in self._kept.values():
             if self._is_left_behind(columns, snowcap, tables):
                 snowcap.is_stale = True
@@ -217,7 +217,7 @@ class Lattice:
         self._is_due = True
 
     def _build(self, columns: Columns, snowcap: Snowcap) -> None:
-        """Set a snowcap up from the document."""
+        """Build a snowcap from the document."""
         evaluation = Evaluation(columns, self._selections(columns, snowcap), still(columns))
         snowcap.relation = Relation(snowcap.shape.key, snowcap.shape.key)
         snowcap.relation.add(together([evaluation.everything()], snowcap.shape.key))
@@ -269,7 +269,7 @@ class Lattice:
 
     @staticmethod
     def _with_parent(table: Table, above: Column) -> Table:
-        """With the node that the last one hangs on; the document node is in no column."""
+        """Add the parent of the last node; the document node has no column."""
         if above in table.columns:
             return table
         return Table({**table.columns, above: np.zeros(len(table), np.int64)}, table.counts)

@@ -1,9 +1,10 @@
-"""The algebraic maintainer: a view's rows kept by terms over delta tables (P5 PINT/MT, PDDT/MT).
+"""The algebraic maintainer: the rows of a view, kept by terms over delta tables.
 
 Rows are integers in columns: handles of the nodes they show, codes of strings, times. Ids, values
-and contents are read from the document when a row is shown, and kept with it, for so many rows, for
-when it goes or is shown otherwise. Rows whose `val` or `cont` an update
+and contents are read from the document when a row is shown. For up to `MOST_KEPT` rows they are
+kept, because a deletion or update of the row must show them. Rows whose `val` or `cont` an update
 may have changed (PIMT, PDMT) are found by the ids of the nodes above the update, never by a scan.
+(Paper 5, PINT/MT and PDDT/MT.)
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 MOST_KEPT = 1 << 16
-"""So many rows of a view are kept as they were shown."""
+"""The most rows of a view whose shown values are kept."""
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NO_REPORT = Report("nothing")
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
 
 
 def rows_of(shape: Shape, handles: int) -> Rows:
-    """What a view's rows are kept in, over a document of so many handles."""
+    """The storage of the rows of a view, over a document with `handles` handles."""
     reverse = [column for column in shape.key if column.kind == "node"]
     if len(shape.key) == len(reverse) == 1:
         return NodeRows(reverse[0], handles)
@@ -63,7 +64,7 @@ def rows_of(shape: Shape, handles: int) -> Rows:
 
 
 class Algebraic(Maintainer):
-    """Keeps rows by union and difference terms; the engine is shared by the views of one tree."""
+    """Keeps rows by union and difference terms; all views of a tree share the engine."""
 
     name = "algebraic"
 
@@ -83,7 +84,7 @@ class Algebraic(Maintainer):
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
-        self._kept: dict[int, Values] = {}  # by slot, what rows showed last
+        self._kept: dict[int, Values] = {}  # by slot, the values that rows showed last
         self.unseen = Unseen()
         self._is_deferring = False
         self._report: Report | None = Report("loaded")
@@ -120,7 +121,7 @@ class Algebraic(Maintainer):
     def before(self, delta: Delta) -> None:
         self._before = {}
         if delta.changed:
-            self._kept.clear()  # ids know the labels above them
+            self._kept.clear()  # ids contain the labels above them
         tables = self.look_at(delta)
         above = tables.labels.above
         read = [column for column in self._read if self._wanted(column) in above]
@@ -131,7 +132,7 @@ class Algebraic(Maintainer):
             self._before = self._values(np.unique(np.concatenate(slots)))
 
     def look_at(self, delta: Delta) -> DeltaTables:
-        """What of `before` the rows need; the rest reads the values that changes will show."""
+        """The part of `before` that rows need; the rest reads values that changes will show."""
         tables = self.engine.before(delta)
         self._propagation = None
         if self.holds and (self.unseen or may_concern(self.shape, tables.labels)):
@@ -145,7 +146,7 @@ class Algebraic(Maintainer):
 
     @property
     def report(self) -> Report:
-        """What the last update came to."""
+        """The report of the last update."""
         if self._report is None:
             self._report = unconcerned(self.shape, self._tables)
         return self._report
@@ -154,15 +155,15 @@ class Algebraic(Maintainer):
         return self.shape.nodes[column.number].wanted
 
     def after(self, delta: Delta) -> list[Change]:
-        if self.unseen:  # it was read seldom until now
+        if self.unseen:  # the view was deferred until now
             return [*self.later(delta), *self.catch_up()]
         return self._told(*self.propagate(delta))
 
     def later(self, delta: Delta) -> list[Change]:
-        """Rows that go, go now, as their nodes do; what came is matched when the view is read.
+        """Delete rows now, with their nodes; match inserted nodes when the view is read.
 
-        So what came and went again in between is never matched (P5 5, rules O1 and O3), and what
-        came in several updates is matched together (I5).
+        Nodes that are inserted and deleted in between are never matched, and nodes inserted by
+        several updates are matched together (paper 5, section 5, rules O1, O3 and I5).
         """
         self._is_deferring = True
         try:
@@ -183,7 +184,7 @@ class Algebraic(Maintainer):
         return bool(self.unseen)
 
     def _told(self, slots: Integers, old: Integers, new: Integers) -> list[Change]:
-        """The changes of rows whose counts moved, and of rows shown otherwise."""
+        """The changes of rows whose counts changed, and of rows with new values."""
         if not len(slots) and not self._before:
             return []
         changes: list[Change] = []
@@ -200,14 +201,14 @@ class Algebraic(Maintainer):
         return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
-        """Move the rows' counts: slots, what each count was, what it is."""
+        """Update the counts of rows; return slots, old counts and new counts."""
         propagation, self._propagation = self._propagation, None
         self._tables = self.engine.after(delta)
         turned = self._turned()
         if turned is not None:
             return turned
         if propagation is None:
-            self._report, self._kind = None, None  # made when asked for
+            self._report, self._kind = None, None  # created on demand
             self.snowcaps.learn(NO_REPORT, self._tables.labels)
             return NOTHING_MOVED
         kept = None if self.unseen else self.snowcaps.find
@@ -233,9 +234,9 @@ class Algebraic(Maintainer):
         return self.relation.add(moved)
 
     def _turned(self) -> tuple[Integers, Integers, Integers] | None:
-        """All rows go or come with the conditions at the document node, or none is there to move.
+        """Delete or insert all rows if the conditions at the document node do not always hold.
 
-        None where these hold before and after the update.
+        None if they hold before and after the update.
         """
         held, labels = self.holds, self._tables.labels
         come: Table | None = None
@@ -254,14 +255,14 @@ class Algebraic(Maintainer):
         return self.relation.emptied() if held else NOTHING_MOVED
 
     def within_times(self, table: Table) -> Table:
-        """The rows of a table whose nodes' times meet the constraints, as they are now."""
+        """The rows of a table whose current times satisfy the constraints."""
         now = np.frombuffer(self.tree.time_column, dtype=np.int64)
         return within_times(table, self.shape, now, {})
 
     # Rows -----------------------------------------------------------------------------------------
 
     def _deleted(self, slots: Integers, counts: Integers) -> list[Change]:
-        """Rows that have gone, as they were: from before, or read where nothing has changed."""
+        """Deleted rows with their old values: kept ones, or read if they did not change."""
         earlier, places = self._before, slots.tolist()
         if not earlier.keys() >= set(places):
             with columns_of(self.tree) as columns, rehung(columns, self._tables):
@@ -277,7 +278,7 @@ class Algebraic(Maintainer):
         return list(map(Change, repeat("delete"), gone))
 
     def _modified(self, earlier: dict[int, int]) -> list[Change]:
-        """Rows that stay and whose value or content is another (PIMT, PDMT)."""
+        """Rows that stay and show a new value or content (PIMT, PDMT)."""
         counts = self.relation.counts
         slots = [s for s in self._before if counts[s] and earlier.get(s, 1)]
         now = self._read_anew(np.array(slots, dtype=np.int64))
@@ -297,7 +298,7 @@ class Algebraic(Maintainer):
         return list(map(Row, repeat(self.pattern.columns), values, counts))
 
     def _values(self, slots: Integers) -> dict[int, Values]:
-        """What rows show, in the order of their slots; kept from before, or read."""
+        """The values of rows, in the order of their slots; kept ones, or read."""
         kept, places = self._kept, slots.tolist()
         missing = [slot for slot in places if slot not in kept] if kept else places
         if not missing:
@@ -308,7 +309,7 @@ class Algebraic(Maintainer):
         return {slot: read[slot] if slot in read else kept[slot] for slot in places}
 
     def _read_anew(self, slots: Integers) -> dict[int, Values]:
-        """What rows show, read from the document as it is."""
+        """The values of rows, read from the current document."""
         table: Table = self.relation.table(slots)
         gathered = self._gathered(table)
         shown: list[list[Any]] = []
@@ -334,20 +335,20 @@ class Algebraic(Maintainer):
         if column in table.columns:
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
         nodes = table.columns[node_column(self.shape.named[output.of])].tolist()
-        if output.kind is Kind.VAL:  # texts that were not loaded stand in a table of their own
+        if output.kind is Kind.VAL:  # texts that were not loaded are in a separate table
             known, read = self.tree.texts_by_node.get, self.tree.string_value
             kinds = self.tree.kind_column
             return [(kinds[node] == TEXT and known(node)) or read(node) for node in nodes]
         return list(map(self._reader(output.kind), nodes))
 
     def _reader(self, kind: Kind) -> Callable[[int], Any]:
-        """What tells what an output shows of a node; contents are kept between updates."""
+        """The function that reads an output of a node; contents are cached between updates."""
         if kind is Kind.CONT:
             return self.engine.contents.of
         return partial(shown_of, self.tree, kind)
 
     def _gathered(self, table: Table) -> dict[int, list[dict[str, Any]]]:
-        """For each node with collected paths, what they show in every row."""
+        """For each node with collected paths, their values in every row."""
         found: dict[int, list[dict[str, Any]]] = {}
         for number in set(self.shape.anchors.values()):
             anchors = table.columns[node_column(number)].tolist()

@@ -1,8 +1,9 @@
-"""The rows of a view that are known by one node: a slot for each, found by the node's handle.
+"""The rows of a view that one node identifies: a slot for each row, found by the node's handle.
 
-Most views are of this kind (XPath views all are). Handles are small integers, so no search is
-needed: a column beside the document's says where a node's row stands. Its pages are touched only
-where there are rows. Otherwise as `Relation`, which keeps rows of several nodes or of values.
+Most views are of this kind, and all XPath views are. Handles are small integers, so no search is
+needed: a column, indexed by handle, holds the slot of the row of a node. Its pages are touched only
+where there are rows. The interface is that of `Relation`, which keeps rows of several nodes or of
+values.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from axlog.views.algebraic.tables import Column, Integers, Table
 
 _LEAST = 64
 FEW = 4
-"""So many rows are moved one by one."""
+"""Up to this many rows are processed one by one."""
 
 
 class NodeRows:
-    """Distinct nodes with counts; a row without a count is gone."""
+    """Distinct nodes with counts; a row with the count zero does not exist."""
 
     def __init__(self, column: Column, handles: int = 0) -> None:
         self.names = (column,)
@@ -31,7 +32,7 @@ class NodeRows:
         self._used = 0
         self._free: list[Integers] = []
         self._holes = 0
-        self.looked_at = 0  # slots that lookups and scans have seen
+        self.looked_at = 0  # slots that lookups and scans have read
 
     def __len__(self) -> int:
         return self._used - self._holes
@@ -46,27 +47,27 @@ class NodeRows:
         return self._nodes[slots]
 
     def table(self, slots: Integers | None = None) -> Table:
-        """Rows as a table; all without any slots named."""
+        """Rows as a table; all rows if no slots are given."""
         slots = self.slots() if slots is None else slots
         return Table({self._column: self._nodes[slots]}, self.counts[slots])
 
     # Finding --------------------------------------------------------------------------------------
 
     def find(self, table: Table) -> Integers:
-        """The slot of each row of a table, -1 where it is not here."""
+        """The slot of each row of a table; -1 if it is absent."""
         nodes = table.columns[self._column]
         self.looked_at += len(nodes)
         return self._slots_of(nodes).astype(np.int64) - 1
 
     def with_value(self, name: Column, values: Integers) -> Integers:
-        """The slots of these nodes' rows."""
+        """The slots of the rows of these nodes."""
         found = self._slots_of(values)
         slots: Integers = found[found > 0].astype(np.int64) - 1
         self.looked_at += len(slots)
         return slots
 
     def scanned(self, name: Column, is_wanted: Mask) -> Integers:
-        """The same by looking at every row: the paper's way, for comparison."""
+        """The same slots by a scan of all rows, for comparison."""
         slots = self.slots()
         self.looked_at += len(slots)
         return slots[is_wanted[self._nodes[slots]]]
@@ -78,7 +79,7 @@ class NodeRows:
         return found
 
     def _reach(self, highest: int) -> None:
-        """Grow the column of slots; what is not written to takes no memory."""
+        """Grow the column of slots; unwritten pages take no memory."""
         longer = np.zeros(2 * (highest + _LEAST), dtype=np.int32)
         longer[: len(self._slot_of)] = self._slot_of
         self._slot_of = longer
@@ -86,9 +87,9 @@ class NodeRows:
     # Changing -------------------------------------------------------------------------------------
 
     def add(self, table: Table) -> tuple[Integers, Integers, Integers]:
-        """Add counts to distinct rows: their slots, what each count was and what it is.
+        """Add counts to distinct rows; return their slots, old counts and new counts.
 
-        Slots whose count came to nothing stay as they are until `release`.
+        Slots whose count reaches zero keep their values until `release`.
         """
         if len(table) <= FEW:
             return self._add_few(table)
@@ -106,7 +107,7 @@ class NodeRows:
         return slots, old, new
 
     def _add_few(self, table: Table) -> tuple[Integers, Integers, Integers]:
-        """The same one by one."""
+        """`add`, row by row."""
         nodes, moved = table.columns[self._column].tolist(), table.counts.tolist()
         if max(nodes, default=0) >= len(self._slot_of):
             self._reach(max(nodes))
@@ -124,7 +125,7 @@ class NodeRows:
         return np.array(slots, dtype=np.int64), was, was + table.counts
 
     def _entered(self, nodes: Integers) -> Integers:
-        """Slots for new rows, whose counts are still nothing."""
+        """Slots for new rows, with the count zero."""
         slots = self._taken(len(nodes))
         self._nodes[slots] = nodes
         self._slot_of[nodes] = slots + 1
@@ -155,15 +156,15 @@ class NodeRows:
             setattr(self, name, longer)
 
     def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Take all counts away: what `add` says of that."""
+        """Set all counts to zero; return what `add` returns."""
         slots = self.slots()
         old = self.counts[slots]
         self.counts[slots] = 0
         return slots, old, np.zeros(len(slots), dtype=np.int64)
 
     def release(self, slots: Integers) -> None:
-        """Let slots without a count be used again."""
-        if len(slots) == len(self):  # all that there were: start over
+        """Free slots whose count is zero."""
+        if len(slots) == len(self):  # all rows: start again
             self._slot_of = np.zeros(_LEAST, dtype=np.int32)
             self._free, self._used, self._holes = [], 0, 0
         elif len(slots):

@@ -1,13 +1,14 @@
-"""One update on its way to one view: from delta tables to the rows that come and go, with counts.
+"""One update on its way to one view: from delta tables to rows with signed counts.
 
-PINT and PDDT (P5 algorithms 1 and 5) in one, as a pending update list may do both:
+A pending update list may insert and delete, so insertion and deletion are one algorithm:
 
-    before      note what is about to go, and what the nodes that may be turned look like now
-    after       find what was turned (it is restated), prune terms, evaluate the rest; rows that
-                show the id of a node that goes are found by the reverse index
+    before      note the nodes about to be deleted, and the state of nodes that may be flipped
+    after       find the flipped nodes (they are restated), prune terms, evaluate the rest; the
+                reverse index finds the rows that show the id of a deleted node
 
-The result is one table of rows with signed counts. Where an update moves more nodes than the view's
-relations have, or leaves too many terms, the view is evaluated anew; `report` says which and why.
+The result is one table of rows with signed counts. If an update moves more nodes than the relations
+of the view have, or leaves too many terms, the view is evaluated again. `report` holds the way and
+the reason. (Paper 5, PINT and PDDT, algorithms 1 and 5.)
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, 
 from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
 
 WORTH = 3.0
-"""Moving so many times the nodes that the view's relations have costs more than evaluating it."""
+"""An update that moves this many times the nodes of the relations costs more than evaluation."""
 LEAST_MOVED = 100
-"""Smaller updates are never worth an evaluation."""
+"""The smallest update, in nodes, for which evaluation is considered."""
 
 
 class Propagation:
-    """What one view knows of one update."""
+    """The propagation of one update to one view."""
 
     def __init__(
         self,
@@ -62,9 +63,9 @@ class Propagation:
         self.tables = tables
         self.options = options
         self.report = Report()
-        self.advice = ""  # why the view had better be evaluated, if so
+        self.advice = ""  # why the view should be evaluated; empty if not
         self._removed: dict[int, Handles] = {}
-        self._watched: dict[int, Handles] = {}  # nodes that the update may turn
+        self._watched: dict[int, Handles] = {}  # nodes that the update may flip
         self._was: dict[int, Handles] = {}
         self._past: dict[tuple[int, int], int] = {}
         self._timed = {self.shape.named[n] for each in self.shape.times for _, n in each.terms}
@@ -73,16 +74,16 @@ class Propagation:
 
     @property
     def has_to_look(self) -> bool:
-        """Whether something can be known only while what goes is in place."""
+        """Whether some information is available only while deleted nodes are in place."""
         labels = self.tables.labels
         return may_turn(self.shape, labels.above, labels.changed) or any(
             node.conditions and node.wanted in labels.removed for node in self.shape.nodes
         )
 
     def before(self, columns: Columns) -> None:
-        """Note the nodes that go, and those that may be turned."""
+        """Note the nodes about to be deleted, and those that may be flipped."""
         for node in self.shape.nodes[1:]:
-            if node.conditions:  # others can be asked when the nodes are out
+            if node.conditions:  # others can be evaluated on removed nodes
                 select = partial(self.selections.selected, columns, node)
                 self._removed[node.number] = self.tables.removed.members(columns, node.step, select)
             watched = self.tables.touched(columns) if node.reads_below else self.tables.changed
@@ -105,9 +106,9 @@ class Propagation:
         kept: Kept | None = None,
         unseen: Unseen | None = None,
     ) -> Table | None:
-        """The rows that come and go, with signed counts; None where all rows go and none comes.
+        """The inserted and deleted rows, with signed counts; None if all rows are deleted.
 
-        With `unseen` what comes is only noted there: the rows that it brings wait.
+        With `unseen`, inserted nodes are only added to it: their rows wait.
         """
         restated = self.restated(columns)
         self.report.moved = self.tables.size + len(restated)
@@ -147,7 +148,7 @@ class Propagation:
     def _only_lost(
         self, columns: Columns, rows: Rows, restated: Handles, unseen: Unseen, old: Era
     ) -> Table:
-        """The rows that go; the nodes that come are added to those not seen yet."""
+        """The deleted rows; inserted nodes are added to those not processed yet."""
         gone = self._rows_of_gone(rows, old)
         lost: list[Table] | None = []
         if self.tables.delta.removed or len(restated):
@@ -160,7 +161,7 @@ class Propagation:
         return together([table.times(-1) for table in (*gone, *lost)], self.shape.key)
 
     def recomputed(self, columns: Columns, rows: Rows, reason: str) -> Table:
-        """The difference to the view as it is evaluated anew."""
+        """The difference to a new evaluation of the view."""
         self.report.way, self.report.reason = "recomputed", reason
         self.report.is_evaluated = True
         present = everything(columns, self.selections)
@@ -168,7 +169,7 @@ class Propagation:
         return together([rows.table().times(-1), present], self.shape.key)
 
     def _is_much(self, old: Era, new: Era) -> bool:
-        """Whether the delta tables of the view's labels are larger than its relations by far."""
+        """Whether the delta tables of the view are much larger than its relations."""
         if self.report.moved < LEAST_MOVED:
             return False
         numbers = range(1, len(self.shape.nodes))
@@ -178,7 +179,7 @@ class Propagation:
     # What the update turns ------------------------------------------------------------------------
 
     def restated(self, columns: Columns) -> Handles:
-        """Nodes that stay but are turned, with all below them that is not new."""
+        """Nodes that stay but are flipped, with all nodes below them that are not new."""
         turned: list[Handles] = []
         for number, watched in self._watched.items():
             node = self.shape.nodes[number]
@@ -198,7 +199,7 @@ class Propagation:
         return any(is_root[above] for above in self.tree.ancestors(node))
 
     def _shown_otherwise(self, node: ShapeNode, is_now: Handles) -> Handles:
-        """Of nodes that were and are in a relation, those that rows show otherwise now."""
+        """Of nodes that stay in a relation, those with new shown values."""
         both = np.intersect1d(self._was[node.number], is_now)
         differ = np.zeros(len(both), dtype=np.bool_)
         for column, values in self.selections.values(node, both).items():
@@ -212,7 +213,7 @@ class Propagation:
     def _eras(
         self, columns: Columns, restated: Handles, unseen: Unseen | None = None
     ) -> tuple[Era, Era]:
-        """Both sides: what goes and what comes, restated nodes on both."""
+        """Both sides: deleted and inserted nodes, with the restated nodes on both."""
         is_moving = self.tables.is_moving(columns)
         if len(restated) or unseen is not None:
             is_moving = is_moving.copy()
@@ -226,7 +227,7 @@ class Propagation:
             if not len(restated):
                 return found
             back = again.candidates(columns, self.shape.nodes[number].step)
-            was = self._was.get(number, NOTHING)  # not all that may be turned is
+            was = self._was.get(number, NOTHING)  # not all nodes that may be flipped are
             return np.concatenate([found, back, was[is_moving[was]]])
 
         def selected(table: NodeTable, number: int) -> Handles:
@@ -264,7 +265,7 @@ class Propagation:
     # Rows -----------------------------------------------------------------------------------------
 
     def _rows_of_gone(self, rows: Rows, old: Era) -> list[Table]:
-        """The rows that show the id of a node that goes, with all their derivations."""
+        """The rows that show the id of a deleted node, with all their derivations."""
         if "4.3" not in self.options.rules:
             return []
         slots = [
@@ -275,14 +276,14 @@ class Propagation:
         return [rows.table(np.unique(np.concatenate(slots)))] if slots else []
 
     def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Mask) -> Integers:
-        """The rows that show one of the nodes: by index, or where rows are fewer by a scan."""
+        """The rows that show one of the nodes: by index, or by a scan if rows are fewer."""
         column = node_column(number)
         if self.options.deletion == "index" and len(nodes) < len(rows):
             return rows.with_value(column, nodes.astype(np.int64))
         return rows.scanned(column, is_moving)
 
     def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
-        """The terms of one side that are left."""
+        """The tables of the remaining terms of one side."""
         start = self._clock()
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
@@ -294,7 +295,7 @@ class Propagation:
         evaluation = Evaluation(columns, self.selections, era, past)
         found = []
         if era.restates:
-            kept = None  # snowcaps hold what this view restates
+            kept = None  # snowcaps contain the nodes that this view restates
         for term in terms:
             found.append(self._constrained(evaluation.term(term, kept), era.sign))
             cost = (term.snowcap, evaluation.work, evaluation.served)
@@ -310,10 +311,10 @@ class Propagation:
         return [one for one in every if isinstance(one, Term)]
 
     def _facts(self, columns: Columns, era: Era) -> Facts:
-        """What the delta tables say of the view; texts and values are read only where it matters.
+        """The facts of the delta tables; texts and values are read only where needed.
 
-        A node in whose subpattern some label has no delta cannot be in a term, nor can one below
-        which the update does not come.
+        A pattern node cannot be in the delta of a term if some label of its subpattern has no
+        delta, or if the update is not below a candidate for its parent.
         """
         shape = self.shape
         if not era.restates:
@@ -335,7 +336,7 @@ class Propagation:
         return Facts(frozenset(matched), over)
 
     def _facts_of_labels(self, era: Era) -> Facts:
-        """The same where nothing is restated: labels were looked at once for all views."""
+        """The facts if no node is restated, from the labels that all views share."""
         shape, labels = self.shape, self.tables.labels
         facts = facts_of(
             shape, labels.added if era.sign > 0 else labels.removed, labels.above, labels.depths
@@ -348,12 +349,12 @@ class Propagation:
         return Facts(facts.matched - asked, facts.above, facts.barred) if asked else facts
 
     def _above(self, columns: Columns, era: Era) -> Handles:
-        """What stays above the places of the update, or above what is restated."""
+        """The nodes that stay above the places of the update, or above restated nodes."""
         touched = self.tables.touched(columns)
         return touched[~era.is_moving[touched]]
 
     def _constrained(self, table: Table, sign: int = 1) -> Table:
-        """The rows that the constraints on times let pass; `sign` says whose times."""
+        """The rows that satisfy the time constraints; `sign` selects old or new times."""
         if not self.shape.times or not len(table):
             return table.keeping(self.shape.key)
         now = np.frombuffer(self.tree.time_column, dtype=np.int64)

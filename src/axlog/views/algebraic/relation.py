@@ -1,13 +1,13 @@
 """A kept relation: distinct rows of integers with counts, found by their key and by their nodes.
 
-Rows stand in slots of growing columns. A slot is found by all its values (one number that mixes
-them) or, by a reverse index, by the value of one column: so a deletion finds the rows that show a
-node without looking at the others. An index is a few sorted runs, the newest small; entries of rows
-that have gone are told apart by looking at the slot, and leave when runs are merged. Views keep
-their rows so, and snowcaps theirs.
+Rows are in slots of growing columns. A slot is found by all its values (mixed into one number) or,
+through a reverse index, by the value of one column. A deletion therefore finds the rows that show a
+node without reading the others. An index is a few sorted runs, of which the newest are small.
+Entries of deleted rows are recognized by their slots, and removed when runs are merged. Views and
+snowcaps keep their rows in relations.
 
-Cost of a change: its own rows times the logarithm of the relation; merging runs is paid once for as
-many rows as it moves.
+A change costs its own rows times the logarithm of the relation. The cost of merging runs is
+amortized over the rows that are added.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from axlog.evaluate.columns import Mask
 from axlog.views.algebraic.tables import Column, Integers, Table, expanded
 
 _GROWTH = 4
-"""A run is merged with the next older one unless that is so many times as long."""
+"""A run is merged with the next older run unless that is this many times as long."""
 _LEAST_DEAD = 1024
 _NO_SLOTS: Integers = np.empty(0, dtype=np.int64)
 
 
 class SortedIndex:
-    """From values to slots, in sorted runs; it may name slots that have another value by now."""
+    """From values to slots, in sorted runs; entries may be stale."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Integers, Integers]] = []
@@ -41,7 +41,7 @@ class SortedIndex:
             self._runs.append(_in_order(*merged))
 
     def find(self, values: Integers) -> tuple[Integers, Integers]:
-        """Pairs: the position of a value asked for, and a slot that has or had it."""
+        """Pairs: the position of a requested value, and a slot that has or had it."""
         positions, slots = [], []
         for keys, places in self._runs:
             start = np.searchsorted(keys, values, "left")
@@ -54,11 +54,11 @@ class SortedIndex:
         return np.concatenate(positions), np.concatenate(slots)
 
     def __len__(self) -> int:
-        """How many entries there are, those of rows that have gone too."""
+        """The number of entries, those of deleted rows included."""
         return sum(len(keys) for keys, _ in self._runs)
 
     def renew(self, values: Integers, slots: Integers) -> None:
-        """Start over with what there is."""
+        """Replace all entries by these."""
         self._runs = []
         self.add(values, slots)
 
@@ -69,7 +69,7 @@ def _in_order(values: Integers, slots: Integers) -> tuple[Integers, Integers]:
 
 
 class Relation:
-    """Distinct rows with counts; a row without a count is gone."""
+    """Distinct rows with counts; a row with the count zero does not exist."""
 
     def __init__(self, columns: Sequence[Column], reverse: Sequence[Column] = ()) -> None:
         self.names = tuple(columns)
@@ -79,7 +79,7 @@ class Relation:
         self._used = 0
         self._keys = SortedIndex()
         self._reverse: dict[Column, SortedIndex] = {name: SortedIndex() for name in reverse}
-        self.looked_at = 0  # slots that lookups and scans have seen
+        self.looked_at = 0  # slots that lookups and scans have read
 
     def __len__(self) -> int:
         return self._used - len(self._free)
@@ -92,7 +92,7 @@ class Relation:
         return self._columns[name][slots]
 
     def table(self, slots: Integers | None = None) -> Table:
-        """Rows as a table; all without any slots named."""
+        """Rows as a table; all rows if no slots are given."""
         slots = self.slots() if slots is None else slots
         columns = {name: column[slots] for name, column in self._columns.items()}
         return Table(columns, self.counts[slots])
@@ -100,7 +100,7 @@ class Relation:
     # Finding --------------------------------------------------------------------------------------
 
     def find(self, table: Table) -> Integers:
-        """The slot of each row of a table, -1 where it is not here."""
+        """The slot of each row of a table; -1 if it is absent."""
         found = np.full(len(table), -1, dtype=np.int64)
         positions, slots = self._keys.find(self._mixed(table))
         self.looked_at += len(slots)
@@ -122,13 +122,11 @@ class Relation:
         positions, slots = positions[is_there], slots[is_there]
         if len(slots) < 2:
             return positions, slots
-        mixed = np.unique(
-            positions * (len(self.counts) + 1) + slots
-        )  # a slot may stand in two runs
+        mixed = np.unique(positions * (len(self.counts) + 1) + slots)  # a slot may be in two runs
         return np.divmod(mixed, len(self.counts) + 1)
 
     def scanned(self, name: Column, is_wanted: Mask) -> Integers:
-        """The same by looking at every row: the paper's way, for comparison."""
+        """The same slots by a scan of all rows, for comparison."""
         slots = self.slots()
         self.looked_at += len(slots)
         return slots[is_wanted[self._columns[name][slots]]]
@@ -136,9 +134,9 @@ class Relation:
     # Changing -------------------------------------------------------------------------------------
 
     def add(self, table: Table) -> tuple[Integers, Integers, Integers]:
-        """Add counts to distinct rows: their slots, what each count was and what it is.
+        """Add counts to distinct rows; return their slots, old counts and new counts.
 
-        Slots whose count came to nothing stay as they are until `release`.
+        Slots whose count reaches zero keep their values until `release`.
         """
         slots = self.find(table)
         is_new = slots < 0
@@ -151,18 +149,18 @@ class Relation:
         return slots, old, new
 
     def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Take all counts away: what `add` says of that."""
+        """Set all counts to zero; return what `add` returns."""
         slots = self.slots()
         old = self.counts[slots]
         self.counts[slots] = 0
         return slots, old, np.zeros(len(slots), dtype=np.int64)
 
     def release(self, slots: Integers) -> None:
-        """Let slots without a count be used again."""
+        """Free slots whose count is zero."""
         self._free += slots.tolist()
 
     def _entered(self, rows: Table) -> Integers:
-        """Slots for new rows, with a count that says they are taken."""
+        """Slots for new rows, with a count that marks them as used."""
         reused = [self._free.pop() for _ in range(min(len(self._free), len(rows)))]
         fresh = len(rows) - len(reused)
         slots = np.array([*reused, *range(self._used, self._used + fresh)], dtype=np.int64)
@@ -184,7 +182,7 @@ class Relation:
             self._columns[name] = np.concatenate([column, np.zeros(size - len(column), np.int64)])
 
     def _tidy(self) -> None:
-        """Make the indexes anew when most of their entries are of rows that have gone."""
+        """Rebuild the indexes when most of their entries are of deleted rows."""
         if len(self._keys) < 2 * len(self) + _LEAST_DEAD:
             return
         slots = self.slots()

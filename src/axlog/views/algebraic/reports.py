@@ -1,4 +1,4 @@
-"""How a view is propagated to, and what is said of it afterwards."""
+"""The options of a propagation, and the report of an update."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from axlog.views.algebraic.terms import ALL, MOST_LISTED, Facts, Pruned, Term, j
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a view is propagated to; the answers do not depend on it."""
+    """The options of a propagation; the results do not depend on them."""
 
     rules: frozenset[str] = ALL
     snowcaps: str = "cost"  # or leaves, levels
-    deletion: str = "index"  # or scan, the paper's way
+    deletion: str = "index"  # or scan
     may_recompute: bool = True
-    is_measured: bool = True  # what costs more than an evaluation is evaluated
-    is_direct: bool = True  # rows known by one node without tables of bindings
+    is_measured: bool = True  # evaluate the view if maintenance costs more
+    is_direct: bool = True  # no tables of bindings if one node identifies a row
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done for one update."""
+    """The work done for one update."""
 
     way: str = "terms"  # or recomputed, nothing
     reason: str = ""
     is_evaluated: bool = False  # whether the whole view was
     evaluated: list[Term] = field(default_factory=list)
     facts: dict[int, Facts] = field(default_factory=dict)
-    expression: float = 0.0  # seconds it took to know which terms are left
+    expression: float = 0.0  # seconds to find the remaining terms
     moved: int = 0  # nodes on one side of the update only
-    scanned: int = 0  # nodes that stay and were looked at
+    scanned: int = 0  # staying nodes that were read
     costs: list[tuple[frozenset[int], int, bool]] = field(default_factory=list)
-    """For each term its snowcap, the nodes looked at, and whether the snowcap was kept."""
+    """For each term: its snowcap, the nodes read, and whether the snowcap was kept."""
 
     def pruned(self, shape: Shape, rules: frozenset[str] = ALL) -> Iterator[Pruned]:
         """The terms that were not evaluated, and why."""
@@ -48,8 +48,8 @@ class Report:
 
 
 def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
-    """What is said of an update none of whose labels the view has where it could matter."""
-    report = Report("nothing", "its labels do not meet the view's", moved=tables.size)
+    """The report of an update whose labels cannot affect the view."""
+    report = Report("nothing", "its labels cannot affect the view", moved=tables.size)
     labels = tables.labels
     for sign, moved in ((1, labels.added), (-1, labels.removed)):
         if moved:
@@ -58,10 +58,12 @@ def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
 
 
 def guarded(tables: DeltaTables, held: bool, holds: bool) -> Report:
-    """What is said of an update where the conditions at the document node do not always hold."""
+    """The report of an update if the conditions at the document node do not always hold."""
     if holds:
         reason = "the conditions at the document node hold again"
     else:
-        reason = f"the conditions at the document node {'hold no more' if held else 'do not hold'}"
+        reason = (
+            f"the conditions at the document node {'no longer hold' if held else 'do not hold'}"
+        )
     way = "recomputed" if held is not holds else "nothing"
     return Report(way, reason, is_evaluated=holds, moved=tables.size)

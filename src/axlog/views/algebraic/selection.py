@@ -1,7 +1,7 @@
-"""The selections of a view's nodes on many document nodes: tests, comparisons, `or`, `not`; and the
-values that rows are known by where they are not nodes: labels, times, strings.
+"""The selections of a view, evaluated on many nodes: tests, comparisons, `or` and `not`.
 
-Strings become codes, the numbers they were first met with, so that keys are integers throughout.
+Also the values other than nodes that identify rows: labels, times and strings. Strings become
+codes, numbered in the order of their first use, so that all keys are integers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Selections:
         return passing(columns, nodes, node.step)
 
     def selected(self, columns: Columns, node: ShapeNode, nodes: Handles) -> Handles:
-        """Of nodes that pass the test, those with the values and conditions asked for."""
+        """Of nodes that pass the test, those that satisfy the comparisons and conditions."""
         if not node.is_selective or not len(nodes):
             return nodes
         bulk = Bulk(columns)
@@ -74,9 +74,9 @@ class Selections:
     def values(
         self, node: ShapeNode, nodes: Handles, past: Mapping[tuple[int, int], int] | None = None
     ) -> dict[Column, Integers]:
-        """What outputs show of nodes, where it is not the node; `past` overrides what has changed.
+        """The values that outputs show of nodes, other than the nodes themselves.
 
-        It maps an output and a node to the value that it had before the update.
+        `past` maps an output and a node to its value before the update, and takes precedence.
         """
         found: dict[Column, Integers] = {}
         for number in node.values:
@@ -99,5 +99,5 @@ class Selections:
         return np.array([number(read(each)) for each in nodes.tolist()], dtype=np.int64)
 
     def shown(self, output: Output, value: int) -> str | int:
-        """What a row shows of a value in its key."""
+        """The shown form of a value in the key of a row."""
         return value if output.kind is Kind.TIME else self.codes.string(value)

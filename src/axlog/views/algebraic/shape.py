@@ -1,16 +1,16 @@
-"""A pattern as P5 sees it: a tree of nodes, each with a label test and a selection, and outputs.
+"""A pattern as a tree of nodes, each with a label test and a selection, and outputs.
 
-    v = e_v(σ_1(R_1) ⋈ σ_2(R_2) ⋈ ... ⋈ σ_k(R_k))            (P5 3.1)
+    v = e_v(σ_1(R_1) ⋈ σ_2(R_2) ⋈ ... ⋈ σ_k(R_k))            (paper 5, section 3.1)
 
-R_i are the nodes that pass a test; the joins are the edges; σ_i are comparisons with constants, and
-beyond the paper `or` and `not` where nothing outside needs what they bind: both are questions to
-one node, whose answer an update below it may turn. Node 0 is the document node, which every pattern
-hangs on and which no update moves; the pattern's nodes are 1 to k in the order of writing. `or` and
-`not` at node 0 (an absolute path in a predicate: `//order[not(/shop/stop)]`) are no selection of a
+R_i are the nodes that pass a test, and the joins are the edges. σ_i are comparisons with constants
+and, beyond the paper, `or` and `not` whose bindings are not used outside. Both are conditions on
+one node, which an update below the node may flip. Node 0 is the document node, the root of every
+pattern, which no update moves. The nodes of the pattern are 1 to k in the order of the text. `or`
+and `not` at node 0 (an absolute path in a predicate: `//order[not(/shop/stop)]`) select no
 relation: while they do not hold, the view has no rows (`Shape.guards`).
 
-Declined: axes that do not go down, variables that join, constraints between values, `or` that binds
-what is output. Counting keeps those.
+Declined: axes that do not go down, variables that join, constraints between values, and outputs
+bound inside `or`. Counting keeps those patterns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from axlog.query.pattern import (
 from axlog.views.algebraic.tables import Column, node_column
 
 MOST_NODES = 24
-"""Of larger patterns there would be more terms than counting has relations."""
+"""The most nodes of a pattern: larger patterns have too many terms."""
 
 ANY_ELEMENT, ANY_ATTRIBUTE, ANYTHING = "*", "@*", "."
 """Classes of labels, which no node has as its name."""
@@ -76,7 +76,7 @@ def wanted_of(step: PatternNode) -> str:
 
 
 def is_by_content(test: Test) -> bool:
-    """Whether a test asks for more than a kind or a name: a text's string, a target."""
+    """Whether a test depends on more than a kind or a name: the string of a text, a target."""
     return isinstance(test, Literal) or (isinstance(test, AnyInstruction) and bool(test.target))
 
 
@@ -98,12 +98,12 @@ class ShapeNode:
 
     @cached_property
     def is_selective(self) -> bool:
-        """Whether it asks for more than its test."""
+        """Whether it has conditions besides its test."""
         return bool(self.constants or self.conditions)
 
     @cached_property
     def reads_below(self) -> bool:
-        """Whether a change below a node can change what holds, or is shown, of the node."""
+        """Whether a change below a node can change its conditions or its shown values."""
         return bool(self.step.comparisons or self.conditions)
 
     @cached_property
@@ -113,7 +113,7 @@ class ShapeNode:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether its label alone says that a node is in its relation."""
+        """Whether the label alone decides that a node is in its relation."""
         return not self.is_selective and not is_by_content(self.step.test)
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class ShapeNode:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A pattern's nodes, what its rows are known by, and what they show."""
+    """The nodes of a pattern, the key of its rows, and their outputs."""
 
     pattern: Pattern
     nodes: tuple[ShapeNode, ...]
@@ -139,7 +139,7 @@ class Shape:
 
     @cached_property
     def guarding(self) -> tuple[Shape, ...]:
-        """What those conditions ask for, each as a view without outputs."""
+        """The patterns of those conditions, each as a view without outputs."""
         found: list[tuple[Branch, ...]] = []
         for guard in self.guards:
             if isinstance(guard, Or):
@@ -156,7 +156,7 @@ class Shape:
 
     @cached_property
     def stored(self) -> frozenset[int]:
-        """The pattern nodes whose ids a row is known by."""
+        """The pattern nodes whose ids identify a row."""
         return frozenset(column.number for column in self.key if column.kind == "node")
 
     @cached_property
@@ -178,7 +178,7 @@ class Shape:
 
     @cached_property
     def depths(self) -> tuple[int | None, ...]:
-        """For each node how deep its nodes stand, where only steps to children lead to it."""
+        """For each node, the depth of its matches, if only child steps lead to it."""
         found: list[int | None] = [0]
         for node in self.nodes[1:]:
             above = found[node.above]
@@ -211,7 +211,7 @@ def refusal(pattern: Pattern) -> str | None:
     nodes = 0
     for branch, is_inside in _every(normal.branches):
         if isinstance(branch, Not) and branch.where:
-            return "a constraint stands inside `not`"
+            return "a constraint is inside `not`"
         if not isinstance(branch, PatternNode):
             continue
         nodes += not is_inside
@@ -281,12 +281,12 @@ def _every(branches: tuple[Branch, ...], inside: bool = False) -> Iterator[tuple
 
 @lru_cache(maxsize=256)
 def shape_of(pattern: Pattern) -> Shape:
-    """The shape of a pattern that `refusal` has nothing against."""
-    return _Making(normalise(pattern)).shape()
+    """The shape of a pattern that `refusal` accepts."""
+    return _ShapeBuilder(normalise(pattern)).shape()
 
 
-class _Making:
-    """A shape under way."""
+class _ShapeBuilder:
+    """Builds the shape of one pattern."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern

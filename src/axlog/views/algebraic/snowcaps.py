@@ -1,14 +1,14 @@
-"""Which snowcaps a view keeps: none, one for each level, or by what they cost and save.
+"""The choice of the snowcaps that a view keeps: none, one for each level, or by cost.
 
-P5 leaves the choice open (3.5, "optimal choice of snowcaps") and names what it depends on: the data
-and the updates. Both are measured here as updates go by. A term that was evaluated from the leaves
-says how many nodes it had to look at beside the path; its snowcap would have saved that, at the
-price of following every update that concerns it, it and the smaller ones in its chain. Costs are
-counted in nodes looked at, with what one operation on columns costs counted as so many nodes. Old
-updates count less, so the choice follows when data or updates drift. Chosen again every so many
-updates.
+The best choice depends on the data and the updates, and both are measured as updates arrive. A term
+that was evaluated from the leaves reports the nodes that it read beside the path. Its snowcap would
+have saved these reads, at the cost of following every relevant update, together with the smaller
+snowcaps in its chain. Costs are counted in nodes read; an operation on columns counts as a fixed
+number of nodes. Old updates count less, so the choice adapts when data or updates drift. The choice
+is made again every `EVERY` updates.
 
-Snowcaps live in the engine's lattice: two views that choose alike keep one.
+Snowcaps are in the lattice of the engine: two views that choose the same snowcap share it. (Paper
+5, section 3.5, leaves the optimal choice open.)
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ MODES = ("cost", "levels", "leaves")
 EVERY = 8
 """Updates from one choice to the next."""
 FADING = 0.9
-"""How much of what was seen counts after one more update."""
+"""The factor by which older observations count less after each update."""
 FOLLOWING = 1500.0
-"""What it costs that one snowcap follows an update that concerns it, in nodes looked at."""
+"""The cost for a snowcap to follow a relevant update, in nodes read."""
 IDLING = 50.0
-"""The same for an update whose labels do not meet the snowcap's."""
+"""The cost for an update whose labels cannot affect the snowcap."""
 USING = 2500.0
-"""What a term by tables and a kept snowcap costs more than one worked out directly (`direct`)."""
+"""The extra cost of a term with tables and a kept snowcap over `direct` evaluation."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of one snowcap's terms: uses and nodes looked at from the leaves."""
+    """Observations of the terms of a snowcap: uses, and nodes read from the leaves."""
 
     uses: float = 0.0
     work: float = 0.0
@@ -67,7 +67,7 @@ class Snowcaps:
         self._followed: dict[Nodes, float] = {}  # updates that concerned a level, fading
         self._using = 0.0 if key_of(shape) is None else USING
         self._until = EVERY
-        self.choices = 0  # how often another set was chosen
+        self.choices = 0  # number of times that another set was chosen
         if mode == "levels":
             everything = frozenset(range(1, len(shape.nodes) - 1))
             self._keep([level for level in chain(everything) if may_be_kept(shape, level)])
@@ -89,7 +89,7 @@ class Snowcaps:
     # Choosing -------------------------------------------------------------------------------------
 
     def learn(self, report: Report, labels: Moved) -> None:
-        """Take one update into account; now and then, choose again."""
+        """Record one update; choose again every `EVERY` updates."""
         if self.mode != "cost":
             return
         self._updates = self._updates * FADING + 1
@@ -104,7 +104,7 @@ class Snowcaps:
             seen.fade()
         for nodes, work, is_kept in report.costs:
             seen = self._seen.get(nodes) or self._met(nodes)
-            # A kept snowcap hides what it saves: what was seen before goes on counting.
+            # A kept snowcap hides its savings: earlier observations continue to count.
             expected = seen.work / seen.uses if is_kept and seen.uses else work
             seen.uses += 1
             seen.work += expected
@@ -114,7 +114,7 @@ class Snowcaps:
             self._choose()
 
     def _met(self, nodes: Nodes) -> Seen:
-        """A snowcap that was not thought of before: what it would follow is watched from now on."""
+        """The observations of a snowcap; a new one is tracked from now on."""
         if may_be_kept(self.shape, nodes):
             for level in chain(nodes):
                 self._followed.setdefault(level, 0.0)
@@ -134,11 +134,11 @@ class Snowcaps:
             self._keep(chosen)
 
     def _saved(self, seen: Seen) -> float:
-        """What a kept snowcap would have saved of late."""
+        """The recent savings that a kept snowcap would have had."""
         return seen.work - self._using * seen.uses
 
     def price(self, nodes: Nodes, chosen: list[Nodes]) -> float:
-        """What it costs to keep one more: the levels of its chain that nobody keeps follow too."""
+        """The cost of one more snowcap, with the levels of its chain that are not kept yet."""
         kept = {level for one in chosen for level in chain(one)}
         more = [level for level in chain(nodes) if level not in kept]
         return sum(self._price_of(level) for level in more if not self._is_shared(level))

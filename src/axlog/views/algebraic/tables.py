@@ -1,11 +1,12 @@
 """Tables of bindings: columns of integers with a derivation count for each row, and their joins.
 
-A column is named by a `Column`: the handle that a pattern node is bound to, or what an output shows
-where it is not a node (a time, or the code of a string). Structural joins of `evaluate` turn a
+A `Column` names a column: the handle that a pattern node is bound to, or the value of an output
+that is not a node (a time, or the code of a string). Structural joins of `evaluate` turn a
 parent or ancestor edge into a column of handles, so that every join here is on equal integers. A
 table need not be free of repeated rows: `grouped` adds their counts up.
 
-P5 2.2: the derivation count of a tuple is the number of rows before duplicates are eliminated.
+The derivation count of a tuple is the number of rows before duplicate elimination (paper 5,
+section 2.2).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 MOST_PAIRS = 10_000_000
-"""Rows that a join may come to where that is far more than what is joined; some 500 MB."""
+"""The most rows of a join that is much larger than its inputs; about 500 MB."""
 
 
 class Column(NamedTuple):
@@ -55,9 +56,9 @@ class Table:
         return Table({**columns, **(more or {})}, self.counts[rows])
 
     def keeping(self, wanted: Iterable[Column]) -> Table:
-        """Without the columns that nothing needs any more.
+        """Drop the columns that are no longer needed.
 
-        Where one column or none is left, equal rows are made one: such a branch carries a count.
+        If at most one column remains, equal rows are merged: such a branch carries a count.
         """
         kept = set(wanted)
         if kept >= self.columns.keys():
@@ -144,7 +145,7 @@ def stacked(tables: Sequence[Table]) -> Table:
 
 
 def together(tables: Sequence[Table], columns: Iterable[Column]) -> Table:
-    """The rows of several tables, distinct, those whose counts come to nothing left out."""
+    """The distinct rows of several tables, without those whose counts add up to zero."""
     wanted = tuple(columns)
     filled = [table for table in tables if len(table)]
     if not filled:

@@ -1,22 +1,22 @@
-"""Union and difference terms, and why they need not be evaluated (P5 3.1, 3.2, 4.1 to 4.3).
+"""Union and difference terms, and the propositions that prune them.
 
-A term says for each pattern node whether it is bound to nodes that stay (R) or to nodes of the
-delta (Δ). An insertion adds the terms with some Δ+, a deletion takes away those with some Δ-.
-Unlike P5 4.1, R is what survives: so the terms are disjoint, every one with a Δ- is subtracted
-once, and derivation counts come out right (DESIGN section 6; `//a[//c][//b]` on `a[c[b], c, b]`).
+A term binds each pattern node to nodes that stay (R) or to nodes of the delta (Δ). An insertion
+adds the terms with some Δ+, a deletion removes those with some Δ-. Unlike in the paper (4.1), R is
+the set of nodes that survive. The terms are therefore disjoint, every term with a Δ- is subtracted
+once, and derivation counts are right (example: `//a[//c][//b]` on `a[c[b], c, b]`).
 
-The propositions are functions that give a reason why a term is empty or need not be looked at, or
-None. They hold for what is restated too, as a delta has all that is below its nodes.
+A proposition is a function that returns the reason why a term is empty or need not be evaluated, or
+None. Propositions hold for restated nodes too, because a delta contains all nodes below its nodes.
 
-    3.3, 4.2    nothing that stays is below a node of the delta
+    3.3, 4.2    no node that stays is below a node of the delta
     3.6         a pattern node that no node of the delta matches
-    3.8, 4.7    no node above the places of the update has the label that the term wants there
-    4.3         as printed (terms with an even number of Δ- can be left out) right only where every
-                node's id is stored. Here: a term with a Δ- of a stored node takes away rows that
-                show a node which is going; the reverse index finds those, whole
+    3.8, 4.7    no node above the places of the update has the label that the term needs there
+    4.3         as printed (omit terms with an even number of Δ-), correct only if the id of every
+                node is stored. Here: a term with a Δ- of a stored node removes rows that show a
+                deleted node; the reverse index finds these rows as a whole
 
-`surviving` gives the terms that all of them leave, without making the others: with few deltas that
-are not empty it is cheap for patterns of any size.
+`surviving` gives the terms that no proposition prunes, without creating the others. With few
+non-empty deltas it is cheap for patterns of any size. (Paper 5, sections 3.1, 3.2 and 4.1 to 4.3.)
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from itertools import islice, product
 from axlog.views.algebraic.shape import ROOT, Shape
 
 MOST_TERMS = 256
-"""With more terms to evaluate, recomputing the view is the better way."""
+"""With more terms to evaluate, the view is recomputed instead."""
 MOST_LISTED = 12
-"""Of patterns with at most so many nodes every term is listed."""
+"""The most nodes of a pattern whose terms are all listed."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """The pattern nodes that are bound to the delta; the others are bound to what stays."""
+    """The pattern nodes bound to the delta; the others are bound to nodes that stay."""
 
     shape: Shape = field(repr=False, compare=False)
     delta: frozenset[int]
@@ -50,7 +50,7 @@ class Term:
 
     @cached_property
     def snowcap(self) -> frozenset[int]:
-        """The pattern nodes that stay, the document node left out: t_R of proposition 3.12."""
+        """The pattern nodes that stay, without the document node: t_R of proposition 3.12."""
         return frozenset(range(1, len(self.shape.nodes))) - self.delta
 
     @cached_property
@@ -69,11 +69,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the delta tables say: which pattern nodes the delta matches, what stands above it."""
+    """The facts of the delta tables: the pattern nodes that match in and above the delta."""
 
     matched: frozenset[int]
     above: frozenset[int]
-    """Pattern nodes whose test something that stays, above a place of the update, passes."""
+    """Pattern nodes whose test passes at a staying node above a place of the update."""
     barred: frozenset[int] = frozenset()
     """Pattern nodes that cannot be topmost in the delta: no place is as deep as their parent."""
 
@@ -97,12 +97,12 @@ def new_nodes_have_no_old_children(term: Term, facts: Facts | None) -> str | Non
         for below in node.below:
             if below not in term.delta:
                 under = term.shape.nodes[below]
-                return f"nothing that stays is below a Δ_{node}, so Δ_{node} R_{under} is empty"
+                return f"no node that stays is below a Δ_{node}, so Δ_{node} R_{under} is empty"
     return None
 
 
 def some_delta_is_empty(term: Term, facts: Facts | None) -> str | None:
-    """Proposition 3.6: a node that nothing in the delta matches."""
+    """Proposition 3.6: no node of the delta matches a pattern node."""
     assert facts is not None
     for number in sorted(term.delta - facts.matched):
         return f"Δ_{term.shape.nodes[number]} is empty"
@@ -124,10 +124,10 @@ def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
 
 
 def rows_of_stored_nodes_go_whole(term: Term, facts: Facts | None) -> str | None:
-    """Proposition 4.3, corrected: rows with the id of a node that goes need no term."""
+    """Proposition 4.3, corrected: rows with the id of a deleted node need no term."""
     for number in sorted(term.delta & term.shape.stored):
         node = term.shape.nodes[number]
-        return f"rows show the id of {node}: the reverse index finds those that go with it"
+        return f"rows show the id of {node}: the reverse index finds the rows to delete"
     return None
 
 
@@ -146,7 +146,7 @@ DELETING: dict[str, Proposition] = {
 }
 ALL = frozenset({*INSERTING, *DELETING})
 WITHOUT_DATA = ("3.3", "4.2", "4.3")
-"""Propositions that need no update to be applied."""
+"""Propositions that do not depend on an update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Pruned:
 def judged(
     shape: Shape, sign: int, facts: Facts | None, rules: frozenset[str] = ALL
 ) -> Iterator[Term | Pruned]:
-    """Every term, or why it is pruned by the propositions in force."""
+    """Every term, or the reason why a proposition of `rules` prunes it."""
     propositions = INSERTING if sign > 0 else DELETING
     for term in terms(shape, sign):
         yield next(_reasons(term, facts, propositions, rules), term)
@@ -182,9 +182,9 @@ def _reasons(
 
 @lru_cache(maxsize=4096)
 def surviving(shape: Shape, sign: int, facts: Facts) -> tuple[Term, ...] | None:
-    """The terms that all propositions leave; None if there are too many to be worth it.
+    """The terms that no proposition prunes; None if there are too many.
 
-    Updates of one kind leave the same terms: they are worked out once.
+    Cached: updates of one kind have the same terms.
     """
     enter = _possible_roots(shape, sign, facts)
     found = list(islice(_grown(shape, ROOT, enter), MOST_TERMS + 2))
@@ -194,7 +194,7 @@ def surviving(shape: Shape, sign: int, facts: Facts) -> tuple[Term, ...] | None:
 
 
 def _possible_roots(shape: Shape, sign: int, facts: Facts) -> dict[int, frozenset[int]]:
-    """The nodes that can be topmost in a delta, each with all that is below it."""
+    """The nodes that can be topmost in a delta, each with all nodes below it."""
     stored = shape.stored if sign < 0 else frozenset()
     found = {}
     for node in shape.nodes[1:]:
@@ -211,7 +211,7 @@ def _grown(shape: Shape, number: int, enter: dict[int, frozenset[int]]) -> Itera
     choices = []
     for below in shape.nodes[number].below:
         own = [enter[below]] if below in enter else []
-        inside = islice(_grown(shape, below, enter), MOST_TERMS + 2)  # more is too many anyway
+        inside = islice(_grown(shape, below, enter), MOST_TERMS + 2)  # more are too many anyway
         choices.append([*inside, *own])
     for chosen in product(*choices):
         yield frozenset().union(*chosen)

@@ -1,13 +1,13 @@
-"""Indexes on disk: what joins look up, loaded when it is needed and freed after (P3 5.3).
+"""Indexes on disk: the rows that joins look up, loaded on demand and evicted later.
 
-A stored index looks like the dictionaries of `tables.py` to the joins that read it. Its rows live
-one by one in a key-value store, under the key that they are looked up by; a write goes to the store
-at once, and what was read stays in memory until the bound is reached. So memory holds at most
-`Shelf.bound` bytes of rows (estimated), an update costs the rows it touches, and one bucket with
-many rows is not written again whole when one of them comes.
+A stored index has the interface of the dictionaries of `tables.py` that the joins use. Its rows are
+separate entries of a key-value store, under the key that joins look up. A write goes to the store
+at once. Buckets that were read stay in memory until the bound is reached, so memory holds at most
+`Shelf.bound` bytes of rows (estimated). An update costs the rows that it touches: inserting a row
+does not rewrite the other rows of its bucket.
 
-Rows are written by `marshal`: the store is scratch space that this process made and removes, never
-read from outside.
+Rows are written by `marshal`: the store is scratch space that this process creates and removes, and
+no other process reads it. (Paper 3, section 5.3.)
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.counting.tables import Bucket, Index
 
 _ROW = 300
-"""Bytes of a row in memory, less its strings: the tuple, its numbers, its place in a dictionary."""
+"""Bytes of a row in memory without its strings: the tuple, its numbers, its dictionary entry."""
 _PLAIN = 2
-"""The version of `marshal` that writes equal rows alike, shared objects or not."""
+"""The version of `marshal` that writes equal rows as equal bytes, shared objects or not."""
 
 
 class Shelf:
-    """A store with the memory that its indexes may use together."""
+    """A store, with the memory bound that its indexes share."""
 
     def __init__(self, store: KeyValueStore, bound: int) -> None:
         self.store = store
         self.bound = bound
         self.held = 0  # bytes, estimated
         self.loads = 0  # buckets read from the store
-        self.hits = 0  # buckets that were in memory
+        self.hits = 0  # buckets found in memory
         self._made = 0
         self._dropped: list[bytes] = []
         self._indexes: WeakSet[StoredIndex] = WeakSet()
@@ -49,11 +49,11 @@ class Shelf:
         return StoredIndex(self, self._made.to_bytes(4, "big"))
 
     def new_index(self) -> Index:
-        """The same, as joins see it: they ask no more of it than of a dictionary."""
+        """A new index, typed as the dictionary that joins use."""
         return cast(Index, self.index())
 
     def hold(self, size: int) -> None:
-        """Count what came into memory; past the bound everything is let go."""
+        """Count bytes loaded into memory; evict all buckets when the bound is exceeded."""
         self.held += size
         if self.held > self.bound:
             for index in self._indexes:
@@ -61,7 +61,7 @@ class Shelf:
             self.held = 0
 
     def drop(self, number: bytes) -> None:
-        """Note that an index is gone; its rows go when the next one is made."""
+        """Mark an index as dropped; its rows are deleted when the next index is created."""
         self._dropped.append(number)
 
     def _clear(self, number: bytes) -> None:
@@ -102,7 +102,7 @@ class StoredIndex:
         return bucket
 
     def put(self, key: Row, row: Row, count: int) -> None:
-        """Add to a row's count; what comes to zero leaves."""
+        """Add to the count of a row; remove the row at zero."""
         place = self._number + _digest(key) + _digest(row)
         found = self._store.get(place)
         total = count if found is None else marshal.loads(found)[1] + count
@@ -116,10 +116,10 @@ class StoredIndex:
                 self._shelf.hold(_size(row))
 
     def free(self) -> None:
-        """Let go of what is in memory."""
+        """Evict all buckets from memory."""
         self._held = {}
 
-    # What else a dictionary does ------------------------------------------------------------------
+    # The rest of the dictionary interface --------------------------------------------------------
 
     def __contains__(self, key: object) -> bool:
         assert isinstance(key, tuple)
@@ -148,7 +148,7 @@ class StoredIndex:
         return bucket
 
     def values(self) -> Iterator[tuple[Row, int]]:
-        """Every row as a bucket of its own."""
+        """Every row, as a separate bucket."""
         for _, value in list(self._store.scan(self._number)):
             yield marshal.loads(value)
 
@@ -156,7 +156,7 @@ class StoredIndex:
         return next(self._store.scan(self._number), None) is not None
 
     def __len__(self) -> int:
-        """How many rows there are (not keys, which no one asks)."""
+        """The number of rows (not of keys, which no caller needs)."""
         return sum(1 for _ in self._store.scan(self._number))
 
     def __del__(self) -> None:
@@ -164,7 +164,7 @@ class StoredIndex:
 
 
 class StoredCounts:
-    """A bag of rows with their counts, in a store: what a view keeps of rows that it can show."""
+    """A bag of rows with counts, in a store: the rows of a view that need no nodes."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._index = shelf.index()
@@ -199,7 +199,7 @@ class StoredCounts:
 
 
 def counts_on(shelf: Shelf) -> Bag:
-    """An empty bag in the store, as a view sees it."""
+    """An empty bag in the store, typed as the bag that views use."""
     return cast(Bag, StoredCounts(shelf))
 
 
@@ -212,7 +212,7 @@ def _size(row: Row) -> int:
 
 
 def _moved(bucket: Bucket | None, row: Row, total: int) -> Bucket | None:
-    """A bucket in which one row has a new count."""
+    """A bucket with a new count for one row."""
     if bucket is None:
         return (row, total) if total else None
     rows = bucket if isinstance(bucket, dict) else {bucket[0]: bucket[1]}

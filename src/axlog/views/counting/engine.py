@@ -1,17 +1,18 @@
-"""The counting engine: one for a document, shared by its views.
+"""The counting engine: one per document, shared by its views.
 
-The document is cut in two. Nodes with much below them, or with an open call below, are sites: they
-keep the bags that deltas join with. Everything else is in blocks, the small subtrees that hang on
-sites, of which nothing is kept: a block is evaluated when an update touches it, before and after,
-and the difference rises through the sites above it. So an insertion costs its own nodes, an update
-inside a block at most `BLOCK` nodes, and both the sites on the path to the root times the rows that
-change; never the document's or the view's size. Loading is one pass.
+The engine divides the nodes of a document into sites and blocks. Nodes with many nodes below them,
+or with an open call below, are sites: they keep the bags that deltas are joined with. All other
+nodes are in blocks, the small subtrees below sites. The engine keeps no state for blocks. It
+evaluates a block before and after an update that touches it, and the difference rises through the
+sites above it. An insertion therefore costs its own nodes, and an update inside a block at most
+`BLOCK` nodes. Both also cost the sites on the path to the root times the rows that change, but
+never the size of the document or of the view. Loading takes one pass.
 
-A site itself is evaluated anew, with all below it, when it is renamed, or when the pattern compares
-its string value and something below it changed: then its rows cannot be had from deltas.
+A site is evaluated again, with all nodes below it, when it is renamed, or when the pattern compares
+its string value and a node below it changed: its rows cannot be computed from deltas then.
 
-A program whose joins exceed a limit is set aside alone: the relation is noted and has no rows from
-then on, and every program that rests on it answers no more. The others are kept.
+A program whose joins exceed a limit is set aside alone. The relation is noted and has no rows from
+then on, and every program that uses it is set aside. The other programs continue.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merg
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, share
+from axlog.views.counting.delta_join import DeltaRules
 from axlog.views.counting.disk_tables import Shelf
-from axlog.views.counting.sites import AllSeeds, Site, State
+from axlog.views.counting.sites import Site, State
 
 BLOCK = 64
-"""Nodes of the largest subtree that is evaluated again instead of being kept in joined form."""
+"""The largest block, in nodes; a larger subtree has a site at its root."""
 REFUSED = 16
-"""Refused programs that are remembered after their last view has gone."""
+"""How many programs that were set aside are remembered after their last view is dropped."""
 
 Load = Callable[[Bag], None]
 
@@ -50,29 +52,29 @@ class CountingEngine:
         self.tree = tree
         self._most_rows = most_rows
         self._refused: dict[Relation, QueryError] = {}
-        self._refused_by: dict[Relation, int] = {}  # how many views rest on it
-        self._left_refused: list[Relation] = []  # those without views, in the order they were left
-        self._exploded: dict[Relation, QueryError] = {}  # in what goes on now
+        self._refused_by: dict[Relation, int] = {}  # number of views that use it
+        self._left_refused: list[Relation] = []  # those without views, the oldest first
+        self._exploded: dict[Relation, QueryError] = {}  # during the current operation
         self.told_aside: Callable[[], None] = lambda: None
-        """Called when programs were put aside."""
-        self.block = self._most = block  # nodes of a block; the answers do not depend on it
+        """Called after programs were set aside."""
+        self.block = self._most = block  # in nodes; the results do not depend on it
         self._programs: dict[Relation, int] = {}
         self._known: dict[tuple[object, ...], Relation] = {}
-        self.shelf = shelf  # where rows are kept; None: in memory
+        self.shelf = shelf  # the store of the rows; None: in memory
         new_index = dict if shelf is None else shelf.new_index
         self.meters = Meters(most_work)
-        self._seeds = AllSeeds(new_index, most_rows, self.meters, self._exploded)
+        self._rules = DeltaRules(new_index, most_rows, self.meters, self._exploded)
         self._sites: dict[int, Site] = {}
         self._roots: dict[Relation, State] = {}
-        self._first_rows: dict[Relation, Bag] = {}
+        self._initial_rows: dict[Relation, Bag] = {}
         self._interpreter = Interpreter(())
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
-        self.left: set[Relation] = set()  # that were kept at sites which have left
-        self.climbed = 0  # sites that deltas have moved since the start
+        self.left: set[Relation] = set()  # relations of sites that were removed
+        self.climbed = 0  # sites that processed deltas since the start
         self._version = 0
         self._waiting: list[tuple[Relation, Load]] = []
-        self._is_stale = True  # whether everything is to be evaluated anew
+        self._is_stale = True  # whether all programs must be evaluated again
         self._delta: Delta | None = None
         self._answered: Delta | None = None
         self._answer: dict[Relation, Bag] = {}
@@ -83,10 +85,10 @@ class CountingEngine:
         return self._interpreter.visited
 
     def states_at(self, node: int) -> list[State]:
-        """What is kept at a site; at the document node, for the root relations."""
+        """The states of a site; for the document node, of the root relations."""
         if node == DOCUMENT_NODE:
             return list(self._roots.values())
-        site = self._sites.get(node)  # there is none without programs
+        site = self._sites.get(node)  # None if there are no programs
         return [] if site is None else site.states
 
     def sites(self) -> list[int]:
@@ -94,20 +96,20 @@ class CountingEngine:
         return list(self._sites)
 
     def is_descending(self, relation: Relation) -> bool:
-        """Whether some edge looks for the relation at any depth."""
+        """Whether some edge reaches the relation at any depth."""
         return relation in self._interpreter.descending
 
     def is_value_sensitive(self, node: int) -> bool:
-        """Whether a change below a node can change what holds at the node or above it."""
+        """Whether a change below a node can change string values that a relation compares."""
         path = (self._sites.get(each) for each in (node, *self.tree.ancestors(node)))
         return any(site is not None and site.is_value_sensitive for site in path)
 
-    # Programs -------------------------------------------------------------------------------------
+    # Programs ------------------------------------------------------------------------------------
 
     def add(self, program: Program, load: Load, member: Member | None = None) -> Relation:
-        """Take a program in; `load` gets its first rows, before anything else happens.
+        """Add a program; `load` receives its first rows before the next update.
 
-        Programs that come one after the other are evaluated together, in one pass.
+        Programs that are added in sequence are evaluated together, in one pass.
         """
         root = share(program.root, self._known)
         self._programs[root] = self._programs.get(root, 0) + 1
@@ -116,14 +118,14 @@ class CountingEngine:
         return root
 
     def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
-        """Evaluate everything anew from the document; each load gets the rows of its root."""
+        """Evaluate all programs again from the document; each load gets the rows of its root."""
         self.build()
         self._waiting += loads
         self._is_stale = True
         self.build()
 
     def drop(self, root: Relation, member: Member | None = None) -> None:
-        """Drop a program, and what was kept for it alone."""
+        """Drop a program and the state that it alone uses."""
         self.build()
         self.meters.leave(root, member)
         if root in self._refused:
@@ -138,32 +140,32 @@ class CountingEngine:
         self._keep_used()
 
     def _forget_refused(self, root: Relation) -> None:
-        """Forget a program without views, but not at once: its last reader still hears why."""
+        """Forget a program without views, but later: its last reader still gets the error."""
         self._left_refused.append(root)
         if len(self._left_refused) > REFUSED:
             oldest = self._left_refused.pop(0)
             del self._refused[oldest], self._refused_by[oldest]
 
     def _keep_used(self) -> None:
-        """Let go of what no program rests on."""
+        """Drop the relations and states that no program uses."""
         every = dict.fromkeys(r for kept in self._programs for r in kept.walk())
         order = {relation: number for number, relation in enumerate(every)}
         self._known = {key: r for key, r in self._known.items() if r in order}
-        self._seeds.keep_only(set(order))
+        self._rules.keep_only(set(order))
         self.meters.keep_only(order)
         for site in self._sites.values():
-            # As an engine without the others would have them: snapshots name tables by place.
+            # In the order of an engine without the dropped programs: snapshots rely on it.
             kept = [state for state in site.states if state.relation in order]
             site.states = sorted(kept, key=lambda state: order[state.relation])
         self._version += 1
 
     def refusal(self, root: Relation) -> QueryError | None:
-        """Why a program was put aside; None: it is kept."""
+        """The error for which a program was set aside; None if it is kept."""
         self.build()
         return self._refused.get(root)
 
-    def _put_aside(self) -> None:
-        """Let the programs go that rest on what exploded."""
+    def _set_aside(self) -> None:
+        """Set the programs aside that use a relation whose joins exceeded a limit."""
         if not self._exploded:
             return
         for root in list(self._programs):
@@ -174,11 +176,11 @@ class CountingEngine:
                 self._roots.pop(root, None)
         self._exploded.clear()
         self._keep_used()
-        self._new_interpreter()  # which looks for them no more
+        self._new_interpreter()  # without their relations
         self.told_aside()
 
     def leave(self, tops: Iterable[int]) -> None:
-        """Subtrees go that nothing will climb from again; what they gave to sites above stays."""
+        """Drop the sites of subtrees that no delta will rise from; their rows above stay."""
         self.build()
         for top in tops:
             for node in self.tree.subtree(top):
@@ -188,9 +190,9 @@ class CountingEngine:
                     self.left.update(s.relation for s in site.states if not s.is_dead)
 
     def build(self, root: Relation | None = None) -> None:
-        """Evaluate everything in one pass and set the sites up, if a program waits for it.
+        """Evaluate the waiting programs in one pass and create the sites.
 
-        Whoever goes on to ask for the rows of a root names it: it may have been refused.
+        Raises the error of `root` if that program was set aside.
         """
         if self._waiting:
             waiting, self._waiting = self._waiting, []
@@ -200,9 +202,9 @@ class CountingEngine:
                 self._begin_work(self._most_rows)
                 self._evaluate(DOCUMENT_NODE)
             self._is_stale = False
-            first, self._first_rows = self._first_rows, {}
+            first, self._initial_rows = self._initial_rows, {}
             self._end_work()
-            self._put_aside()
+            self._set_aside()
             for each, load in waiting:
                 if each in self._programs:
                     load(first[each])
@@ -210,10 +212,10 @@ class CountingEngine:
             raise self._refused[root]
 
     def _extend(self, roots: list[Relation]) -> bool:
-        """Evaluate new programs alone and put what they keep beside what the others keep.
+        """Evaluate only the new programs and add their states to the sites.
 
-        False where everything has to be evaluated anew: at first, after a reload, and when nodes
-        have grown to be sites while no program looked at them.
+        False if all programs must be evaluated again: at first, after a reload, and when nodes
+        became sites while no program used them.
         """
         if self._is_stale or not self._programs.keys() - roots:
             return False
@@ -233,7 +235,7 @@ class CountingEngine:
                 for root in dict.fromkeys(roots):
                     for state in self._state(root, (), below, {}):
                         self._roots.setdefault(root, state)
-                        self._first_rows[root] = self._first(state, below)
+                        self._initial_rows[root] = self._first(state, below)
                 return
             site = self._sites[node]
             known = {state.relation for state in site.states}
@@ -251,7 +253,7 @@ class CountingEngine:
 
     @property
     def is_built(self) -> bool:
-        """Whether programs have been evaluated, so that updates may come."""
+        """Whether the programs have been evaluated, so that updates can be followed."""
         return not self._is_stale
 
     def _new_interpreter(self) -> None:
@@ -262,14 +264,14 @@ class CountingEngine:
 
     @property
     def version(self) -> int:
-        """Moves when sites come or go: routes are good for one version."""
+        """Changes when sites are created or removed; a route is valid for one version."""
         self.build()
         return self._version
 
-    # An update ------------------------------------------------------------------------------------
+    # An update -----------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
-        """Evaluate the blocks that the update touches, as they are; once, whoever asks."""
+        """Evaluate the blocks that the update touches, once for all views."""
         if self._delta is delta:
             return
         self.build()
@@ -282,7 +284,7 @@ class CountingEngine:
         self._fresh = fresh
 
     def after(self, delta: Delta) -> dict[Relation, Bag]:
-        """Evaluate them again and let the differences rise; the deltas of the root relations."""
+        """Evaluate the blocks again and propagate the differences; the deltas of the roots."""
         if self._answered is delta:
             return self._answer
         self._answered = delta
@@ -303,10 +305,10 @@ class CountingEngine:
         return self._answer
 
     def propagate(self, rising: dict[int, Gathered]) -> dict[Relation, Bag]:
-        """Carry deltas from sites to the document node, the deepest first.
+        """Carry deltas from sites to the document node, the deepest site first.
 
-        A program that explodes on the way is put aside: the update is applied, and others have
-        views to move.
+        A program that exceeds a limit on the way is set aside: the update is applied already, and
+        the views of other programs must follow it.
         """
         answers = self._propagated(rising)
         return self.close_update(answers) if self.meters.used or self._exploded else answers
@@ -316,7 +318,7 @@ class CountingEngine:
         over = self.meters.over_budget()
         self._end_work()
         if self._exploded:
-            self._put_aside()
+            self._set_aside()
             answers = {root: bag for root, bag in answers.items() if root in self._programs}
         for member, error in over:
             member.refuse(error)
@@ -325,7 +327,7 @@ class CountingEngine:
         return answers
 
     def _begin_work(self, extra: int = 0) -> None:
-        """Count the work of what is evaluated from here on, in proportion to its nodes."""
+        """Start to count work; the allowance is proportional to the nodes evaluated."""
         visited, interpreter = self.visited, self._interpreter
         self.meters.reset()
         self.meters.extra = extra
@@ -362,13 +364,13 @@ class CountingEngine:
 
     def _answers(self, below: Gathered) -> dict[Relation, Bag]:
         noted = self._exploded
-        found = {root: state.moved(below, {}, noted) for root, state in self._roots.items()}
+        found = {root: state.try_update(below, {}, noted) for root, state in self._roots.items()}
         return {root: bag for root, bag in found.items() if bag}
 
-    # Blocks and sites -----------------------------------------------------------------------------
+    # Blocks and sites ----------------------------------------------------------------------------
 
     def _touched(self, delta: Delta) -> tuple[list[int], list[int]]:
-        """The blocks that exist and change, and the new subtrees that hang on sites."""
+        """The existing blocks that change, and the new subtrees directly below sites."""
         blocks: dict[int, None] = {}
         fresh: list[int] = []
         for root in delta.removed:
@@ -390,7 +392,7 @@ class CountingEngine:
         return outermost, new
 
     def _is_unseen(self, root: int) -> bool:
-        """Whether no relation can tell that a small subtree is there."""
+        """Whether no relation can match a node of a small subtree."""
         tree, interpreter = self.tree, self._interpreter
         for size, node in enumerate(tree.subtree(root), 1):
             kind = tree.kind_column[node]
@@ -401,7 +403,7 @@ class CountingEngine:
         return True
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
-        """The subtree to evaluate for a change at or below a node; None if a site takes it."""
+        """The subtree to evaluate for a change at or below a node; None if it is a site."""
         sites, parent = self._sites, self.tree.parent_column
         block = node if is_changed and node in sites else None
         while node != DOCUMENT_NODE:
@@ -413,14 +415,14 @@ class CountingEngine:
         return block
 
     def _evaluate(self, top: int) -> Rising:
-        """Evaluate a subtree and set up the sites in it."""
+        """Evaluate a subtree and create the sites in it."""
         chosen = self._choose_sites(top)
         if chosen:
             self._version += 1
         return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
 
     def _choose_sites(self, top: int) -> set[int]:
-        """The nodes of a subtree with much below them, or with an open call below."""
+        """The nodes of a subtree with many nodes below them, or with an open call below."""
         tree = self.tree
         kinds, parent = tree.kind_column, tree.parent_column
         sizes: dict[int, int] = {}
@@ -445,7 +447,7 @@ class CountingEngine:
             self._sites[node] = Site((), False)
             states = [state for r in self._programs for state in self._state(r, (), below, {})]
             self._roots = {state.relation: state for state in states}
-            self._first_rows = {r: self._first(s, below) for r, s in self._roots.items()}
+            self._initial_rows = {r: self._first(s, below) for r, s in self._roots.items()}
         else:
             self._sites[node] = self._make_site(node, below, here)
 
@@ -457,11 +459,11 @@ class CountingEngine:
             return {}
 
     def _state(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> list[State]:
-        """What a relation keeps at a site; nothing if it explodes."""
+        """The state of a relation at a site; none if its joins exceed a limit."""
         if relation in self._exploded:
             return []
         try:
-            return [State(relation, self._seeds, own, below, here)]
+            return [State(relation, self._rules, own, below, here)]
         except QueryError as error:
             self._exploded[relation] = error.kept()
             return []

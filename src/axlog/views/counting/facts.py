@@ -1,8 +1,8 @@
-"""The facts of an engine as they are now: a copy that can be thought about while it works on.
+"""A copy of the rows that an engine keeps, for analyses that run while the engine continues.
 
-Only the nodes above open calls count: what is elsewhere cannot change by streams, and what it
-contributes has risen into their tables. A relation with one edge keeps no rows: they stand in the
-tables above it, or in the rows of the view.
+Only the nodes above open calls are copied: streams cannot change other nodes, whose rows have risen
+into the tables of these nodes. A relation with one edge keeps no rows: they are in the tables above
+it, or in the rows of the view.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from axlog.views.counting.sites import State
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one relation has at one node: its own columns, and the rows of each part."""
+    """The state of one relation at one node: its own columns, and the rows of each part."""
 
     relation: Relation
     columns: tuple[str, ...]  # of `own`
@@ -31,19 +31,19 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known at the nodes above open calls, the deepest first."""
+    """The kept rows at the nodes above open calls, the deepest node first."""
 
     clock: int
     nodes: tuple[int, ...]
     parents: dict[int, int]
     kept: dict[int, tuple[Kept, ...]]
-    calls: dict[int, tuple[str, ...]]  # the streams that may still bring trees, by parent
+    calls: dict[int, tuple[str, ...]]  # the streams that may still insert trees, by parent
     size: int  # rows copied
-    below: dict[int, tuple[str, ...]]  # the same at any depth below
+    below: dict[int, tuple[str, ...]]  # the same streams, by every node above their calls
 
 
 def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
-    """A copy of what the engine keeps of some relations above the open calls."""
+    """Copy the kept rows of some relations above the open calls."""
     engine.build()
     tree = engine.tree
     calls: dict[int, list[str]] = {}
@@ -61,10 +61,10 @@ def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
             depths[node] = depth
             parents[node] = tree.parent(node) if node != DOCUMENT_NODE else DOCUMENT_NODE
     nodes = sorted(depths, key=lambda node: -depths[node])
-    copying = _Copying()
+    copier = _Copier()
     kept = {
         node: tuple(
-            copying.of(state)
+            copier.copy(state)
             for state in engine.states_at(node)
             if state.relation in wanted and not state.is_dead
         )
@@ -73,19 +73,19 @@ def facts_of(engine: CountingEngine, wanted: Container[Relation]) -> Facts:
     streams, deeper = (
         {node: tuple(each) for node, each in found.items()} for found in (calls, below)
     )
-    return Facts(tree.clock, tuple(nodes), parents, kept, streams, copying.size, deeper)
+    return Facts(tree.clock, tuple(nodes), parents, kept, streams, copier.size, deeper)
 
 
-class _Copying:
+class _Copier:
     def __init__(self) -> None:
         self.size = 0
 
-    def of(self, state: State) -> Kept:
+    def copy(self, state: State) -> Kept:
         edges = len(state.relation.edges)
         parts = tuple(self._rows(table.rows()) for table in state.tables[:edges])
         alternatives = tuple(
             tuple(
-                (self.of(each), self._rows(table.rows()))
+                (self.copy(each), self._rows(table.rows()))
                 for each, table in zip(states, tables, strict=True)
             )
             for states, tables in zip(state.alternatives, state.choice_rows, strict=True)

@@ -1,192 +1,79 @@
-"""Generated joins: the delta rule of one edge of one relation as straight-line Python.
+"""Generated joins: one term of a relation's delta rule as straight-line Python.
 
     ΔR = ΔL_i ⋈ own ⋈ L_1 ⋈ ... (without i) ⋈ L_k   where tests, projected
 
-for relations without connectives, which is what messages mostly meet. `sites.py` holds the general
-rule that this one is checked by; both look up the same tables.
+The code is written from the `DeltaJoin` that the interpreter in `delta_join.py` uses, and it looks
+up the same tables. The order of the parts, the keys and the places of the tests are therefore the
+same. Only relations without connectives are generated, which covers most messages. The interpreter
+handles the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from axlog.errors import QueryError
-from axlog.evaluate.joins import Bag, JoinPlan, Meeting, Row, make_check, too_many_rows
-from axlog.evaluate.work import Meter
+from axlog.evaluate.joins import make_check
 from axlog.match.matcher_generator import Sink
-from axlog.query.compile import Column, Relation, Test
+from axlog.query.compile import Column, Test
 from axlog.query.pattern import TimeConstraint
-from axlog.views.counting.tables import Positions, Table
+from axlog.views.counting.delta_join import DeltaJoin
+from axlog.views.counting.tables import Table
 
 if TYPE_CHECKING:
     from axlog.views.counting.sites import State
     from axlog.views.counting.waiting_rows import Waiting
 
-Push: TypeAlias = Callable[[Bag, Row, list[Table]], Bag]
 MOST_PARTS = 15
-"""Parts that are joined by generated code at most: each is a loop, and Python nests twenty."""
+"""The largest number of parts in generated code: each is a loop, and Python nests twenty."""
 MOST_PRODUCTS = 1
-"""Parts that share nothing with the others, at most where nobody counts what comes of it."""
+"""The largest number of parts that share no column with the others: generated code does not count
+the rows that it joins."""
 
 
-def join_order(
-    parts: list[tuple[Column, ...]], layout: list[Column], without: int | None
-) -> list[tuple[int, Meeting]]:
-    """The parts in the order they are joined: what shares most with what is there comes first."""
-    steps: list[tuple[int, Meeting]] = []
-    columns, bound = [frozenset(part) for part in parts], set(layout)
-    waiting = [number for number in range(len(parts)) if number != without]
-    while waiting:
-        number = max(waiting, key=lambda each: len(columns[each] & bound))
-        waiting.remove(number)
-        meeting = Meeting(layout, parts[number])
-        steps.append((number, meeting))
-        layout += meeting.added_columns
-        bound |= columns[number]
-    return steps
-
-
-def ready_tests(waiting: list[Test], bound: Container[Column]) -> list[Test]:
-    """The tests whose columns are all bound by now; they wait no more."""
-    ready: list[Test] = []
-    left: list[Test] = []
-    for test in waiting:
-        (ready if all(column in bound for column in test.columns) else left).append(test)
-    waiting[:] = left
-    return ready
-
-
-def keys_used(plan: JoinPlan, seeds: list[tuple[Column, ...]]) -> list[list[Positions]]:
-    """For each part of a relation, the positions that joins from these seeds look it up by."""
-    used: list[list[Positions]] = [[] for _ in plan.parts]
-    for number, columns in enumerate(seeds):
-        layout = list(dict.fromkeys([*columns, *plan.own]))
-        without = number if number < len(plan.parts) else None
-        for part, meeting in join_order(plan.parts, layout, without):
-            used[part].append(meeting.positions)
-    return used
-
-
-def generate_push(
-    relation: Relation, number: int, most_rows: int, meter: Meter
-) -> tuple[Push, str] | None:
-    """The push of one edge, with its source; None where connectives need the general rule.
-
-    Parts that share nothing multiply: there the rows of the result are counted. The rows read are
-    counted wherever a key has several.
-    """
-    plan = JoinPlan(relation)
-    if relation.choices or relation.absences or len(plan.parts) > MOST_PARTS:
-        return None
-    where: dict[Column, str] = {c: f"row[{i}]" for i, c in enumerate(plan.parts[number])}
-    constants: dict[str, object] = {"read": meter.read}
-    lines = [
-        f"def push(delta, own, tables):  # {relation.name}, edge {number + 1}",
-        "    result = {}",
-    ]
-    own = list(dict.fromkeys(plan.own))
-    conditions = [f"{where[c]} == own[{i}]" for i, c in enumerate(own) if c in where]
-    where.update({c: f"own[{i}]" for i, c in enumerate(own) if c not in where})
-    layout = list(where)
-    steps = join_order(plan.parts, layout, number)
-    for at, (part, meeting) in enumerate(steps):
-        lines.append(f"    index{at} = tables[{part}].index({meeting.positions!r})")
-    is_counted = _products(plan.parts, steps) > MOST_PRODUCTS
-    if is_counted:
-        lines.append("    met = 0")
-        constants |= {"MOST": most_rows, "too_many_rows": too_many_rows}
-    lines.append("    for row, count in delta.items():")
-    depth = 2
-    if conditions:
-        lines.append("    " * depth + f"if {' and '.join(conditions)}:")
-        depth += 1
-    counts = ["count"]
-    waiting = list(relation.tests)
-    for at, (part, meeting) in enumerate(steps):
-        tests = _ready(waiting, where, constants)
-        if tests:
-            lines.append("    " * depth + f"if {' and '.join(tests)}:")
-            depth += 1
-        key = "".join(f"{where[plan.parts[part][i]]}, " for i in meeting.positions)
-        lines.append("    " * depth + f"found{at} = index{at}.get(({key}))")
-        lines.append("    " * depth + f"if found{at} is not None:")
-        depth += 1
-        pairs = f"read(found{at}) if type(found{at}) is dict else (found{at},)"
-        lines.append("    " * depth + f"for row{at}, count{at} in ({pairs}):")
-        depth += 1
-        for i, column in enumerate(plan.parts[part]):
-            where.setdefault(column, f"row{at}[{i}]")
-        counts.append(f"count{at}")
-    if is_counted:
-        lines.append("    " * depth + "met += 1")
-        lines.append("    " * depth + "if met > MOST: raise too_many_rows(MOST)")
-    tests = _ready(waiting, where, constants)
-    if tests:
-        lines.append("    " * depth + f"if {' and '.join(tests)}:")
-        depth += 1
-    shown = "".join(f"{where[column]}, " for column in relation.columns)
-    lines.append("    " * depth + f"shown = ({shown})")
-    lines.append("    " * depth + f"result[shown] = result.get(shown, 0) + {' * '.join(counts)}")
-    lines.append("    return {r: c for r, c in result.items() if c} if len(result) > 1 else result")
-    source = "\n".join(lines) + "\n"
-    scope: dict[str, object] = dict(constants)
-    exec(compile(source, "<push>", "exec"), scope)
-    return scope["push"], source  # type: ignore[return-value]
-
-
-def can_push(relation: Relation) -> bool:
+def can_generate(state: State) -> bool:
     """Whether sinks can be generated for a relation: no connectives, and not too many parts."""
+    relation, rule = state.relation, state.rule
     if relation.choices or relation.absences:
         return False
     if sum(bool(edge.relation.columns) for edge in relation.edges) > MOST_PARTS:
         return False
-    plan = JoinPlan(relation)
-    orders = (
-        join_order(plan.parts, list(dict.fromkeys([*columns, *plan.own])), number)
-        for number, columns in enumerate(plan.parts)
-    )
-    return all(_products(plan.parts, steps) <= MOST_PRODUCTS for steps in orders)
+    terms = (rule.term(part) for part in range(len(rule.plan.parts)))
+    return all(term.products <= MOST_PRODUCTS for term in terms)
 
 
-def _products(parts: list[tuple[Column, ...]], steps: list[tuple[int, Meeting]]) -> int:
-    """How many parts are joined by nothing: each multiplies the rows."""
-    return sum(bool(parts[part]) and not meeting.positions for part, meeting in steps)
-
-
-def generate_sink(state: State, number: int, then: Sink) -> tuple[Sink, str]:
-    """A sink for rows of one edge at a site, with its source; what they join to goes to `then`."""
-    writer = _Push(state.relation, number)
+def generate_sink(state: State, part: int, then: Sink) -> tuple[Sink, str]:
+    """A sink for rows of one edge at a site, with its source; joined rows go to `then`."""
+    writer = _SinkWriter(state.rule.term(part), part)
     scope: dict[str, object] = {
         "then": then,
         "own": state.own,
-        "read": state.seeds.meter.read,
-        "note": state.seeds.note,
+        "read": state.rule.meter.read,
+        "note": state.rule.note,
         "QueryError": QueryError,
     }
     source = writer.function(state.tables, state.waiting, scope)
     exec(_compiled(source), scope)
-    return scope["push"], source  # type: ignore[return-value]
+    return scope["sink"], source  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=512)
 def _compiled(source: str) -> CodeType:
-    """One relation has the same code at all sites, and again whenever routes change."""
-    return compile(source, "<push>", "exec")
+    """Cached: a relation has the same code at all sites, and again whenever routes change."""
+    return compile(source, "<sink>", "exec")
 
 
-class _Push:
-    """Writes the code of one push."""
+class _SinkWriter:
+    """Writes the code of one sink."""
 
-    def __init__(self, relation: Relation, number: int) -> None:
-        self.relation = relation
+    def __init__(self, term: DeltaJoin, number: int) -> None:
+        self.term = term
+        self.relation = term.plan.relation
         self.number = number
-        self.plan = JoinPlan(relation)
-        self.columns = self.plan.parts[number]
         self.lines: list[str] = []
-        self.keys: dict[str, str] = {}  # tuples of the row's values, and what they are called
+        self.keys: dict[str, str] = {}  # tuples of the row's values, and their names in the code
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -195,7 +82,7 @@ class _Push:
         self, tables: list[Table], waiting: Waiting | None, scope: dict[str, object]
     ) -> str:
         name, number = self.relation.name, self.number + 1
-        self.line(0, f"def push(row, count, answers):  # {name}, edge {number}")
+        self.line(0, f"def sink(row, count, answers):  # {name}, edge {number}")
         at = len(self.lines)
         self.line(1, "try:")
         self._join(tables, scope)
@@ -214,46 +101,44 @@ class _Push:
         return "\n".join(self.lines) + "\n"
 
     def _join(self, tables: list[Table], scope: dict[str, object]) -> None:
-        """What the row joins to."""
-        parts, own = self.plan.parts, list(dict.fromkeys(self.plan.own))
-        where = {column: f"row[{i}]" for i, column in enumerate(self.columns)}
+        """The loops of the join, in the order of the term's steps."""
+        term, parts = self.term, self.term.plan.parts
+        own = list(dict.fromkeys(term.plan.own))
+        where = {column: f"row[{i}]" for i, column in enumerate(term.columns)}
         conditions = [f"{where[c]} == own[{i}]" for i, c in enumerate(own) if c in where]
         where.update({c: f"own[{i}]" for i, c in enumerate(own) if c not in where})
-        steps = join_order(parts, list(where), self.number)
-        for at, (part, meeting) in enumerate(steps):
-            scope[f"index{at}"] = tables[part].index(meeting.positions)
-        scales = [at for at, (part, _) in enumerate(steps) if not parts[part]]
-        for at in scales:
-            self.line(2, f"scale{at} = index{at}.get(())")
-        conditions += [f"scale{at}" for at in scales]
-        counts = ["count", *(f"scale{at}[1]" for at in scales)]
-        waiting = list(self.relation.tests)
-        depth = 2
-        if conditions:
-            self.line(depth, f"if {' and '.join(conditions)}:")
-            depth += 1
-        for at, (part, meeting) in enumerate(steps):
-            if at in scales:
+        counts = ["count"]
+        for at, step in enumerate(term.steps):
+            scope[f"index{at}"] = tables[step.part].index(step.meeting.positions)
+            if not parts[step.part]:  # no columns: the part only multiplies the count
+                self.line(2, f"scale{at} = index{at}.get(())")
+                conditions.append(f"scale{at}")
+                counts.append(f"scale{at}[1]")
+        conditions += [_condition(test, where, scope) for test in term.first_tests]
+        depth = self._open_if(2, conditions)
+        for at, step in enumerate(term.steps):
+            columns = parts[step.part]
+            if not columns:
                 continue
-            tests = _ready(waiting, where, scope)
-            if tests:
-                self.line(depth, f"if {' and '.join(tests)}:")
-                depth += 1
-            key = self._tuple([where[parts[part][i]] for i in meeting.positions])
+            key = self._tuple([where[columns[i]] for i in step.meeting.positions])
             self.line(depth, f"found = index{at}.get({key})")
             self.line(depth, "if found is not None:")
             pairs = "read(found) if type(found) is dict else (found,)"
             self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
-            depth += 2
-            for i, column in enumerate(parts[part]):
+            for i, column in enumerate(columns):
                 where.setdefault(column, f"row{at}[{i}]")
             counts.append(f"count{at}")
-        tests = _ready(waiting, where, scope)
-        if tests:
-            self.line(depth, f"if {' and '.join(tests)}:")
-            depth += 1
+            tests = [_condition(test, where, scope) for test in step.tests]
+            depth = self._open_if(depth + 2, tests)
         shown = self._tuple([where[column] for column in self.relation.columns])
         self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
+
+    def _open_if(self, depth: int, conditions: list[str]) -> int:
+        """Write an `if` for the conditions, if there are any; the depth of the code inside."""
+        if not conditions:
+            return depth
+        self.line(depth, f"if {' and '.join(conditions)}:")
+        return depth + 1
 
     def _keep(self, table: Table, scope: dict[str, object]) -> None:
         """Add the row to its own table."""
@@ -267,8 +152,8 @@ class _Push:
             self.line(2, f"kept{at}[{key}] = (row, count)")
 
     def _tuple(self, values: list[str]) -> str:
-        """A row of these values; made once where it comes from the row alone, or the row itself."""
-        if values == [f"row[{i}]" for i in range(len(self.columns))]:
+        """A tuple of these values; built once, or the row itself, if it uses the row alone."""
+        if values == [f"row[{i}]" for i in range(len(self.term.columns))]:
             return "row"
         made = f"({''.join(value + ', ' for value in values)})"
         if values and all(value.startswith("row[") for value in values):
@@ -276,14 +161,8 @@ class _Push:
         return made
 
 
-def _ready(
-    waiting: list[Test], where: dict[Column, str], constants: dict[str, object]
-) -> list[str]:
-    """The conditions of the tests whose columns are all bound by now."""
-    return [_condition(test, where, constants) for test in ready_tests(waiting, where)]
-
-
 def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:
+    """A test as an expression; functions that it calls are added to the constants."""
     constraint = test.constraint
     if isinstance(constraint, TimeConstraint):
         terms = " + ".join(

@@ -1,8 +1,9 @@
-"""The counting maintainer: a view's rows from the deltas of its root relation.
+"""The counting maintainer: the rows of a view, from the deltas of its root relation.
 
-A row is known by its binding (strings, times, node handles); ids, values and contents are read when
-it is shown. A reverse index from nodes to rows finds the rows that a change below a node modifies,
-so an `update` costs the ancestors of what changed and the rows that show them.
+A binding (strings, times, node handles) identifies a row. Ids, values and contents are read from
+the document when the row is shown. A reverse index from nodes to rows finds the rows that a change
+below a node updates, so an `update` costs the ancestors of the changed nodes and the rows that show
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Counting(Maintainer):
         engine: CountingEngine | None = None,
         work: int | None = None,
     ) -> None:
-        """`work`: the rows that an update may make the view look at; None: the engine's budget."""
+        """`work`: the rows that an update may make the view read; None: the engine's budget."""
         super().__init__(tree, pattern)
         self.work = work
         self._refused: QueryError | None = None
@@ -55,7 +56,7 @@ class Counting(Maintainer):
             self._counts, self._values = counts_on(shelf), ShownAgain(self._show)
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
-        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
+        self._has_stale_ids = False  # after a rename: ids contain labels
         self.root = self.engine.add(program, self._load, self)
 
     def _load(self, first: Bag) -> None:
@@ -64,7 +65,10 @@ class Counting(Maintainer):
             self._enter(binding)
 
     def recount(self, whole: Bag) -> None:
-        """Take the counts of the whole document, after filters let rows pass by: the rows stay."""
+        """Replace the counts by those of the whole document, after filters dropped rows.
+
+        The rows must be the same.
+        """
         if set(whole) != {binding for binding, _ in self._counts.items()}:
             raise AssertionError("filters have changed the rows of a view")  # law 5
         for binding, count in whole.items():
@@ -76,7 +80,7 @@ class Counting(Maintainer):
         return bool(self._show._gathers)
 
     def bindings(self) -> list[Binding]:
-        """The rows as the engine has them."""
+        """The bindings of the current rows."""
         self.engine.build(self.root)
         return [binding for binding, _ in self._counts.items()]
 
@@ -110,14 +114,14 @@ class Counting(Maintainer):
         return self._refused or self.engine.refusal(self.root)
 
     def refuse(self, error: QueryError) -> None:
-        """The view exceeded its own budget; others that share its plan go on."""
+        """Set the view aside: it exceeded its budget. Views that share its plan continue."""
         self._refused = error
 
     def close(self) -> None:
         self.engine.drop(self.root, self)
 
     def take(self, moved: Bag) -> list[Change]:
-        """Move counts; rows that come from zero or go to it are changes."""
+        """Add to the counts; a row whose count leaves or reaches zero is a change."""
         changes: list[Change] = []
         columns, counts = self._names, self._counts
         for binding, count in moved.items():
@@ -135,19 +139,21 @@ class Counting(Maintainer):
         return changes
 
     def let_go(self) -> None:
-        """Forget the rows, which can neither go nor come again (`Prospects.settles`), but for one:
-        that there are rows stays known."""
+        """Drop all rows but one; they can neither leave nor return (`Prospects.settles`).
+
+        The remaining row keeps the fact that the view has rows.
+        """
         for binding in list(self._counts)[1:]:
             del self._counts[binding]
             self._leave(binding)
 
     def counts(self) -> Bag:
-        """The bindings of the present rows, with their counts."""
+        """The bindings of the current rows, with their counts."""
         self.engine.build(self.root)
         return dict(self._counts.items())
 
     def has(self, binding: Binding) -> bool:
-        """Whether the row of a binding is there."""
+        """Whether the row of a binding exists."""
         return binding in self._counts
 
     @property
@@ -156,7 +162,7 @@ class Counting(Maintainer):
         return bool(self._counts)
 
     def _relabel(self) -> None:
-        """Make ids again that were made before a rename: they say the labels of their path."""
+        """Recompute ids after a rename: they contain the labels of their path."""
         if self._has_stale_ids:
             self._has_stale_ids = False
             for binding in self._values:
@@ -177,7 +183,7 @@ class Counting(Maintainer):
         return self._values.pop(binding)
 
     def _reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
-        """The rows that show the value or content of a node that something changed below."""
+        """The updates of rows that show the value or content of a node with changes below it."""
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
         changes: list[Change] = []
         columns = self.pattern.columns
@@ -204,7 +210,7 @@ class Counting(Maintainer):
 
 
 class ShownAgain(dict[Binding, Values]):
-    """The values of rows that a binding says whole: made when they are asked for, never kept."""
+    """The values of rows that follow from their bindings: computed on access, never stored."""
 
     def __init__(self, show: Showing) -> None:
         super().__init__()
@@ -221,7 +227,7 @@ class ShownAgain(dict[Binding, Values]):
 
 
 class Showing:
-    """How bindings become rows: which column each output is read from, and what is read when."""
+    """Turns bindings into the values of rows: maps outputs to columns, and reads nodes."""
 
     def __init__(self, tree: Tree, program: Program) -> None:
         self.tree = tree
@@ -269,7 +275,7 @@ class Showing:
         return tuple(shown)
 
     def _value(self, kind: Kind, value: str | int) -> Any:
-        """An output of a binding: strings and times stand there, the rest is read from its node."""
+        """The value of an output: strings and times from the binding, the rest from its node."""
         return shown_of(self.tree, kind, int(value)) if kind in _OF_NODES else value
 
 

@@ -1,16 +1,16 @@
-"""What a view's joins say of the rows to come: truth, possible rows, matches that end as `never`.
+"""The future rows of a view, read from its joins: truth, possible rows and `never` changes.
 
-For a view whose rows come from one join of two parts (`waiting_rows.py`), under an exact verdict
-(`future/garbage.py`). A possible row is a row that waits, with what it shows; or, while streams
-of both parts are open, the row of which nothing is known. `never` is reported for a possible row
-of which no instance holds or is possible any more:
+For views whose rows come from one join of two parts (`waiting_rows.py`), under an exact verdict
+(`future/garbage.py`). A possible row is a waiting row with the values that it shows, or, while
+streams of both parts are open, the row without known values. A `never` change is emitted for a
+possible row when no instance of it holds or is possible any more:
 
-    never(u)  =  u was possible, and now no row agrees with u, no row that waits agrees with u,
-                 and none that is to come can
+    never(u)  =  u was possible, and now no row agrees with u, no waiting row agrees with u,
+                 and no future row can
 
-The same rows come from `future/truth.py`, by a walk over the document; that is the definition and
-the check. One exception, so that nothing need be remembered for it: a row that could only have
-been completed in the very moment in which it came under way is not reported.
+`future/truth.py` finds the same rows by a walk over the document. It is the definition, and this
+module is checked by it. One exception, which avoids extra state: a partial match that only a row of
+the same instant could have completed is not reported.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.waiting_rows import Ended, Waiting
 
 Shown = tuple[Any, ...]
-"""Values by output; None: not known yet."""
+"""Values by output; None: unknown so far."""
 
 
 def can_be_told(pattern: Pattern) -> bool:
-    """Whether a view shows only what rows of joins hold: strings and times."""
+    """Whether a view shows only strings and times, which the rows of joins contain."""
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in pattern.outputs)
 
 
 class Prospects:
-    """The rows to come of one view."""
+    """The possible rows of one view."""
 
     def __init__(self, maintainer: Counting, waiting: Waiting) -> None:
         self.maintainer = maintainer
@@ -65,10 +65,10 @@ class Prospects:
         self._could_start = self._may_start()
         self._starts_late = waiting.pair.both_until != waiting.tree.clock
 
-    # Rows that hold -------------------------------------------------------------------------------
+    # Rows that hold ------------------------------------------------------------------------------
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Note rows that came or went, where they are known by a part of their values."""
+        """Note inserted and deleted rows, if rows are identified by a part of their values."""
         if any(self._partial):
             for change in changes:
                 if change.op in ("insert", "delete"):
@@ -88,11 +88,11 @@ class Prospects:
             return shown in self._held[part]
         return self._is_there(shown)
 
-    # Verdicts -------------------------------------------------------------------------------------
+    # Verdicts ------------------------------------------------------------------------------------
 
     @property
     def truth(self) -> Truth:
-        """Of the view: some row holds, may come, or never comes."""
+        """The truth of the view: some row holds, may come, or can never come."""
         if self.maintainer.has_rows:
             return Truth.TRUE
         waits = not all(table.is_empty for table in self.waiting.live)
@@ -100,13 +100,15 @@ class Prospects:
 
     @property
     def is_partial(self) -> bool:
-        """Whether rows are known by what one part shows of them only: they have to be followed."""
+        """Whether the values of one part identify rows: changes must then be followed."""
         return any(self._partial)
 
     @property
     def settles(self) -> bool:
-        """Whether a row that has come can neither go nor come again, so that who was told of it
-        need not remember it: it shows a key of each part, of whose nodes there is one a value."""
+        """Whether an emitted row can neither leave nor return, so that it need not be kept.
+
+        This holds if the row shows a key of each part, because a key value occurs once.
+        """
         shown = self.maintainer.root.columns
         return not self.is_partial and all(
             side.key is not None and side.columns[side.key[0]] in shown
@@ -115,20 +117,20 @@ class Prospects:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every key's values that rule rows out are remembered (`Pair.remembers`).
+        """Whether all key values that rule rows out are remembered (`Pair.remembers`).
 
-        Else a row that a key rules out already may be taken to wait until its deadline.
+        Otherwise a row that a key rules out may count as waiting until its deadline.
         """
         sides, seen = self.waiting.pair.sides, self.waiting.seen
         return all(s.key is None or seen[part] is not None for part, s in enumerate(sides))
 
     @property
     def until(self) -> int | None:
-        """The latest clock at which rows of both parts may still come; None: no limit."""
+        """The latest clock at which rows of both parts may still arrive; None: no limit."""
         return self.waiting.pair.both_until if self._could_start else None
 
     def possible(self) -> list[Possible]:
-        """The rows that may still come, as `Outlook.possible` lists them."""
+        """The possible rows, as `Outlook.possible` lists them."""
         found: dict[tuple[Shown, tuple[Wanted, ...]], int | None] = {}
         for part, side in enumerate(self.waiting.pair.sides):
             deadline = side.deadline()
@@ -138,7 +140,7 @@ class Prospects:
                     continue
                 for wanted in self._wanted(1 - part):
                     _put(found, (shown, (wanted,)), deadline(row))
-        if self._may_start() and not self._is_less_needed() and self._may_both_be_new():
+        if self._may_start() and not self._is_superseded() and self._may_both_be_new():
             nothing = tuple(None for _ in self._columns)
             for one in self._wanted(0):
                 for other in self._wanted(1):
@@ -148,12 +150,12 @@ class Prospects:
         listed = [
             Possible(dict(zip(columns, shown, strict=True)), needs, until)
             for (shown, needs), until in found.items()
-            if None in shown or not _comes_with_less(found, shown, needs, until)
+            if None in shown or not _has_fewer_needs(found, shown, needs, until)
         ]
         return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
 
-    def _is_less_needed(self) -> bool:
-        """Whether the row of which nothing is known holds, or is there with fewer needs."""
+    def _is_superseded(self) -> bool:
+        """Whether the row without known values holds, or is possible with fewer needs."""
         if not self._columns and self.maintainer.has_rows:
             return True
         return not self.waiting.pair.relation.tests and any(
@@ -162,11 +164,11 @@ class Prospects:
         )
 
     def _is_answered(self, part: int, row: Binding, shown: Shown) -> bool:
-        """Whether the row holds already, so that nothing more is needed for it."""
+        """Whether the row holds already."""
         return not self._partial[part] and self._holds(part, shown)
 
     def _may_be_new(self, part: int, row: Binding, shown: Shown) -> bool:
-        """Whether a partner can make a row of it that is not there; see `Outlook`."""
+        """Whether a partner can complete it to a row that does not exist yet; see `Outlook`."""
         unknown = [at for at, value in enumerate(shown) if value is None]
         if not self._are_times(unknown) or not self.maintainer.has_rows:
             return True
@@ -181,7 +183,7 @@ class Prospects:
         return any(not self._is_there([time if v is None else v for v in shown]) for time in times)
 
     def _may_both_be_new(self) -> bool:
-        """The same for two rows that are both to come."""
+        """`_may_be_new` for two rows that both have not arrived."""
         pair = self.waiting.pair
         if (
             pair.both_until is None
@@ -196,7 +198,7 @@ class Prospects:
         return some_new(system, shown, clock, self._is_there)
 
     def _are_times(self, positions: Iterable[int]) -> bool:
-        """Whether some outputs are times, and there are any."""
+        """Whether these outputs are all times; False for none."""
         columns = [self._columns[at] for at in positions]
         return bool(columns) and all(column.endswith(".time") for column in columns)
 
@@ -209,7 +211,7 @@ class Prospects:
         return [Wanted(f.stream, str(f.relation.node)) for f in side.feeders if f.stream in streams]
 
     def _may_start(self) -> bool:
-        """Whether rows of both parts may still come and meet."""
+        """Whether rows of both parts may still arrive and join."""
         until = self.waiting.pair.both_until
         return all(self.waiting.open) and (until is None or until >= self.waiting.tree.clock)
 
@@ -219,10 +221,10 @@ class Prospects:
             shown[at] = row[position]
         return tuple(shown)
 
-    # Never ----------------------------------------------------------------------------------------
+    # Never ---------------------------------------------------------------------------------------
 
     def never(self, ended: Sequence[Ended]) -> list[Change]:
-        """The matches under way that can no longer be completed, given the rows that left."""
+        """The `never` changes for partial matches, given the dropped rows."""
         found: dict[Shown, None] = {}
         for each in ended:
             shown = self._shown(each.part, each.row)
@@ -241,7 +243,7 @@ class Prospects:
         return [Change("never", Row(columns, shown)) for shown in found]
 
     def _may_hold(self, ended: Ended, shown: Shown) -> bool:
-        """Whether a row that agrees with these values holds, or may come."""
+        """Whether a row that agrees with these values holds or may still come."""
         part, row = ended.part, ended.row
         live = self.waiting.live
         if self._holds(part, shown):
@@ -257,18 +259,18 @@ class Prospects:
         )
 
     def _may_come_again(self, part: int, row: Binding) -> bool:
-        """Whether another row of the part that shows the same can come."""
+        """Whether another row of the part with the same shown values can arrive."""
         waiting, side = self.waiting, self.waiting.pair.sides[part]
         if not waiting.open[part]:
             return False
         shown = self._positions[part]
         if side.key is not None and side.key[0] in shown:
-            return False  # its node is the only one of its value
+            return False  # only one node has this key value
         times = [row[i] for i in shown if i in side.time_positions]
         return all(int(time) >= waiting.tree.clock for time in times)
 
     def _meets_waiting(self, part: int, row: Binding) -> bool:
-        """Whether such a row could complete one of the other part that waits."""
+        """Whether such a row could complete a waiting row of the other part."""
         sides, other = self.waiting.pair.sides, 1 - part
         table = self.waiting.live[other]
         columns = [sides[part].columns[i] for i in self._positions[part]]
@@ -295,7 +297,7 @@ class Prospects:
         )
 
     def _meets_new(self, ended: Ended) -> bool:
-        """Whether such a row and a new one of the other part can come."""
+        """Whether such a row and a new row of the other part can arrive."""
         waiting, part, row = self.waiting, ended.part, ended.row
         other = 1 - part
         if not waiting.open[other]:
@@ -303,7 +305,7 @@ class Prospects:
         key = waiting.pair.sides[other].key
         if key is not None:
             column = waiting.pair.sides[other].columns[key[0]]
-            if column in self._columns:  # its value is shown, so the same again
+            if column in self._columns:  # its value is shown, so it is the same
                 value = row[waiting.pair.sides[part].columns.index(column)]
                 if ended.reason == "key" or waiting.has_seen(other, str(value)):
                     return False
@@ -315,13 +317,13 @@ class Prospects:
         return until is None or until >= clock
 
 
-def _comes_with_less(
+def _has_fewer_needs(
     found: Mapping[tuple[Shown, tuple[Wanted, ...]], int | None],
     shown: Shown,
     needs: tuple[Wanted, ...],
     until: int | None,
 ) -> bool:
-    """Whether a known row needs less another way, and may come as late so (`Outlook`)."""
+    """Whether a known row is possible with fewer needs and as late a deadline (`Outlook`)."""
     return len(needs) > 1 and any(
         row == shown
         and set(less) < set(needs)
@@ -335,7 +337,7 @@ def _put(
     key: tuple[Shown, tuple[Wanted, ...]],
     until: int | None,
 ) -> None:
-    """The latest deadline over all ways to a row."""
+    """Record the latest deadline over all ways to a row."""
     if key in found:
         known = found[key]
         until = None if known is None or until is None else max(known, until)

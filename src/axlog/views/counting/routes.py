@@ -1,10 +1,10 @@
-"""Routes: where the rows of a stream's messages go, worked out before they come.
+"""Routes: the path of a stream's rows from its call to the root relations, prepared in advance.
 
-A message arrives at one place, its call; from there its deltas always climb the same sites. A route
-is that climb with everything that does not depend on the message done: relations that only pass
-rows on are skipped, each join that keeps rows is a generated push, and what it yields goes straight
-to the next, up to the root relations. Where sites on the way evaluate connectives or a node against
-itself, the engine's general climb is taken instead.
+All messages of a stream arrive at its call, and their deltas rise through the same sites. A route
+is this path with everything prepared that does not depend on the message. Relations that only pass
+rows on are skipped. Each join that keeps rows is a generated sink, which passes its joined rows
+directly to the next sink, up to the root relations. Where a site on the path evaluates connectives,
+or joins a node with itself, the route uses the engine's general propagation instead.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
-from axlog.views.counting.join_generator import can_push, generate_sink
+from axlog.views.counting.join_generator import can_generate, generate_sink
 from axlog.views.counting.sites import State
 
 if TYPE_CHECKING:
     from axlog.views.counting.engine import CountingEngine
 
 Deliver: TypeAlias = Callable[[tuple[Bag, ...]], Answers]
-"""Takes the bags of one message, in the order of the route's relations, to the answers."""
+"""Maps the bags of one message, in the order of the relations of the route, to the answers."""
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 Known: TypeAlias = Mapping[str, frozenset[str | int]]
-"""By column, the values that can still matter; a column that is not there may have any."""
+"""By column, the values that can still matter; an absent column may have any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What the views still want of a stream: relations at the root of messages, and anywhere."""
+    """The relations that views still need from a stream: at the root of messages, and anywhere."""
 
     here: dict[Relation, Known] = field(default_factory=dict)
     everywhere: dict[Relation, Known] = field(default_factory=dict)
@@ -44,10 +44,11 @@ class Wants:
 
 
 class Route:
-    """What messages at one place can add to, and how it gets to the answers.
+    """The relations that messages at one place can feed, and the way of their rows to the answers.
 
-    A direct route has a sink for each relation of `here`, then of `everywhere`; another one climbs.
-    With `wants` it is only what the tuner found to be wanted still.
+    A direct route has a sink for each relation of `here`, then of `everywhere`. Any other route
+    propagates by the general rule. `wants` restricts the route to the relations that the tuner
+    found to be needed.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Route:
         wants: Wants | None = None,
         keys: Iterable[tuple[Relation, Sink]] = (),
     ) -> None:
-        """`keys` are relations of key values at the message's root, and where these go."""
+        """`keys`: relations of key values at the root of messages, with their sinks."""
         self.engine = engine
         self._meters = engine.meters
         self.node = node
@@ -67,13 +68,13 @@ class Route:
         if wants is not None:
             self.here = tuple(r for r in self.here if r in wants.here)
             self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
-        self.is_direct = all(_is_plain(s.relation) for n in path for s in engine.states_at(n))
+        self.is_direct = all(_is_plain(s) for n in path for s in engine.states_at(n))
         self.sinks: list[Sink] = []
-        self.sources: list[str] = []  # of the pushes, for people
+        self.sources: list[str] = []  # of the generated sinks, for inspection
         if self.is_direct:
             here = {r: self._arrive(node, r, (Axis.CHILD,)) for r in self.here}
             everywhere = {r: self._descend(node, r) for r in self.everywhere}
-            # What leads nowhere is not looked for: its ancestors are not the ones the pattern asks.
+            # Skip relations without a sink: their ancestors are not those of the pattern.
             self.here = tuple(r for r, sinks in here.items() if sinks)
             self.everywhere = tuple(r for r, sinks in everywhere.items() if sinks)
             known = wants or Wants()
@@ -87,7 +88,7 @@ class Route:
         self.sinks[at:at] = self._keys
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
-        """The joins at a node that rows of a relation feed when they rise to it."""
+        """Sinks for the joins at a node that rows of a relation feed."""
         found: list[Sink] = []
         for state in self.engine.states_at(node):
             for part, edge in enumerate(state.relation.edges):
@@ -96,7 +97,7 @@ class Route:
         return found
 
     def _descend(self, node: int, relation: Relation) -> list[Sink]:
-        """The joins at a node and above it that see all that is below them."""
+        """Sinks for the joins at a node and above it that reach all nodes below them."""
         path = [node, *self.engine.tree.ancestors(node)]
         return [sink for at in path for sink in self._arrive(at, relation, _DESCENT)]
 
@@ -110,14 +111,14 @@ class Route:
                 then += self._descend(above, state.relation)
         if state.is_identity or not then:
             return then
-        push, source = generate_sink(state, part, _into_all(then))
+        sink, source = generate_sink(state, part, _into_all(then))
         self.sources.append(source)
-        return [push]
+        return [sink]
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
-        """What a message's bags come to at the document node; what is kept moves along."""
+        """The answers for the bags of one message; updates the tables."""
         if not self.is_direct:
-            return self._climb(bags)
+            return self._propagate(bags)
         answers: Answers = {}
         self._meters.bags = bags
         for bag, sink in zip(bags, self.sinks, strict=True):
@@ -125,8 +126,8 @@ class Route:
                 sink(row, count, answers)
         return self.engine.close_update(answers) if self._meters.used else answers
 
-    def _climb(self, bags: tuple[Bag, ...]) -> Answers:
-        """Carry a message's bags up by the general rule."""
+    def _propagate(self, bags: tuple[Bag, ...]) -> Answers:
+        """Propagate the bags of one message by the general rule."""
         at = len(self.here)
         answers: Answers = {}
         for bag, sink in zip(bags[at - len(self._keys) : at], self._keys, strict=True):
@@ -165,7 +166,7 @@ def _into_all(sinks: list[Sink]) -> Sink:
 
 
 def _only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
-    """The sinks of a relation, for the rows whose values can still matter."""
+    """The sinks of a relation, restricted to rows whose values can still matter."""
     then = _into_all(sinks)
     if not known:
         return then
@@ -185,7 +186,7 @@ def _nonempty(relations: tuple[Relation, ...], bags: tuple[Bag, ...]) -> Bags:
 
 
 def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ...]:
-    """The relations that states look for along some axes, in their connectives too."""
+    """The relations that states reach along some axes, in their connectives too."""
     found: dict[Relation, None] = {}
     for state in states:
         waiting = [state.relation]
@@ -199,7 +200,8 @@ def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ..
     return tuple(found)
 
 
-def _is_plain(relation: Relation) -> bool:
-    """Whether a relation's join looks only downward: no connectives, nothing at its own node."""
+def _is_plain(state: State) -> bool:
+    """Whether a join looks only downward: no connectives, no edge to its own node."""
     own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    return can_push(relation) and not any(edge.axis in own for edge in relation.edges)
+    is_downward = not any(edge.axis in own for edge in state.relation.edges)
+    return is_downward and can_generate(state)

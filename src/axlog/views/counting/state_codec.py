@@ -1,7 +1,7 @@
-"""What an engine keeps, as plain tuples, and put back into an engine over the same document.
+"""The tables of an engine as tuples, and their restoration over the same document.
 
-Tables are filled in place: generated joins hold on to them. The document itself is not part of it,
-so this is for engines whose messages become no nodes (`keep="needed"`).
+Tables are restored in place, because generated joins refer to them. The document is not included.
+The codec is therefore for engines whose messages do not become nodes (`keep="needed"`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def saved_tables(engine: CountingEngine) -> SavedTables:
 
 
 def size_of_tables(engine: CountingEngine) -> int:
-    """How many keys the tables hold: what joins keep, without going through it."""
+    """The number of keys in the tables: a measure of their size that needs no scan."""
     return sum(len(table.index(table.keys()[0])) for table in _tables(engine))
 
 
 def restore_tables(engine: CountingEngine, saved: SavedTables) -> None:
-    """Give every table the rows that it had."""
+    """Restore the rows of every table."""
     for table, rows in zip(_tables(engine), saved, strict=True):
         moved: Bag = dict(rows)
         add_all(moved, table.rows(), -1)

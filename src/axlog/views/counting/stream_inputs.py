@@ -1,9 +1,9 @@
-"""Which streams feed which parts of which joins, worked out from the places of their calls.
+"""The streams that feed each part of a join, derived from the places of their calls.
 
-What arrives at a call rises through the sites above it. A stream feeds a part of a join when some
-relation that its messages are matched with gets there through sites that only pass rows on. Where
-it meets another join on the way, both are entangled: what the upper one waits for is then not a
-matter of single messages, and it is left alone.
+Rows that arrive at a call rise through the sites above it. A stream feeds a part of a join if rows
+of its messages reach the part through sites that only pass rows on. If the rows meet another join
+on the way, both joins are entangled: the rows of the upper join then depend on more than single
+messages, and the analyses skip it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ _AT_ITS_OWN_NODE = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
 
 
 class Way(NamedTuple):
-    """What rows have met on the way up."""
+    """What rows pass on their way up."""
 
     is_joined: bool = False  # another join
-    is_narrowed: bool = False  # a node whose own label or text they must agree with
+    is_narrowed: bool = False  # a node whose label or text restricts them
 
 
 @dataclass(slots=True)
 class Feeding:
-    """What streams bring to the parts of joins, and the joins and answers that it rises to."""
+    """The streams that feed the parts of joins, and the joins and relations that they reach."""
 
     parts: dict[tuple[State, int], list[Feeder]] = field(default_factory=dict)
     entangled: set[State] = field(default_factory=set)
     narrowed: set[State] = field(default_factory=set)
-    """States that rows reach past a node that has a say in them (`Way`)."""
-    brought: set[Relation] = field(default_factory=set)  # and all below them
+    """States whose rows pass a node that restricts them (`Way`)."""
+    brought: set[Relation] = field(
+        default_factory=set
+    )  # relations matched on messages, and all below them
 
     def of(self, state: State, part: int) -> tuple[Feeder, ...]:
         return tuple(self.parts.get((state, part), ()))
 
 
 def feeding(engine: CountingEngine, calls: dict[str, int]) -> Feeding:
-    """What the calls, each given by the node that it stands in, can bring to joins."""
+    """The parts of joins that calls feed; `calls` maps a stream to the parent of its call."""
     found = Feeding()
     for stream, node in sorted(calls.items()):
         here, everywhere = _wanted(engine, node)
@@ -62,7 +64,7 @@ def feeding(engine: CountingEngine, calls: dict[str, int]) -> Feeding:
 
 
 def is_plain(relation: Relation) -> bool:
-    """Whether a relation and all below it join only what is below their nodes."""
+    """Whether a relation and all relations below it join only nodes below their own."""
     return not any(
         each.choices or each.absences or any(edge.axis in _AT_ITS_OWN_NODE for edge in each.edges)
         for each in relation.walk()
@@ -70,7 +72,7 @@ def is_plain(relation: Relation) -> bool:
 
 
 def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, State]]:
-    """The sites' joins of two parts that nothing but rows of these parts moves."""
+    """The joins of two parts at sites that only rows of these parts can change."""
     for node in engine.sites():
         for state in engine.states_at(node):
             relation = state.relation
@@ -85,7 +87,7 @@ def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, State]]:
 
 
 def roots_above(engine: CountingEngine, node: int, state: State) -> set[Relation] | None:
-    """The answers that a state's rows rise to, if nothing on the way joins them; else None."""
+    """The root relations that the rows of a state reach; None if a join is on the way."""
     if node == DOCUMENT_NODE:
         return {state.relation}
     found: set[Relation] = set()
@@ -96,7 +98,7 @@ def roots_above(engine: CountingEngine, node: int, state: State) -> set[Relation
                 reaches = edge.axis in _DESCENT or (at == 0 and edge.axis is Axis.CHILD)
                 if edge.relation is not state.relation or not reaches or above.is_dead:
                     continue
-                if not above.seeds.is_passing or above.relation.own:
+                if not above.rule.is_passing or above.relation.own:
                     return None
                 higher = roots_above(engine, upper, above)
                 if higher is None:
@@ -106,7 +108,7 @@ def roots_above(engine: CountingEngine, node: int, state: State) -> set[Relation
 
 
 def _wanted(engine: CountingEngine, node: int) -> tuple[list[Relation], list[Relation]]:
-    """The relations that plain states look for at a node's children, and anywhere below it."""
+    """The relations that states reach at the children of a node, and anywhere below it."""
     here = [r for s in engine.states_at(node) for r in _edges(s.relation, (Axis.CHILD,))]
     path = [node, *engine.tree.ancestors(node)]
     states = [s for n in path for s in engine.states_at(n)]
@@ -115,7 +117,7 @@ def _wanted(engine: CountingEngine, node: int) -> tuple[list[Relation], list[Rel
 
 
 def _edges(relation: Relation, axes: Iterable[Axis]) -> Iterator[Relation]:
-    """What a relation looks for along some axes, in its connectives too."""
+    """The relations that a relation reaches along some axes, in its connectives too."""
     yield from (edge.relation for edge in relation.edges if edge.axis in axes)
     inside = [a for choice in relation.choices for a in choice.alternatives]
     inside += [absence.body for absence in relation.absences]
@@ -146,7 +148,7 @@ def _arrive(
                 found.narrowed.add(state)
             if node == DOCUMENT_NODE:
                 continue
-            joined = way.is_joined or not state.seeds.is_passing
+            joined = way.is_joined or not state.rule.is_passing
             higher = Way(joined, way.is_narrowed or bool(state.relation.own))
             above = engine.tree.parent(node)
             _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeder, higher)

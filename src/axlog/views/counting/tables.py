@@ -1,7 +1,7 @@
-"""Tables: bags kept under the keys that joins look them up by.
+"""Tables: bags of rows, indexed by the keys that joins look up.
 
-A bucket is a pair (row, count) while it holds one row, which is what most hold, and a bag from the
-second row on. A table keeps its rows once for every key that some join uses, and nowhere else.
+A bucket is a pair (row, count) while it holds one row, the most common case, and a bag from the
+second row on. A table stores its rows once for every key that some join uses, and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NewIndex: TypeAlias = Callable[[], Index]
 
 
 class Table:
-    """A bag with an index on each of the given positions; without any, on no column."""
+    """A bag with an index for each of the given keys; without keys, one index on no column."""
 
     __slots__ = ("_indexes", "_new_index", "_picks", "put")
 
@@ -33,7 +33,7 @@ class Table:
         self.update(rows)
 
     def keys(self) -> list[Positions]:
-        """The positions that the rows are kept by."""
+        """The positions of each index."""
         return list(self._indexes)
 
     def index(self, positions: Positions) -> Index:
@@ -64,7 +64,7 @@ class Table:
         return key in self.index(positions)
 
     def count(self, row: Row) -> int:
-        """How often a row is there."""
+        """The count of a row; 0 if it is absent."""
         positions = next(iter(self._indexes))
         key = self._picks[0](row)
         return next((n for each, n in self.matching(positions, key) if each == row), 0)
@@ -74,14 +74,14 @@ class Table:
         return not next(iter(self._indexes.values()))
 
     def update(self, delta: Bag) -> None:
-        """Add a delta, signs included."""
+        """Add a delta of signed counts."""
         put = self.put
         for pick, index in zip(self._picks, self._indexes.values(), strict=True):
             for row, count in delta.items():
                 put(index, pick(row), row, count)
 
     def rows(self) -> Bag:
-        """All rows, as a bag of its own."""
+        """All rows, as a new bag."""
         found: Bag = {}
         for bucket in next(iter(self._indexes.values())).values():
             if type(bucket) is dict:
@@ -96,7 +96,7 @@ class Table:
 
 
 def put(index: Index, key: Row, row: Row, count: int) -> None:
-    """Add to a row's count in its bucket; what comes to zero leaves."""
+    """Add to the count of a row in its bucket; remove the row at zero."""
     bucket = index.get(key)
     if bucket is None:
         index[key] = (row, count)
@@ -115,5 +115,5 @@ def put(index: Index, key: Row, row: Row, count: int) -> None:
 
 
 def put_stored(index: Index, key: Row, row: Row, count: int) -> None:
-    """The same for an index that has its own way to keep rows."""
+    """`put` for an index that stores its rows itself."""
     index.put(key, row, count)  # type: ignore[attr-defined]

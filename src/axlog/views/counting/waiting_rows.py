@@ -1,15 +1,16 @@
-"""Rows that wait for a partner: the tables of a join of two, without what waits in vain.
+"""Rows that wait for a partner: a join of two parts that drops rows without a possible partner.
 
-The law: a row leaves as soon as no row of the other part can come that agrees with it (see
-`future/garbage.py`); so what a join yields from then on is the same as if it had stayed.
+Law: a row is dropped as soon as no row of the other part can arrive that agrees with it (see
+`future/garbage.py`). The join therefore yields the same rows as if the row had been kept.
 
-    a row comes           kept, if a partner may still come; its deadline goes to a heap
-    the clock moves       rows whose deadline has passed leave
-    a key's value comes   rows of the other part with this value leave: no second node of it comes
-    a stream ends         when it was the last of a part, all rows of the other part leave
+    a row arrives         kept, if a partner may still arrive; its deadline goes to a heap
+    the clock moves       rows whose deadline has passed are dropped
+    a key value arrives   rows of the other part with this value are dropped: it arrives only once
+    a stream ends         if it was the last of a part, all rows of the other part are dropped
 
-Rows that left are noted in `ended` until they are asked for: some of them were matches under way.
-With `drops` off the join's own tables keep everything, and what still waits is kept beside them.
+Dropped rows are recorded in `ended` until they are read: some of them were partial matches. With
+`drops` off, the tables of the join keep all rows, and separate tables hold the rows that still
+wait.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Keep = Callable[[Row, int], None]
 
 
 class Ended(NamedTuple):
-    """A row that waits no more."""
+    """A row that was dropped, and why."""
 
     part: int
     row: Row
@@ -36,7 +37,7 @@ class Ended(NamedTuple):
 
 
 class Waiting:
-    """What waits at one join of two parts."""
+    """The waiting rows of one join of two parts."""
 
     def __init__(
         self,
@@ -48,10 +49,10 @@ class Waiting:
         drops: bool = True,
         exact: bool = False,
     ) -> None:
-        """`seen` are the values that the nodes of each part's key have already.
+        """`seen`: the key values that have arrived already, for each part.
 
-        `exact`: the values that come are remembered until both parts had them, so that what they
-        rule out later is known at once and not at its deadline.
+        `exact`: remember arriving values until both parts had them, so that rows that they rule out
+        later are recognized at once and not at their deadline.
         """
         self.state = state
         self.pair = pair
@@ -59,9 +60,9 @@ class Waiting:
         self.drops = drops
         self.open = [{f.stream for f in side.feeders} for side in pair.sides]
         self.ended: list[Ended] = []
-        self.dropped = 0  # rows that left or were never kept
-        self._is_outgrown = False  # whether a stream came that keys and times do not know of
-        self.passes_by = False  # whether generated joins keep none of a part's rows, uncounted
+        self.dropped = 0  # number of rows dropped or never kept
+        self._is_outgrown = False  # whether a stream was added that the analysis did not consider
+        self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
         self._heap: list[tuple[int, int, Row]] = []
         self._deadlines = [side.deadline() for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
@@ -73,13 +74,13 @@ class Waiting:
         ]
         self.live = state.tables if drops else [Table({}, t.keys()) for t in state.tables]
         for part, key in enumerate(self._keys):
-            if key is not None:  # before joins are generated: they fill the indexes that are there
+            if key is not None:  # before joins are generated: they fill the existing indexes
                 self.live[part].index((key[0],))
                 self.live[1 - part].index((key[1],))
         self._start(seen)
 
     def _key_positions(self, part: int) -> tuple[int, int] | None:
-        """Where the key's value of a part stands in its rows, and in those of the other part."""
+        """The position of a part's key value in its rows, and in the rows of the other part."""
         key = self.pair.sides[part].key
         if key is None:
             return None
@@ -87,7 +88,7 @@ class Waiting:
         return key[0], self.pair.sides[1 - part].columns.index(column)
 
     def _start(self, seen: tuple[set[str], set[str]]) -> None:
-        """Take over the rows that are there: let those go that wait in vain already."""
+        """Take over the rows of the join; drop those without a possible partner."""
         for part in range(2):
             key = self._keys[1 - part]
             for row, count in self.state.tables[part].rows().items():
@@ -106,7 +107,7 @@ class Waiting:
             self.live[part].update({row: -count})
 
     def restart(self, seen: tuple[tuple[str, ...], ...]) -> None:
-        """Go on with tables that were filled from outside, and the values remembered then."""
+        """Continue with restored tables, and the key values remembered with them."""
         self.seen = [
             None if mine is None else set(values)
             for mine, values in zip(self.seen, seen, strict=True)
@@ -118,14 +119,14 @@ class Waiting:
         heapify(self._heap)
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
-        """Whether another look finds the same streams; keys and times are then the same too."""
+        """Whether these are the same streams as before; keys and times are then the same too."""
         is_same = [{feeder.stream for feeder in each} for each in feeders] == self.open
         return is_same and not self._is_outgrown
 
-    # Rows that come -------------------------------------------------------------------------------
+    # Arriving rows -------------------------------------------------------------------------------
 
     def keeper(self, part: int) -> Keep | None:
-        """What a generated join calls for each row; None: it keeps all rows by itself."""
+        """The function that a generated join calls for each row; None: it keeps all rows itself."""
         side = self.pair.sides[part]
         is_plain = not side.is_bounded and self._keys[1 - part] is None
         if is_plain and self.drops and self.open[1 - part]:
@@ -133,11 +134,11 @@ class Waiting:
         return lambda row, count: self.keep(part, row, count)
 
     def keeps_none(self, part: int) -> bool:
-        """Whether no row of a part that comes from now on need be kept."""
+        """Whether no future row of a part needs to be kept."""
         return self.drops and (self.pair.sides[part].is_born_dead or not self.open[1 - part])
 
     def keep(self, part: int, row: Row, count: int) -> None:
-        """Take a row that comes, if a partner of it may still come."""
+        """Keep an arriving row if a partner may still arrive."""
         if not self._may_be_completed(part, row):
             self.dropped += 1
             return
@@ -170,10 +171,10 @@ class Waiting:
         if limit is not None:
             heappush(self._heap, (limit, part, row))
 
-    # What ends the waiting ------------------------------------------------------------------------
+    # Dropping rows -------------------------------------------------------------------------------
 
     def see(self, part: int, value: str) -> None:
-        """A node of a part's key has come: rows of the other part with its value wait in vain."""
+        """A key value of a part has arrived: drop the rows of the other part with this value."""
         key = self._keys[part]
         assert key is not None
         other = 1 - part
@@ -181,12 +182,12 @@ class Waiting:
             self._end(other, row, count, "key")
         mine, others = self.seen[part], self.seen[other]
         if others is not None and value in others:
-            others.remove(value)  # both have come
+            others.remove(value)  # both parts had it
         elif mine is not None and self.open[other]:
             mine.add(value)
 
     def has_seen(self, part: int, value: str) -> bool:
-        """Whether a node of a part's key is known to have come with this value."""
+        """Whether this key value of a part is known to have arrived."""
         key, remembered = self._keys[part], self.seen[part]
         if remembered is not None and value in remembered:
             return True
@@ -194,11 +195,11 @@ class Waiting:
 
     @property
     def next_deadline(self) -> int | None:
-        """The clock after which some row may wait in vain."""
+        """The clock after which some row may have no possible partner."""
         return self._heap[0][0] if self._heap else None
 
     def expire(self) -> None:
-        """Let go of the rows whose deadline has passed."""
+        """Drop the rows whose deadline has passed."""
         heap, clock = self._heap, self.tree.clock
         while heap and heap[0][0] < clock:
             _, part, row = heappop(heap)
@@ -207,7 +208,7 @@ class Waiting:
                 self._end(part, row, count, "deadline")
 
     def admit(self, part: int, streams: set[str]) -> None:
-        """Streams have come that feed a part; until the join is looked at again, rows wait."""
+        """New streams feed a part; rows wait until the join is analysed again."""
         if streams:
             self.open[part] |= streams
             self._is_outgrown = True
@@ -231,18 +232,18 @@ class Waiting:
         limit = self._deadlines[part](row)
         times = [int(row[at]) for at in self.pair.sides[part].time_positions]
         if limit is None or not times or limit > max(times):
-            # else it could only have been completed in the moment in which it came
+            # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, reason))
 
     def take_ended(self) -> list[Ended]:
-        """The rows that have left since the last time."""
+        """The rows dropped since the last call."""
         ended, self.ended = self.ended, []
         return ended
 
-    # How much -------------------------------------------------------------------------------------
+    # Sizes ---------------------------------------------------------------------------------------
 
     def sizes(self) -> dict[str, int]:
-        """How many rows, deadlines and key values are kept."""
+        """The numbers of kept rows, deadlines and key values."""
         return {
             "rows": sum(len(table) for table in self.state.tables),
             "deadlines": len(self._heap),

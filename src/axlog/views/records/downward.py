@@ -1,13 +1,14 @@
-"""Downward patterns with and, or, not: P4's records S and D with their counts (theorem 4.1).
+"""Downward patterns with `and`, `or` and `not`: the records S and D with their counts.
 
     S(u)          the steps that hold at u
     countS(u, q)  the children of u at which q holds
     D(u)          the steps that hold at some descendant of u: countS > 0 or countD > 0
     countD(u, q)  the children u' of u with q in D(u')
 
-S and D are bit sets, one integer each; the counts stand in one array for every node with children.
-An update moves the counts on the way to the document node and ends where neither S nor D changes:
-O(depth x |Q|), whatever the width. No balanced trees: the order of siblings says nothing here.
+S and D are bit sets, one integer each. The counts are in one array for every node with children.
+An update adjusts the counts on the path to the document node and ends where neither S nor D
+changes: O(depth x |Q|), independent of the width. No balanced trees are needed, because the order
+of siblings does not matter here. (Paper 4, theorem 4.1.)
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Downward:
         self._below: list[int] = []  # D
         self._counts: dict[int, array[int]] = {}  # countS, then countD
         self._known: dict[tuple[int, int, int], int] = {}
-        self.steps = 0  # records worked out, and counts moved
+        self.steps = 0  # records computed and counts adjusted
         self._reserve()
         self._load(DOCUMENT_NODE)
 
@@ -53,7 +54,7 @@ class Downward:
         return bool(self._here[DOCUMENT_NODE] >> self.root & 1)
 
     def _load(self, root: int) -> None:
-        """The records of a subtree, bottom-up, in one pass."""
+        """Compute the records of a subtree, bottom-up, in one pass."""
         tree = self.tree
         order = [root]
         for node in order:
@@ -69,7 +70,7 @@ class Downward:
     # One record -----------------------------------------------------------------------------------
 
     def _make(self, node: int) -> tuple[int, int]:
-        """Work out S and D of a node from its counts; the bits that changed in each."""
+        """Compute S and D of a node from its counts; return the bits that changed in each."""
         self.steps += 1
         children = deeper = 0
         counts = self._counts.get(node)
@@ -110,7 +111,7 @@ class Downward:
         return True
 
     def _move(self, parent: int, here: int, below: int, sign: int = 1) -> None:
-        """Count a child's S and D at its parent, or no longer."""
+        """Add S and D of a child to the counts of its parent, or subtract them."""
         here &= self._counted
         if not (here or below):
             return
@@ -130,7 +131,7 @@ class Downward:
     def update(
         self, removed: Iterable[tuple[int, int]], added: Iterable[int], changed: Iterable[int]
     ) -> None:
-        """Follow a delta that was applied: removed roots come with the parents that they had."""
+        """Follow an applied delta; removed roots are given with their former parents."""
         tree = self.tree
         self._reserve()
         dirty = set(changed)
@@ -150,7 +151,7 @@ class Downward:
         self._climb(dirty)
 
     def _climb(self, dirty: Iterable[int]) -> None:
-        """Work the records out on the way up, the deepest first."""
+        """Recompute the records on the paths to the document node, the deepest first."""
         tree = self.tree
         waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in dirty]
         heapify(waiting)
@@ -169,6 +170,6 @@ class Downward:
                 heappush(waiting, (depth + 1, parent))
 
     def __sizeof__(self) -> int:
-        """Bytes of the records: two references a node, and the counts."""
+        """Bytes of the records: two references per node, and the counts."""
         counts = sum(each.__sizeof__() for each in self._counts.values())
         return self._here.__sizeof__() + self._below.__sizeof__() + counts

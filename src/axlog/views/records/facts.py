@@ -1,7 +1,7 @@
-"""Parts of a question that the counting engine keeps: comparisons and attributes.
+"""The parts of a question that the counting engine keeps: comparisons and attributes.
 
-Each is a view `match //test#t[part] return t.id` of the document's engine; its derivation counts
-are the numbers of ways in which the part holds at a node.
+Each part is a view `match //test#t[part] return t.id` of the document's engine. Its derivation
+counts are the numbers of ways in which the part holds at a node.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fact:
         self.counts = {int(row[self._at]): count for row, count in rows.items()}
 
     def move(self, moved: Bag) -> list[int]:
-        """Take a delta in; the nodes where the part came to hold, or ceased to."""
+        """Add a delta; return the nodes at which the part starts or ceases to hold."""
         turned = []
         for row, count in moved.items():
             node = int(row[self._at])
@@ -65,7 +65,7 @@ class Facts:
             self._engine.before(delta)
 
     def after(self, delta: Delta) -> set[int]:
-        """The nodes at which some part turned."""
+        """The nodes at which some part starts or ceases to hold."""
         turned: set[int] = set()
         if self.each:
             moved = self._engine.after(delta)
@@ -75,7 +75,7 @@ class Facts:
 
     @property
     def broken(self) -> QueryError | None:
-        """Why some part answers no more."""
+        """The error for which some part was set aside."""
         found = (self._engine.refusal(fact.root) for fact in self.each)
         return next((error for error in found if error is not None), None)
 

@@ -2,12 +2,13 @@
 
     own(u)   = node(letter(u), below(u))        below(u) = the product of own over u's children
 
-An update changes letters, or takes and gives subtrees; then every node on the way to the document
-node has its own value and the path in its parent's balanced tree worked out again (P4 theorem 6.1,
-theorem 3.2). A new subtree is one bulk step: its summaries are made bottom-up in a single pass.
-Where a value comes out as it was, nothing further up changes and the climb ends; with `is_seen` it
-goes on, so that whoever reads the totals from the top finds the way to what changed. A tree that no
-step of the pattern can notice is put into its parent's row and nothing above is touched (law 8).
+An update changes letters, or inserts and deletes subtrees. Then the own value of every node on the
+path to the document node is recomputed, and so is the path in the balanced tree of its parent. A
+new subtree is one bulk step: its summaries are computed bottom-up in a single pass. Where a value
+does not change, no value above it changes, and the climb ends. With `is_seen` the climb continues,
+so that a reader who descends from the top finds the changed parts. A tree that no step of the
+pattern can match is added to the children of its parent, and no value above is touched (law 8).
+(Paper 4, theorems 3.2 and 6.1.)
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from axlog.views.records.sequences import Sequences
 
 Letter = Callable[[int], int]
 NEUTRAL = 0
-"""A tree with the summary of no tree: beside and above it nobody can tell that it is there."""
+"""The summary of a tree that equals that of no tree: it has no effect beside or above it."""
 _PARENTS = (ELEMENT, int(NodeKind.DOCUMENT))
 
 
 class Algebra(Protocol):
-    """Summaries of forests by number: 0 is the empty forest's."""
+    """Summaries of forests, by number; 0 is the empty forest."""
 
     def join(self, one: int, other: int) -> int: ...
 
@@ -34,7 +35,7 @@ class Algebra(Protocol):
 
 
 class Forest:
-    """The summaries of every subtree and of every run of siblings that is a part of a tree."""
+    """The summaries of all subtrees, and of the runs of siblings in the balanced trees."""
 
     def __init__(self, tree: Tree, algebra: Algebra, letter: Letter, is_seen: bool = False) -> None:
         self.tree = tree
@@ -42,7 +43,7 @@ class Forest:
         self.letter = letter
         self.sequences = Sequences(algebra.join, is_seen)
         self._climbs_always = is_seen
-        self.nodes = 0  # nodes whose own summary was worked out
+        self.nodes = 0  # nodes whose own summary was computed
         self.sequences.reserve(len(tree.kind_column))
         self._load(DOCUMENT_NODE)
 
@@ -53,11 +54,11 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """Summaries worked out since the start: of nodes, and in balanced trees."""
+        """Summaries computed since the start: of nodes, and in balanced trees."""
         return self.nodes + self.sequences.steps
 
     def _load(self, root: int) -> None:
-        """Summaries of a whole subtree, bottom-up."""
+        """Compute the summaries of a whole subtree, bottom-up."""
         kinds, children = self.tree.kind_column, self.tree.children
         build = self.sequences.build
         waiting = [root]
@@ -73,7 +74,7 @@ class Forest:
             self._make(node)
 
     def _make(self, node: int) -> bool:
-        """Work out a node's own summary; whether it changed."""
+        """Compute the own summary of a node; return whether it changed."""
         self.nodes += 1
         sequences = self.sequences
         is_element = self.tree.kind_column[node] == ELEMENT
@@ -87,7 +88,7 @@ class Forest:
     def update(
         self, removed: Iterable[tuple[int, int]], added: Iterable[int], changed: Iterable[int]
     ) -> None:
-        """Follow a delta that was applied: removed roots come with the parents that they had."""
+        """Follow an applied delta; removed roots are given with their former parents."""
         tree, sequences = self.tree, self.sequences
         sequences.reserve(len(tree.kind_column))
         dirty = set(changed)
@@ -108,9 +109,9 @@ class Forest:
         self._settle(dirty)
 
     def _hang(self, node: int, new: set[int]) -> set[int]:
-        """Put new siblings that stand in a row into their parent's tree, the first one first.
+        """Insert a run of new siblings into the tree of their parent, in order.
 
-        The parent, if one of them can make a difference to it.
+        Returns the parent if one of them can affect it.
         """
         is_noticed = False
         tree = self.tree
@@ -128,7 +129,7 @@ class Forest:
         return {parent} if is_noticed else set()
 
     def _settle(self, dirty: Iterable[int]) -> None:
-        """Climb from everything that changed, the deepest first."""
+        """Climb from all changed nodes, the deepest first."""
         tree = self.tree
         waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in dirty]
         heapify(waiting)
@@ -137,7 +138,7 @@ class Forest:
             depth, node = heappop(waiting)
             changed = self._make(node)
             if self._climbs_always and self.sequences.own[node] != NEUTRAL:
-                changed = True  # who is selected inside may be others than before
+                changed = True  # the selected nodes inside may differ
             if node != DOCUMENT_NODE and changed and self.sequences.climb(node):
                 parent = tree.parent(node)
                 if parent not in queued:

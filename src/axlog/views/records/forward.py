@@ -1,18 +1,19 @@
-"""Conjunctive forward patterns: child, descendant, next and following sibling (P4 6).
+"""Conjunctive forward patterns: child, descendant, next and following sibling.
 
 The records of a node u are bit sets over the steps:
 
-    S(u)  the steps that hold at u, their sibling edges aside (subtreeNoSibling)
+    S(u)  the steps that hold at u without their sibling edges (subtreeNoSibling)
     C(u)  the steps that hold at some child of u        D(u)  ... at some descendant of u
 
 A step with sibling edges holds at some child of u if the steps that its sibling edges reach
-(subtreeOnlySibling) can be matched onto u's children, read as a string of the sets S: that is a
-pattern on strings (`strings.py`), its triples kept in u's balanced tree. An algebra of forests for
-`forest.py`: a summary is what all trees of a run bring to C and D, and a set of triples for each
-such group. O(depth x log width) joins an update (theorem 6.1).
+(subtreeOnlySibling) can be matched onto the children of u, read as a string of the sets S. This is
+a pattern on strings (`strings.py`), whose triples are kept in the balanced tree of u. The result is
+an algebra of forests for `forest.py`: a summary holds the contribution of a run of trees to C and
+D, and a set of triples for each such group. An update costs O(depth x log width) joins.
 
-Texts stand between elements without being positions: groups whose steps could be texts are left to
-the automaton, as are sibling edges below descendant-or-self.
+Not handled: groups whose steps could match texts, because texts between elements are not positions,
+and sibling edges below descendant-or-self. The automaton handles both. (Paper 4, section 6,
+theorem 6.1.)
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _DOWN = frozenset({Way.CHILD, Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
 FORWARD = _SIBLING | _DOWN | {Way.HERE, Way.SELF}
 
 Summary = tuple[int, int, tuple[int, ...]]
-"""Steps at the trees' roots, steps at any depth below them, and the triples of every group."""
+"""Steps at the roots of the trees, steps at any depth below, and the triples of every group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Steps joined by sibling edges: a pattern on strings, with the steps that are its nodes."""
+    """Steps connected by sibling edges: a pattern on strings, with the steps of its nodes."""
 
-    root: int  # the step that a child or descendant edge leads to
+    root: int  # the step that a child or descendant edge reaches
     pattern: StringPattern
     nodes: tuple[int, ...]  # for each node the steps that must hold there, as bits
 
@@ -58,18 +59,18 @@ def forward_refusal(question: Question) -> str | None:
 
 
 def groups_of(question: Question) -> list[Group]:
-    """The groups of a question; ValueError where one is outside of the fragment."""
+    """The groups of a question; raises ValueError if one is outside the fragment."""
     groups = []
     for number, step in enumerate(question.steps):
         if step.way not in _SIBLING | {Way.SELF} and _beside(question, _same(question, {number})):
             if step.way not in (Way.CHILD, Way.DESCENDANT):
-                raise ValueError(f"sibling edges hang below {step.way.value}")
+                raise ValueError(f"sibling edges are below {step.way.value}")
             groups.append(_group(question, number))
     return groups
 
 
 def _same(question: Question, steps: set[int]) -> set[int]:
-    """Steps that must hold at one node: with those that `self` joins to them."""
+    """Steps that must hold at one node: these, and those connected to them by `self`."""
     waiting = list(steps)
     found = set(steps)
     while waiting:
@@ -81,7 +82,7 @@ def _same(question: Question, steps: set[int]) -> set[int]:
 
 
 def _beside(question: Question, steps: set[int]) -> list[int]:
-    """The steps that sibling edges of these reach."""
+    """The steps that the sibling edges of these steps reach."""
     return [
         item
         for step in sorted(steps)
@@ -97,7 +98,7 @@ def _group(question: Question, root: int) -> Group:
         beside = _beside(question, nodes[at])
         next_ones = {step for step in beside if question.steps[step].way is Way.NEXT}
         further = [{step} for step in beside if step not in next_ones]
-        # what stands next is one position: such steps are one node of the pattern
+        # the next sibling is one position: its steps are one node of the pattern
         for steps, is_next in [*([(next_ones, True)] if next_ones else []),
                                *((steps, False) for steps in further)]:  # fmt: skip
             parents.append(at)
@@ -117,7 +118,7 @@ def _is_element(question: Question, number: int) -> bool:
 
 
 class Forward:
-    """The algebra of one conjunctive forward question: summaries by number, 0 the empty one."""
+    """The algebra of a conjunctive forward question: summaries by number; 0 is empty."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -139,7 +140,7 @@ class Forward:
         self._made: dict[tuple[int, bool, int], int] = {}
 
     def _needed(self, number: int) -> tuple[int, int, int, list[int]]:
-        """What a step asks: of itself, of the children, of the descendants, of either."""
+        """The requirements of a step: on itself, on children, on descendants, on either."""
         here = children = deep = 0
         either: list[int] = []
         for item in self.question.steps[number].items:
@@ -213,10 +214,10 @@ class Forward:
         return self._number((holds & self._single, deep, strings))
 
     def answer(self, whole: int) -> bool:
-        """Whether the question holds at the document node, from the document's summary."""
+        """Whether the question holds at the document node, given the summary of the document."""
         return bool(self._summaries[whole][0] >> self.root & 1)
 
 
 def _matching(group: Group, holds: int) -> int:
-    """The nodes of the group's pattern that match where these steps hold."""
+    """The nodes of the group's pattern that match at a position where these steps hold."""
     return sum(1 << node for node, bits in enumerate(group.nodes) if bits & holds == bits)

@@ -1,16 +1,16 @@
-"""Boolean functions of what surrounds a forest, each kept once: reduced ordered decision diagrams.
+"""Boolean functions of the surroundings of a forest, as reduced ordered decision diagrams.
 
-A function is an integer: 0 never holds, 1 always, others are nodes (variable, otherwise, then). Two
-equal functions are the same integer (Bryant 1986), so summaries of forests compare and hash as
-tuples of integers. `limit` bounds them: past it `TooMany` is raised, and whoever uses them must
-decline. Functions are never collected; what a pattern needs is few.
+A function is an integer: 0 never holds, 1 always holds, others are nodes (variable, otherwise,
+then). Equal functions are the same integer (Bryant 1986), so summaries of forests compare and hash
+as tuples of integers. `limit` bounds the number of functions: beyond it `TooMany` is raised, and
+the caller must decline the pattern. Functions are never freed, because a pattern needs few.
 """
 
 from __future__ import annotations
 
 
-class TooMany(Exception):  # a limit that its user turns into a decision
-    """More states than a maintainer may keep."""
+class TooMany(Exception):  # a limit, which the caller handles
+    """A maintainer needs more states than its limit."""
 
 
 class Functions:
@@ -73,7 +73,7 @@ class Functions:
         return self.choose(one, 0, 1)
 
     def compose(self, function: int, by: dict[int, int], known: dict[int, int]) -> int:
-        """The function with functions in the place of some variables; `known` is for this `by`."""
+        """Substitute functions for some variables; `known` caches results for this `by`."""
         if function < 2:
             return function
         found = known.get(function)

@@ -1,12 +1,12 @@
-"""The records maintainer: which nodes a path selects, kept by P4's algorithms.
+"""The records maintainer: the nodes that a path selects, or the truth of a Boolean pattern.
 
-Which algorithm keeps a view follows from its question alone (`plan`), and `explain` says it. Rows
-are exact; their derivation counts are worked out when `rows` is asked (`weights.py`), at the cost
-of the document: the algorithms keep that a row holds, not in how many ways. The row of a change
-therefore has the count 1.
+The question of a view alone determines the algorithm that keeps it (`plan`), and `explain` shows
+it. Rows are exact. The algorithms record that a row holds, but not in how many ways. `rows`
+therefore computes the derivation counts (`weights.py`), at the cost of the document, and the row of
+a change has the count 1.
 
-Where the automaton of a pattern outgrows its bound while the document changes, the view goes on by
-re-evaluation (`declined` then says so): the answers stay exact.
+If the automaton of a pattern exceeds its bound while the document changes, the view continues by
+re-evaluation, and `declined` holds the reason. Its rows stay exact.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Records(Maintainer):
         question = question_of(pattern)
         assert isinstance(question, Question), question
         self.question = question
-        self.declined: str | None = None  # why the automaton was given up
+        self.declined: str | None = None  # why the automaton was abandoned
         engine = engine if engine is not None else CountingEngine(tree)
         self._facts = Facts(list(facts_of(question)), engine)
         self._letters = Letters(question)
         self._rows: dict[int, tuple[Key, Values]] = {}
-        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
+        self._has_stale_ids = False  # after a rename: ids contain labels
         self._hung: list[tuple[int, int]] = []
         self._read = any(output.kind in _READ for output in pattern.outputs)
         self._most = most_states
@@ -73,7 +73,7 @@ class Records(Maintainer):
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
-        """Why P4's algorithms cannot keep a pattern, and neither can counting with their order."""
+        """Why neither records nor counting with an order of siblings can keep a pattern."""
         declined = _declined(pattern)
         if declined is None:
             return None
@@ -82,7 +82,7 @@ class Records(Maintainer):
 
     @staticmethod
     def reason(pattern: Pattern) -> str:
-        """Which of P4's algorithms keeps a pattern, and at what cost."""
+        """The algorithm that keeps a pattern, and its cost."""
         declined = _declined(pattern)
         if declined is not None:
             return f"counting keeps the joins, records the order of siblings: {declined}"
@@ -91,7 +91,7 @@ class Records(Maintainer):
         return str(plan(question))
 
     def _start(self) -> None:
-        """Build what the plan wants; a downward pattern needs no order of siblings."""
+        """Build the state of the planned algorithm; a downward pattern needs no sibling order."""
         question, tree = self.question, self.tree
         if self.plan.algorithm == "downward":
             self.downward = Downward(tree, question, self._letter)
@@ -114,7 +114,7 @@ class Records(Maintainer):
 
     @property
     def steps(self) -> int:
-        """Records and summaries worked out since the start, and parts that were looked at."""
+        """Records and summaries computed, and parts visited, since the start."""
         steps = self.downward.steps if self.downward is not None else 0
         steps += self.forest.steps if self.forest is not None else 0
         return steps + (self._selection.entered if self._selection is not None else 0)
@@ -144,7 +144,7 @@ class Records(Maintainer):
         return len(self._rows)
 
     def _relabel(self) -> None:
-        """Make ids again that were made before a rename: they say the labels of their path."""
+        """Recompute ids after a rename: they contain the labels of their path."""
         if self._has_stale_ids:
             self._has_stale_ids = False
             self._rows = {node: self._row(node) for node in self._rows}
@@ -158,7 +158,7 @@ class Records(Maintainer):
         return [Row(columns, values, counts[node]) for node, (_, values) in self._rows.items()]
 
     def _row(self, node: int) -> tuple[Key, Values]:
-        """The key of a node's row, and what it shows."""
+        """The key and the values of the row of a node."""
         values = tuple(shown_of(self.tree, output.kind, node) for output in self.pattern.outputs)
         if not self._read:
             return values, values
@@ -180,7 +180,7 @@ class Records(Maintainer):
         return self._told(came, went, self._touched(delta))
 
     def _told(self, came: set[int], went: set[int], touched: set[int]) -> list[Change]:
-        """Changes by the keys of rows: a node may get the id of one that went."""
+        """The changes, by row key: a new node may have the id of a deleted one."""
         again = (touched & self._rows.keys()) - went
         old = dict(self._rows.pop(node) for node in went)
         old |= dict(self._rows[node] for node in again)
@@ -198,7 +198,7 @@ class Records(Maintainer):
         return changes
 
     def _follow(self, delta: Delta, turned: set[int], gone: set[int]) -> tuple[set[int], set[int]]:
-        """The nodes that came to be rows, and those that ceased to be."""
+        """The nodes that became rows, and the nodes that ceased to be rows."""
         old = self._rows.keys()
         if self.declined is None:
             try:
@@ -224,7 +224,7 @@ class Records(Maintainer):
         return came, went | lost
 
     def _touched(self, delta: Delta) -> set[int]:
-        """The nodes of which a row may show something else than before."""
+        """The nodes whose shown values may have changed."""
         if self.question.is_boolean:
             return set()
         touched = {change.node for change in delta.changed}
@@ -244,14 +244,14 @@ def _declined(pattern: Pattern) -> str | None:
 
 
 def keep_records(tree: Tree, pattern: Pattern, engine: CountingEngine) -> Maintainer:
-    """The maintainer called records for a pattern: P4's, or the one for joins."""
+    """The maintainer named records for a pattern: `Records`, or `Ordered` for joins."""
     if _declined(pattern) is None:
         return Records(tree, pattern, engine)
     return Ordered(tree, pattern, engine)
 
 
 def _is_counted(tree: Tree, node: int) -> bool:
-    """Whether a changed node is one that tests look at: attributes are facts of their element."""
+    """Whether tests apply to a changed node; attributes are facts of their element."""
     return tree.kind_column[node] != ATTRIBUTE and tree.kind_column[tree.parent(node)] != ATTRIBUTE
 
 

@@ -1,17 +1,18 @@
-"""Siblings with joins: the parts go to the counting engine, the order of siblings is checked here.
+"""Sibling axes with joins: the counting engine keeps the joins, this module the sibling order.
 
-A pattern that binds variables or compares times is outside of P4. Where its sibling edges stand in
-no connective, both ends hang below one parent:
+The records algorithms do not handle patterns that bind variables or compare times. Where the
+sibling edges of such a pattern are not inside a connective, both ends are below one parent:
 
     p/x[following-sibling::y]   is   p[x][y]   where y comes after x
 
-The counting engine keeps the joins of the widened pattern with the nodes of both ends; its rows
-count if the nodes stand as the axes want. `following` and `preceding` are settled once and for all
-by the order of the nodes; next and previous siblings are looked at again when something comes or
-goes beside them. Rows, counts and changes are exact. Cost: the joined rows that change, in whatever
-order their nodes stand: without a join that ties them, two rows of siblings give all their pairs.
+The counting engine keeps the joins of the widened pattern with the nodes of both ends. A joined row
+counts if its nodes are in the order that the axes require. For `following` and `preceding`, the
+order of two nodes never changes. Next and previous siblings are checked again when a node is
+inserted or deleted beside them. Rows, counts and changes are exact. An update costs the joined rows
+that change, whatever the order of their nodes: without a join value, two sets of siblings give all
+their pairs.
 
-Not handled: sibling edges inside of `or`, `not` and `collect`, or of a node reached by an axis
+Not handled: sibling edges inside `or`, `not` and `collect`, or below a node reached by an axis
 other than child, descendant and the sibling axes; rows that show values or contents.
 """
 
@@ -46,13 +47,13 @@ SIBLING = frozenset(
     {Axis.NEXT_SIBLING, Axis.FOLLOWING_SIBLING, Axis.PREVIOUS_SIBLING, Axis.PRECEDING_SIBLING}
 )
 MOST_LINKS = 4
-"""Joined rows multiply with every sibling axis that no value ties."""
+"""The most sibling axes: joined rows multiply with every axis without a join value."""
 _SHOWN = frozenset({Kind.VARIABLE, Kind.LABEL, Kind.ID, Kind.TIME})
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Two named nodes below one parent, and how the second stands to the first."""
+    """Two named nodes below one parent, and the axis from the first to the second."""
 
     one: str
     axis: Axis
@@ -61,20 +62,20 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A pattern without sibling axes, and what must hold of the nodes of its rows."""
+    """A pattern without sibling axes, and the required order of the nodes of its rows."""
 
     pattern: Pattern
     links: tuple[Link, ...]
 
 
 def widened(pattern: Pattern) -> Widened:
-    """The pattern for the counting engine; `Declined` says why there is none."""
+    """The pattern for the counting engine; raises `Declined` if there is none."""
     if any(output.kind not in _SHOWN for output in pattern.outputs):
         raise Declined("its rows show values or contents")
-    widening = _Widening({node.name for node in pattern.nodes() if node.name is not None})
+    widening = _Widener({node.name for node in pattern.nodes() if node.name is not None})
     branches = tuple(new for branch in pattern.branches for new in widening.branch(branch, True))
     if not widening.links:
-        raise Declined("no sibling axis stands outside of connectives")
+        raise Declined("all sibling axes are inside a connective")
     if len(widening.links) > MOST_LINKS:
         raise Declined(f"it has more than {MOST_LINKS} sibling axes")
     names = dict.fromkeys(name for link in widening.links for name in (link.one, link.other))
@@ -86,16 +87,16 @@ def widened(pattern: Pattern) -> Widened:
     return Widened(wide, tuple(widening.links))
 
 
-class _Widening:
+class _Widener:
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
         self.links: list[Link] = []
 
     def branch(self, branch: Branch, is_top: bool = False) -> Iterator[Branch]:
-        """What a branch becomes below its parent, or the document: with siblings, several."""
+        """The branches that replace a branch below its parent; with siblings, several."""
         if not isinstance(branch, PatternNode):
             if any(node.axis in SIBLING for node in nodes_of(branch)):
-                raise Declined("a sibling axis stands inside of a connective")
+                raise Declined("a sibling axis is inside a connective")
             yield branch
             return
         if branch.axis in SIBLING:
@@ -111,10 +112,10 @@ class _Widening:
             below = tuple(replace(node, axis=Axis.CHILD) for node in group)
             yield PatternNode(Axis.DESCENDANT_OR_SELF, AnyNode(), branches=below)
         else:
-            raise Declined(f"a sibling axis stands below {branch.axis.value}")
+            raise Declined(f"a sibling axis is below {branch.axis.value}")
 
     def _group(self, node: PatternNode) -> list[PatternNode]:
-        """A node without its siblings, and then they: each to hang beside it."""
+        """A node without its sibling branches, followed by its siblings."""
         beside = [b for b in node.branches if isinstance(b, PatternNode) and b.axis in SIBLING]
         if beside and node.name is None:
             node = replace(node, name=self._name())
@@ -136,7 +137,7 @@ class _Widening:
 
 
 class Ordered(Maintainer):
-    """Keeps a pattern with sibling axes and joins; the engine is shared by the document's views."""
+    """Keeps a pattern with sibling axes and joins; all views of a document share the engine."""
 
     name = "records"
 
@@ -153,11 +154,13 @@ class Ordered(Maintainer):
         self._show = Showing(tree, program)
         self._joined: Bag = {}
         self._values: dict[Binding, Values] = {}
-        self._counted: dict[Binding, int] = {}  # joined rows in the right order
-        self._at: dict[int, set[Binding]] = {}  # first node of a next or previous link to rows
+        self._counted: dict[Binding, int] = {}  # joined rows in the required order
+        self._at: dict[
+            int, set[Binding]
+        ] = {}  # from the first node of a next or previous link to its rows
         self._rows: dict[Values, int] = {}
         self._beside: set[int] = set()
-        self._has_stale_ids = False  # a rename since they were made: ids say other labels now
+        self._has_stale_ids = False  # after a rename: ids contain labels
         self._root = engine.add(program, self._load)
         engine.build()
 
@@ -173,7 +176,7 @@ class Ordered(Maintainer):
         self._move(rows, set())
 
     def _relabel(self) -> None:
-        """Make ids again that were made before a rename: they say the labels of their path."""
+        """Recompute ids after a rename: they contain the labels of their path."""
         if self._has_stale_ids:
             self._has_stale_ids = False
             size = len(self.pattern.outputs)
@@ -216,7 +219,7 @@ class Ordered(Maintainer):
         self._engine.drop(self._root)
 
     def _near(self, root: int) -> Iterator[int]:
-        """The nodes whose next or previous sibling a node that comes or goes can be."""
+        """The nodes whose next or previous sibling an inserted or deleted node can be."""
         tree = self.tree
         if tree.kind_column[root] == ATTRIBUTE:
             return
@@ -230,7 +233,7 @@ class Ordered(Maintainer):
                 at = step(at)
 
     def _move(self, moved: Bag, looked: set[Binding]) -> dict[Values, int]:
-        """Take joined rows in and out; the counts that the rows they touch had before."""
+        """Apply a delta of joined rows; return the former counts of the rows that it touches."""
         old: dict[Values, int] = {}
         for binding, count in moved.items():
             if self._joined.get(binding, 0) + count:
@@ -251,7 +254,7 @@ class Ordered(Maintainer):
             else:
                 self._rows.pop(values, None)
         for binding, count in moved.items():
-            self._settle(binding, self._joined.get(binding, 0) + count)
+            self._set_count(binding, self._joined.get(binding, 0) + count)
         return old
 
     def _enter(self, binding: Binding) -> None:
@@ -261,8 +264,8 @@ class Ordered(Maintainer):
             for node in self._watched(binding):
                 self._at.setdefault(node, set()).add(binding)
 
-    def _settle(self, binding: Binding, count: int) -> None:
-        """Note a joined row's new count; forget the row if it is gone."""
+    def _set_count(self, binding: Binding, count: int) -> None:
+        """Set the count of a joined row; forget the row at zero."""
         if count:
             self._joined[binding] = count
             return
@@ -276,18 +279,18 @@ class Ordered(Maintainer):
                     del self._at[node]
 
     def _watched(self, binding: Binding) -> Iterator[int]:
-        """The nodes beside which something that comes or goes matters to a joined row."""
+        """The nodes beside which an insertion or deletion can affect a joined row."""
         for one, axis, _ in self._links:
             if axis in (Axis.NEXT_SIBLING, Axis.PREVIOUS_SIBLING):
                 yield int(binding[one])
 
     def _is_ordered(self, binding: Binding) -> bool:
         return all(
-            self._stands(int(binding[one]), axis, int(binding[other]))
+            self._is_in_order(int(binding[one]), axis, int(binding[other]))
             for one, axis, other in self._links
         )
 
-    def _stands(self, one: int, axis: Axis, other: int) -> bool:
+    def _is_in_order(self, one: int, axis: Axis, other: int) -> bool:
         tree = self.tree
         match axis:
             case Axis.FOLLOWING_SIBLING:

@@ -1,11 +1,12 @@
-"""Which of P4's algorithms keeps a question, from its axes and connectives alone.
+"""The choice of an algorithm for a question, from its axes and connectives alone.
 
     Boolean, downward axes, and, or, not          records S and D with counts      theorem 4.1
     Boolean, forward axes, and                    matching triples                 theorem 6.1
     anything else, selected nodes included        lazily built tree automaton      theorem 3.2
 
-The automaton's states are functions of what lies outside of a subtree, at worst exponentially many
-in the steps that look there: patterns with more than `MOST_CONTEXT` such steps are declined.
+The states of the automaton are functions of the nodes outside a subtree. In the worst case their
+number is exponential in the steps that reach outside. Patterns with more than `MOST_CONTEXT` such
+steps are declined. (The theorems are those of paper 4.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST_CONTEXT = 24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An algorithm, why it is taken, and why it may not be."""
+    """An algorithm, the reason for it, and the reason why the pattern is declined, if it is."""
 
     algorithm: str  # downward, forward, automaton
     why: str
@@ -32,14 +33,14 @@ class Plan:
 
 
 _SAID = {
-    "downward": "records of P4 theorem 4.1: an update costs depth x pattern",
-    "forward": "matching triples of P4 theorem 6.1: an update costs depth x log width",
-    "automaton": "tree automaton of P4 theorem 3.2: an update costs depth x log width",
+    "downward": "records with counts: an update costs depth x pattern",
+    "forward": "matching triples: an update costs depth x log width",
+    "automaton": "tree automaton: an update costs depth x log width",
 }
 
 
 def plan(question: Question) -> Plan:
-    """How a question is kept."""
+    """The plan for a question."""
     if question.is_boolean and question.ways <= DOWNWARD:
         return Plan("downward", "all axes go downward")
     refusal = forward_refusal(question)
@@ -48,5 +49,5 @@ def plan(question: Question) -> Plan:
     outside = sum(step.way in CONTEXT for step in question.steps)
     declined = None
     if outside > MOST_CONTEXT:
-        declined = f"{outside} of its steps look out of a subtree, more than {MOST_CONTEXT}"
+        declined = f"{outside} of its steps reach outside a subtree, more than {MOST_CONTEXT}"
     return Plan("automaton", refusal, declined)

@@ -1,15 +1,16 @@
-"""A pattern as P4 has it: a tree of tests joined by axes, asked at one node (definition 2.1).
+"""A pattern as a question about one node: a tree of tests connected by axes.
 
-A view's rows are the nodes that a path selects. Turned over at the selected node, with the inverse
-of every axis on the way to the document node, that is a question about one node: is it selected? A
-Boolean pattern is the same question about the document node. So everything here is one tree of
-steps, each after the steps below it, and the last is the question itself.
+The rows of a view are the nodes that a path selects. The path is inverted at the selected node:
+with the inverse of every axis on the way to the document node, it becomes a question about one
+node, namely whether it is selected. A Boolean pattern is a question about the document node. Both
+are one list of steps. Each step comes after the steps below it, and the last step is the question.
 
     //a[c]/following-sibling::b   is   b[preceding-sibling::a[c][ancestor::(document)]]
 
-What the fragment of P4 does not have (values, attributes) is left to the counting engine: such a
-part is a `Fact`, a view of its own whose rows are the nodes where it holds. Not handled: variables,
-constraints on time, `collect`, rows that do not tell nodes apart, selected attributes.
+The counting engine keeps the parts that the algorithms do not handle (values, attributes): such a
+part is a `Fact`, a separate view whose rows are the nodes at which it holds. Not handled:
+variables, constraints on time, `collect`, rows that do not identify a node, selected attributes.
+(Paper 4, definition 2.1.)
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from axlog.query.pattern import (
 from axlog.views.counting.maintainer import Counting
 
 MOST_STEPS = 62
-"""Sets of steps are bits of one machine word where a column holds them."""
+"""The most steps of a question: columns hold a set of steps in one machine word."""
 
 
 class Way(Enum):
-    """How a step is reached from the one above it."""
+    """The way from the step above to a step."""
 
     HERE = "here"  # the question itself: at any node
     SELF = "self"
@@ -70,7 +71,7 @@ ABOVE = frozenset({Way.PARENT, Way.ANCESTOR, Way.ANCESTOR_OR_SELF})
 RIGHT = frozenset({Way.NEXT, Way.FOLLOWING, Way.NEXT_RUN})
 LEFT = frozenset({Way.PREVIOUS, Way.PRECEDING, Way.PREVIOUS_RUN})
 CONTEXT = ABOVE | RIGHT | LEFT
-"""Ways out of a subtree: what stands there is not known from inside."""
+"""Ways that leave a subtree: the nodes there are unknown inside the subtree."""
 
 _WAYS: dict[Axis, Way] = {axis: Way(axis.value) for axis in Axis if axis is not Axis.ATTRIBUTE}
 _INVERSE = {
@@ -110,18 +111,18 @@ Conjunction = tuple[Item, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One test, how it is reached, and what must hold where it passes."""
+    """One test, the way to it, and the conditions at the nodes that pass it."""
 
     way: Way
     test: Test | None  # None: the document node
     items: Conjunction
-    fact: Pattern | None = None  # the test is this view's rows instead
-    at_self: bool = False  # `self::node()` asks nothing
+    fact: Pattern | None = None  # the rows of this view replace the test
+    at_self: bool = False  # `self::node()` has no condition
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The steps, each after those below it; the last is asked of every node."""
+    """The steps, each after the steps below it; the last is the question itself."""
 
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
@@ -141,19 +142,19 @@ class Question:
 
 
 class Declined(Exception):  # an outcome that `question_of` returns, not an error
-    """Why a pattern is outside of the fragment."""
+    """Why a pattern is outside the fragment."""
 
 
 def question_of(pattern: Pattern) -> Question | str:
-    """The question of a pattern, or why it has none."""
+    """The question of a pattern, or the reason why it has none."""
     try:
-        return _Turning(pattern).question()
+        return _QuestionBuilder(pattern).question()
     except Declined as declined:
         return str(declined)
 
 
-class _Turning:
-    """One pattern under way to its question."""
+class _QuestionBuilder:
+    """Builds the question of one pattern."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -179,17 +180,17 @@ class _Turning:
         branches = self.pattern.branches
         if len(branches) == 1 and isinstance(branches[0], Or):
             alternatives = branches[0].alternatives
-            turned = tuple((self._turned(inside, name, Way.SELF),) for inside in alternatives)
+            turned = tuple((self._inverted(inside, name, Way.SELF),) for inside in alternatives)
             self._add(Step(Way.HERE, AnyNode(), (Either(turned),), at_self=True))
             return True
-        self._turned(branches, name, Way.HERE)
+        self._inverted(branches, name, Way.HERE)
         return False
 
-    def _turned(self, branches: tuple[Branch, ...], name: str, way: Way) -> int:
-        """The step of the selected node, with everything above it hung below."""
+    def _inverted(self, branches: tuple[Branch, ...], name: str, way: Way) -> int:
+        """The step of the selected node, with the inverted path below it."""
         spine = _spine(branches, name)
         if spine is None:
-            raise Declined("the selected node stands inside a connective")
+            raise Declined("the selected node is inside a connective")
         above = self._document(branches, spine[0], _inverse(spine[0], None))
         for at, node in enumerate(spine):
             last = at + 1 == len(spine)
@@ -225,7 +226,7 @@ class _Turning:
             return self._fact(PatternNode(Axis.DESCENDANT, on.test, "t", branches=(branch,)))
         match branch:
             case PatternNode(axis=Axis.ATTRIBUTE):
-                raise Declined("an attribute is asked for more than values")
+                raise Declined("an attribute has conditions other than on its value")
             case PatternNode():
                 return self._node(branch, None, _WAYS[branch.axis])
             case Or(alternatives=alternatives):
@@ -262,7 +263,7 @@ def _shown(pattern: Pattern) -> str:
     if len(names) != 1 or any(output.kind is Kind.VARIABLE for output in pattern.outputs):
         raise Declined("records show one node in a row")
     if not any(o.kind in (Kind.ID, Kind.VAL, Kind.CONT) for o in pattern.outputs):
-        raise Declined("the rows do not tell nodes apart")
+        raise Declined("the rows do not identify nodes")
     return names.pop()
 
 
@@ -288,13 +289,13 @@ def _inverse(node: PatternNode, source: PatternNode | None) -> Way:
 
 
 def _among_elements(test: Test) -> Test:
-    """The test where only elements are reached: other nodes are none of them."""
+    """The test on a way that reaches only elements: tests for other nodes never pass."""
     if isinstance(test, AnyText | Literal | AnyComment | AnyInstruction):
         return _NOTHING
     return Wildcard() if isinstance(test, AnyNode) else test
 
 
-_NOTHING = Name("")  # no element is called so
+_NOTHING = Name("")  # no element has this name
 
 
 def _has_values(branch: Branch) -> bool:
@@ -310,7 +311,7 @@ def _goes_down(branch: Branch) -> bool:
 
 @dataclass(slots=True)
 class Letters:
-    """Which steps' tests a node passes, as bits: the letter that the node is to the algorithms."""
+    """The tests that a node passes, as bits: the letter of the node in the algorithms."""
 
     question: Question
     names: dict[str, int] = field(default_factory=dict)
@@ -362,7 +363,7 @@ class Letters:
                     self.other |= bit
 
     def of(self, tree: Tree, node: int) -> int:
-        """The letter of a node, facts left out."""
+        """The letter of a node, without facts."""
         kind = tree.kind_column[node]
         if kind == ELEMENT:
             return self.names.get(tree.names[tree.label_column[node]], self.element)
@@ -376,7 +377,7 @@ class Letters:
 
 
 def facts_of(question: Question) -> Iterator[tuple[int, Pattern]]:
-    """The parts that counting keeps: each with the number of its step."""
+    """The parts that counting keeps, each with the number of its step."""
     for number, step in enumerate(question.steps):
         if step.fact is not None:
             yield number, step.fact

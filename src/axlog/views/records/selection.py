@@ -1,12 +1,14 @@
-"""The selected nodes of a path, kept: beyond the paper, which keeps the Boolean.
+"""The selected nodes of a path, kept through updates.
 
-A node is selected if the question holds at it, and whether it does depends on its own subtree and
-on what surrounds that. From the top down, every part of a balanced tree is entered with its
-surroundings as bits (`Surroundings.split`). A part that did not change, in surroundings as they
-were, is left alone; so is one where nothing is selected, neither in the old surroundings nor in the
-new. What remains is the way to the update, and runs whose surroundings changed and that hold
-selected nodes: O(depth x log width) for the way, then O(log width) a level for every node found.
-A node found may be selected before and after, by another way than it was: it is no change.
+A node is selected if the question holds at it. This depends on its subtree and on the surroundings
+of the subtree. The parts of the balanced trees are visited from the top down, each with its
+surroundings as bits (`Surroundings.split`). A part is skipped if neither it nor its surroundings
+changed, or if it has no selected node in the old and in the new surroundings. The remaining parts
+are the path to the update, and runs with changed surroundings that contain selected nodes. The cost
+is O(depth x log width) for the path, and O(log width) per level for every node found. A node that
+is found may be selected before and after, in another way: this is not a change.
+
+Paper 4 keeps Boolean patterns only; this module extends it.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ class Selection:
         self._forest = forest
         self._algebra = algebra
         self.nodes: set[int] = set()
-        self.entered = 0  # parts of balanced trees looked at
+        self.entered = 0  # parts of balanced trees visited
         self.refresh()
 
     def refresh(self) -> tuple[set[int], set[int]]:
-        """Follow the forest after an update: the nodes that came, and those that went."""
+        """Follow the forest after an update; the newly selected and the deselected nodes."""
         forest, algebra, nodes = self._forest, self._algebra, self.nodes
         sequences = forest.sequences
         seen = sequences.seen
-        assert seen is not None, "a forest whose totals nobody notes"
+        assert seen is not None, "the forest must be created with is_seen"
         total, own, top = sequences.total, sequences.own, sequences.top
         came: set[int] = set()
         went: set[int] = set()

@@ -1,14 +1,14 @@
-"""The children of every node as balanced trees that take insertions and deletions (P4 5.1).
+"""The children of every node as balanced trees that support insertions and deletions.
 
-A node of the document is a node of one such tree, in the order of its siblings; the tree is a heap
-by priorities that a fixed hash gives the handles (a treap), so its depth is logarithmic whatever
-comes, and the same handles give the same tree. At every node stands the product of its left part,
+Each document node is a node of one such tree, in the order of its siblings. The tree is a treap:
+its priorities are a fixed hash of the handles. Its depth is therefore logarithmic for any sequence
+of updates, and the same handles give the same tree. Every node holds the product of its left part,
 itself and its right part:
 
     total(x) = total(left(x)) · own(x) · total(right(x))
 
-`times` is any associative operation on integers, 0 its unit. Columns, not objects: five integers a
-node of the document.
+`times` is any associative operation on integers, with the unit 0. The trees are columns, not
+objects: five integers per document node. (Paper 4, section 5.1.)
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ UNKNOWN = -1
 
 
 def priority(handle: int) -> int:
-    """A number that looks random and follows from the handle."""
+    """A pseudorandom number that depends only on the handle."""
     mixed = (handle ^ handle >> 16) * 0x45D9F3B & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 16) * 0x45D9F3B & 0xFFFFFFFF
     return (mixed ^ mixed >> 16) << 32 | handle
 
 
 class Sequences:
-    """One balanced tree for the children of every document node that has some."""
+    """One balanced tree for the children of every document node that has children."""
 
     def __init__(self, times: Callable[[int, int], int], is_seen: bool = False) -> None:
         self._times = times
         self.seen = array("q") if is_seen else None
-        """A number for each total that whoever reads it may note; UNKNOWN when it changed."""
+        """A number for each total that a reader may set; UNKNOWN after the total changed."""
         self.left = array("i")
         self.right = array("i")
         self.up = array("i")
         self.own = array("i")
         self.total = array("i")
-        self.top: dict[int, int] = {}  # document node to the top of its children's tree
-        self.steps = 0  # nodes whose total was worked out
+        self.top: dict[int, int] = {}  # from a document node to the top of the tree of its children
+        self.steps = 0  # nodes whose total was computed
 
     def reserve(self, handles: int) -> None:
-        """Room for handles up to this number."""
+        """Make room for handles up to this number."""
         more = handles - len(self.own)
         if more > 0:
             for column, value in ((self.left, NONE), (self.right, NONE), (self.up, NONE)):
@@ -61,7 +61,7 @@ class Sequences:
     # Changing ---------------------------------------------------------------------------------
 
     def build(self, parent: int, children: Iterable[int]) -> None:
-        """The tree of children whose own values are set: one pass (a Cartesian tree)."""
+        """Build the tree of children whose own values are set, in one pass (a Cartesian tree)."""
         left, right, up = self.left, self.right, self.up
         spine: list[int] = []
         ranks: list[int] = []
@@ -88,7 +88,7 @@ class Sequences:
             self._sum(node)
 
     def insert(self, parent: int, after: int, node: int) -> None:
-        """Put a child behind another, or first (after NONE), and sum up to the top."""
+        """Insert a child after another, or first (after NONE), and recompute totals to the top."""
         self.climb(self._insert(parent, after, node), False)
 
     def _insert(self, parent: int, after: int, node: int) -> int:
@@ -111,7 +111,7 @@ class Sequences:
         return self._rise(parent, node)
 
     def _rise(self, parent: int, node: int) -> int:
-        """Rotate a new leaf up to where its priority belongs."""
+        """Rotate a new leaf up to the place of its priority."""
         rank = priority(node)
         while True:
             above = self.up[node]
@@ -121,7 +121,7 @@ class Sequences:
             if priority(above) > rank:
                 return node
             self._rotate(node, above)
-            self._sum(above)  # it is complete now; the new leaf is summed by whoever climbs
+            self._sum(above)  # it is complete now; the climb computes the total of the new leaf
 
     def _rotate(self, node: int, above: int) -> None:
         left, right, up = self.left, self.right, self.up
@@ -137,11 +137,11 @@ class Sequences:
             (left if left[over] == above else right)[over] = node
 
     def remove(self, parent: int, node: int) -> None:
-        """Take a child out, and sum up to the top."""
+        """Remove a child, and recompute totals to the top."""
         self.climb(self._remove(parent, node), False)
 
     def _remove(self, parent: int, node: int) -> int:
-        """Take a child out; the lowest node to sum again, or NONE."""
+        """Remove a child; return the lowest node whose total must be recomputed, or NONE."""
         left, right, up = self.left, self.right, self.up
         lowest = up[node]
         hang = up[node]
@@ -175,9 +175,9 @@ class Sequences:
         return lowest
 
     def climb(self, node: int, stop_early: bool = True) -> bool:
-        """Sum again from a node to the top; whether to go on above it.
+        """Recompute totals from a node to the top; return whether to continue above it.
 
-        A total that comes out as it was ends the climb, unless somebody notes what was seen.
+        An unchanged total ends the climb, unless a reader uses `seen`.
         """
         total, up = self.total, self.up
         stop_early = stop_early and self.seen is None

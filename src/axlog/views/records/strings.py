@@ -1,19 +1,21 @@
-"""Conjunctive patterns with next and following siblings on strings: matching triples (P4 5).
+"""Conjunctive patterns with next and following siblings on strings: matching triples.
 
-A pattern is a tree of nodes joined by edges, `->` (the next position) or `=>` (any later one). As
-the paper does, it is adapted: a root edge leads to its root, and an edge `=>` hangs below every
-leaf, so that a matching can be cut through anywhere by edges. For a string D the triple
+A pattern is a tree of nodes connected by edges: `->` (the next position) or `=>` (any later
+position). It is adapted: a root edge leads to its root, and every leaf gets an edge `=>` below it,
+so that edges can cut a matching at any place. For a string D the triple
 
     (top, bottom, e)  is in T(D)   iff   the part of the pattern between the edge `top` and some cut
                                          that holds the edges `bottom` and e can be matched in D,
 
 where a `->` edge that is `top` has its target at the first position, and a `->` edge of the cut has
 its source at the last (definitions 5.4 to 5.6). `bottom` is a direct descendant of `top`. T(D1 D2)
-follows from T(D1) and T(D2) (`join`, algorithm 1), so a balanced tree over the positions keeps T of
-the whole string in O(log n) joins an update, each polynomial in the pattern (theorem 5.1).
+follows from T(D1) and T(D2) (`join`, algorithm 1). A balanced tree over the positions therefore
+keeps T of the whole string with O(log n) joins per update, each polynomial in the pattern
+(theorem 5.1).
 
-The paper has no proof of algorithm 1, and as printed it is wrong; `docs/records.md` has the cases
-that break it, and what is done here instead.
+The paper has no proof of algorithm 1, and the printed algorithm is wrong. `docs/records.md` has the
+counterexamples and the correction used here. (Definitions, algorithm and theorem are those of
+paper 4, section 5.)
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ from dataclasses import dataclass
 
 EMPTY = 0
 MOST_KNOWN = 200_000
-"""Joins that are remembered; past it they are worked out again."""
+"""The most cached joins; further joins are computed again."""
 
 Triples = tuple[int, ...]
-"""For every pair (top, bottom) the set of edges e, as bits."""
+"""For every pair (top, bottom), the set of edges e as bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StringPattern:
     """A tree of nodes, parents first: each with its parent and whether `->` leads to it.
 
-    Node 0 is the root; `nexts[0]` asks for a matching that starts at the first position.
+    Node 0 is the root; `nexts[0]` requires a matching that starts at the first position.
 
     >>> StringPattern((-1, 0, 0), (False, True, False)).edges
     5
@@ -54,7 +56,7 @@ class StringPattern:
 
 
 class Edges:
-    """The edges of an adapted pattern: number n leads to node n, those after to virtual leaves."""
+    """The edges of an adapted pattern: edge n leads to node n, further edges to virtual leaves."""
 
     def __init__(self, pattern: StringPattern) -> None:
         self.pattern = pattern
@@ -77,21 +79,21 @@ class Edges:
         ]
 
     def _is_direct(self, edge: int) -> bool:
-        """Definition 5.5: `->`, or `=>` beside no `->`; the others are bridges."""
+        """Definition 5.5: `->`, or `=>` without a `->` beside it; the others are bridges."""
         return self.is_next[edge] or not any(map(self.is_next.__getitem__, self._beside(edge)))
 
     def _beside(self, edge: int) -> list[int]:
         return self.out[self.source[edge]]
 
     def _path(self, edge: int) -> list[int]:
-        """From the root edge to an edge."""
+        """The path from the root edge to an edge."""
         path = [edge]
         while self.source[path[-1]] >= 0:
             path.append(self.source[path[-1]])
         return path[::-1]
 
     def distance(self, top: int, edge: int) -> int:
-        """Bridges on the way from one edge down to another, the first left out."""
+        """The number of bridges from one edge down to another, without the first edge."""
         return sum(not self.is_direct[each] for each in self._between(top, edge))
 
     def bridges(self, top: int, edge: int) -> list[int]:
@@ -104,16 +106,16 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An edge e' that may cross the border on the way to e, with what must fit the cut so far."""
+    """An edge e' that may cross the border on the way to e, with the edges it must fit."""
 
     edge: int
-    pair: int  # (e', e), or -1 where e is no direct descendant of e'
-    starts: tuple[tuple[int, int], ...]  # top, and bridges nearer than e: each with its bottoms
+    pair: int  # (e', e), or -1 if e is not a direct descendant of e'
+    starts: tuple[tuple[int, int], ...]  # top, and the bridges nearer than e, each with its bottoms
 
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """An edge e that may come to stand in a triple of (top, bottom)."""
+    """An edge e that may be in a triple of (top, bottom)."""
 
     edge: int
     candidates: tuple[_Candidate, ...]  # the lowermost first
@@ -121,7 +123,7 @@ class _Aim:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is asked for one pair (top, bottom), worked out once: the edges by bridge distance."""
+    """The precomputed search for one pair (top, bottom): the edges by bridge distance."""
 
     bottom: int
     crossings: tuple[tuple[int, int, int], ...]  # c', the pairs (top, c') and (c', bottom)
@@ -129,7 +131,7 @@ class _Plan:
 
 
 class Strings:
-    """The matching triples of one pattern: sets of triples by number, 0 the empty string's."""
+    """The matching triples of one pattern: sets of triples by number; 0 is the empty string."""
 
     def __init__(self, pattern: StringPattern) -> None:
         self.edges = edges = Edges(pattern)
@@ -149,7 +151,7 @@ class Strings:
         self._numbers: dict[Triples, int] = {(): EMPTY}
         self._joined: dict[tuple[int, int], int] = {}
         self._letters: dict[int, int] = {}
-        self.joins = 0  # joins worked out, not looked up
+        self.joins = 0  # joins computed, not found in the cache
 
     def _plan(self, top: int, bottom: int) -> _Plan:
         edges, pair = self.edges, self._pair
@@ -158,7 +160,7 @@ class Strings:
         rounds: list[list[_Aim]] = []
         for edge in _members(edges.below[top]):
             if edges.on_path[bottom] >> edge & 1 or edges.on_path[edge] >> bottom & 1:
-                continue  # a cut has one edge of a path: the bottom
+                continue  # a cut has only one edge of a path: the bottom
             distance = edges.distance(top, edge)
             while len(rounds) <= distance:
                 rounds.append([])
@@ -201,7 +203,7 @@ class Strings:
     # A position, and two strings ------------------------------------------------------------------
 
     def letter(self, matching: int) -> int:
-        """The triples of one position, where these nodes of the pattern (as bits) match."""
+        """The triples of one position at which these nodes of the pattern (as bits) match."""
         found = self._letters.get(matching)
         if found is None:
             found = self._letters[matching] = self._number(self._at_one(matching))
@@ -212,13 +214,13 @@ class Strings:
         found = [0] * len(self.pairs)
         for number, (top, bottom) in enumerate(self.pairs):
             if top == bottom:
-                found[number] = 0 if edges.is_next[top] else 1 << top  # it passes over the position
+                found[number] = 0 if edges.is_next[top] else 1 << top  # it spans the position
             elif edges.source[bottom] == top and matching >> top & 1:
                 found[number] = _bits(edges.out[top])
         return tuple(found)
 
     def join(self, one: int, other: int) -> int:
-        """The triples of two strings one after the other."""
+        """The triples of the concatenation of two strings."""
         if one == EMPTY or other == EMPTY:
             return one or other
         found = self._joined.get((one, other))
@@ -245,7 +247,7 @@ class Strings:
     def _join(
         self, plan: _Plan, number: int, first: Triples, second: Triples, reached: list[int]
     ) -> int:
-        """Algorithm 1 for one (top, bottom), mended: the edges e of its triples."""
+        """Algorithm 1 for one (top, bottom), corrected: the edges e of its triples."""
         for c, above, below in plan.crossings:  # the lowermost first
             if first[above] >> c & 1 and second[below] >> plan.bottom & 1:
                 break
@@ -260,7 +262,9 @@ class Strings:
                 edge = aim.edge
                 if past_c >> edge & 1 or passed >> edge & 1:
                     result |= 1 << edge
-                elif not cut & self.edges.on_path[edge]:  # else the cut so far crosses elsewhere
+                elif (
+                    not cut & self.edges.on_path[edge]
+                ):  # otherwise the cut so far crosses elsewhere
                     crossing = self._crossing(aim, first, second, cut)
                     if crossing >= 0:
                         result |= 1 << edge

@@ -1,20 +1,21 @@
-"""Full patterns by a lazily built automaton (P4 lemma 3.1, theorem 3.2), as an algebra of forests.
+"""Full patterns by a lazily built automaton, as an algebra of forests.
 
-What a pattern says of a node may depend on what is above and beside its subtree. So the summary of
-a forest (a run of siblings with all below them) is, for every step y that can be asked of it from
-outside, a Boolean function of what it cannot see:
+Whether a pattern holds at a node may depend on nodes above and beside its subtree. The summary of a
+forest (a run of siblings with all nodes below them) is therefore, for every step y that can reach
+the forest from outside, a Boolean function of the nodes outside the forest:
 
     below y:  is there a y among its trees (a child) or anywhere in it (a descendant)?
-    right y:  asked from the left, what it answers; the variable y is what stands further right
-    left y:   asked from the right, the same
+    right y:  the answer to y from the left; the variable y is the answer further right
+    left y:   the answer to y from the right; the variable y is the answer further left
     above y:  the variable y is whether y holds at the parent, or at some ancestor
 
-A function of step y has only variables of y and of steps below y in the pattern. So two forests
-side by side are joined step by step, lowest first: what the right one answers takes the place of
-the left one's variables, and the other way round. Summaries are numbered as they are met; `join`
-and `node` are looked up once known. That is the deterministic automaton of the pattern, its
-horizontal part a monoid, of which only the states that the document needs are built, at most
-`MOST_STATES`. Downward patterns have no variables: their summaries are P4's records S and D.
+A function of step y contains only variables of y and of steps below y in the pattern. Two adjacent
+forests are therefore joined step by step, the lowest step first: the answers of the right forest
+replace the variables of the left one, and vice versa. Summaries are numbered when they first occur,
+and `join` and `node` are cached. The result is the deterministic automaton of the pattern, with a
+monoid as its horizontal part. Only the states that the document needs are built, at most
+`MOST_STATES`. Downward patterns have no variables: their summaries are the records S and D of
+`downward.py`. (Paper 4, lemma 3.1 and theorem 3.2.)
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _DEEP = frozenset({Way.HERE, Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
 
 
 class Surroundings:
-    """The algebra of one question: summaries by number, 0 the empty forest's."""
+    """The algebra of one question: summaries by number; 0 is the empty forest."""
 
     def __init__(self, question: Question, most: int = MOST_STATES) -> None:
         self.question = question
@@ -82,13 +83,13 @@ class Surroundings:
         return len(self.summaries)
 
     def answer(self, whole: int, context: int = 0) -> bool:
-        """Whether the question holds somewhere in a forest, its surroundings being as given."""
+        """Whether the question holds somewhere in a forest with these surroundings."""
         return self.functions.holds(self.summaries[whole][self.root], context)
 
     # Forests --------------------------------------------------------------------------------------
 
     def join(self, one: int, other: int) -> int:
-        """The summary of two forests side by side."""
+        """The summary of two adjacent forests."""
         if one == EMPTY or other == EMPTY:
             return one or other
         key = (one, other)
@@ -133,7 +134,7 @@ class Surroundings:
         either = functions.either
         values: list[int] = []
         deeper: list[int] = []
-        inside: dict[int, int] = {}  # for the variables of what is below
+        inside: dict[int, int] = {}  # for the variables of the forest below
         known: dict[int, int] = {}
         result = []
         for number, way in enumerate(self._ways):
@@ -198,19 +199,19 @@ class Surroundings:
 
     # Where surroundings are known -----------------------------------------------------------------
     #
-    # The same equations with bits in the place of functions, from the top down: what stands around
-    # the three parts of a run of siblings, and around the forest below a node.
+    # The same equations with bits instead of functions, from the top down: the surroundings of the
+    # three parts of a run of siblings, and of the forest below a node.
 
     def split(self, left: int, own: int, right: int, context: int) -> tuple[int, int, int]:
-        """What surrounds the left part, the middle tree and the right part of a forest."""
+        """The surroundings of the left part, the middle tree and the right part of a forest."""
         key = (left, own, right, context)
         found = self._split.get(key)
         if found is None:
             self._bound(self._split)
-            found = self._split[key] = self._splitting(left, own, right, context)
+            found = self._split[key] = self._split_forest(left, own, right, context)
         return found
 
-    def _splitting(self, left: int, own: int, right: int, context: int) -> tuple[int, int, int]:
+    def _split_forest(self, left: int, own: int, right: int, context: int) -> tuple[int, int, int]:
         first, middle, last = (self.summaries[each] for each in (left, own, right))
         holds = self.functions.holds
         around_first = around_middle = around_last = 0
@@ -231,15 +232,15 @@ class Surroundings:
         return around_first, around_middle, around_last
 
     def enter(self, letter: int, is_element: bool, below: int, context: int) -> tuple[bool, int]:
-        """Whether the question holds at a node, and what surrounds the forest below it."""
+        """Whether the question holds at a node, and the surroundings of the forest below it."""
         key = (letter, is_element, below, context)
         found = self._entered.get(key)
         if found is None:
             self._bound(self._entered)
-            found = self._entered[key] = self._entering(letter, below, context)
+            found = self._entered[key] = self._enter_node(letter, below, context)
         return found
 
-    def _entering(self, letter: int, below: int, context: int) -> tuple[bool, int]:
+    def _enter_node(self, letter: int, below: int, context: int) -> tuple[bool, int]:
         summary, holds = self.summaries[below], self.functions.holds
         values: list[int] = []
         deeper: list[int] = []

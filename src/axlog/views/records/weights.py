@@ -1,8 +1,9 @@
-"""Derivation counts of a question's rows, worked out when they are asked for.
+"""The derivation counts of the rows of a question, computed on request.
 
-Records tell whether a node is selected, in how many ways they do not. The number is a sum of
-products (DESIGN 3), the same for every axis: W_q(n) = test(n) · Π over q's steps of the sum of W
-along the step's way; `or` and `not` count one or nothing. One pass over the document for each step.
+Records hold whether a node is selected, but not in how many ways. The number of ways is a sum of
+products (docs/meaning.md), the same for every axis: W_q(n) = test(n) · Π over q's steps of the sum
+of W along the way of the step. `or` and `not` count one or zero. The computation makes one pass
+over the document for each step.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from axlog.views.records.question import Conjunction, Either, Letters, Neither, 
 Weights = list[int]
 
 
-class Weighing:
-    """The document's nodes in order, with what the ways between them need."""
+class NodeOrder:
+    """The nodes of a document in order, with the links that the ways between them need."""
 
     def __init__(self, tree: Tree) -> None:
         self.nodes = [DOCUMENT_NODE, *tree.descendants(DOCUMENT_NODE)]
@@ -35,7 +36,7 @@ class Weighing:
                 self.previous[numbers[following]] = number
 
     def along(self, way: Way, weights: Weights) -> Weights:
-        """For every node the sum of the weights of the nodes that a way leads to."""
+        """For every node, the sum of the weights of the nodes that a way leads to."""
         match way:
             case Way.SELF | Way.HERE:
                 return weights
@@ -87,7 +88,7 @@ def _plus(one: Weights, other: Weights) -> Weights:
 
 def weights_of(tree: Tree, question: Question, facts: Facts) -> dict[int, int]:
     """The derivation count of every node at which the question holds."""
-    weighing = Weighing(tree)
+    weighing = NodeOrder(tree)
     letters = Letters(question)
     passed = [letters.of(tree, node) for node in weighing.nodes]
     counts = {fact.step: fact.counts for fact in facts.each}
