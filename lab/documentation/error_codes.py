@@ -29,7 +29,7 @@ wrong, where (line, column and the text, or view and message), what was expected
 ... except axlog.AxlogError as error:
 ...     print(error)
 ...     print(type(error).__name__, error.code, isinstance(error, ValueError))
-AX201: `return` cannot stand here (line 1, column 12)
+AX201: unexpected `return` (line 1, column 12)
     match /a[b return $x
                ^
 expected: a node name `#t`, a comparison, `/`, `[`, `]`, `and` or `or`

@@ -103,7 +103,7 @@ def test_a_refusal_in_full() -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse_pattern("match /a\n  [b c]")
     assert str(caught.value) == (
-        "AX201: `c` cannot stand here (line 2, column 6)\n"
+        "AX201: unexpected `c` (line 2, column 6)\n"
         "      [b c]\n"
         "         ^\n"
         "expected: a node name `#t`, a comparison, `/`, `[`, `]`, `and` or `or`"

@@ -242,14 +242,14 @@ def test_order_by_is_refused_with_advice() -> None:
 
 BROKEN = [
     ("for $x in //a", "the query ends too early"),
-    ("for $x //a return $x", "`//` cannot stand here"),
+    ("for $x //a return $x", "unexpected `//`"),
     ("for $x in //a return <r>", "the constructor is not closed"),
     ("for $x in //a return <r></q>", "<r> is not closed here"),
     ("for $x in //a return <r>{$x", "the query ends too early"),
-    ("for $x in //a return <r>}</r>", "`}` closes nothing"),
-    ("for $x in //a return <r>a & b</r>", "`&` begins no reference"),
-    ("for $x in //a return <r k='1' k='2'/>", "the attribute k stands twice"),
-    ("for $x in //a return <r k='<'/>", "`<` stands in an attribute"),
+    ("for $x in //a return <r>}</r>", "`}` has no matching `{`"),
+    ("for $x in //a return <r>a & b</r>", "`&` does not begin a reference"),
+    ("for $x in //a return <r k='1' k='2'/>", "the attribute k is given twice"),
+    ("for $x in //a return <r k='<'/>", "`<` is not allowed in an attribute"),
 ]  # fmt: skip
 
 

@@ -99,7 +99,7 @@ class _Path:
         return is_bare and isinstance(step.node.test, Variable | Literal) and not step.has_axis
 
 
-class TreeBuilder(Transformer_NonRecursive[Token, Any]):
+class PatternBuilder(Transformer_NonRecursive[Token, Any]):
     """For one text: `transform(tree)` gives the pattern, `places()` where its words stand."""
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:

@@ -29,7 +29,7 @@ from axlog.query.syntax_tree import Sequence as Items
 from axlog.query.xpath_branches import Choice, Conjunction, Growing, nothing
 from axlog.query.xpath_conditions import Conditions, is_condition
 from axlog.query.xpath_fast_path import plain
-from axlog.query.xpath_parser import ExpressionParser
+from axlog.query.xpath_parser import XPathParser
 from axlog.query.xpath_paths import Site
 from axlog.query.xpath_routes import Route, Trail
 from axlog.query.xpath_steps import DOCUMENT, Spot
@@ -82,7 +82,7 @@ def parse_any(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Pattern:
     """The pattern of any expression, by the parser proper."""
-    expression = ExpressionParser(text, dict(namespaces)).whole()
+    expression = XPathParser(text, dict(namespaces)).parse()
     pattern = Selecting(text).pattern(expression, outputs)
     check(pattern, limits=limits)
     return pattern

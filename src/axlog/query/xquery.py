@@ -65,7 +65,7 @@ from axlog.query.xquery_outputs import (
     shown_as,
     wanted_name,
 )
-from axlog.query.xquery_parser import QueryParser
+from axlog.query.xquery_parser import XQueryParser
 
 
 def parse_xquery(
@@ -89,7 +89,7 @@ def parse_xquery(
 def _parse(
     text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
 ) -> tuple[Pattern, Template | None]:
-    expression = QueryParser(text, dict(namespaces)).query()
+    expression = XQueryParser(text, dict(namespaces)).parse_query()
     pattern, template = Querying(text).view(expression)
     check(pattern, limits=limits)
     return pattern, template
