@@ -17,7 +17,7 @@ from rich.console import Console
 
 from axlog.document.loader import load
 from axlog.query.template import Piece, PieceKind
-from axlog.query.xpath import parse_xpath
+from axlog.query.xpath_compiler import parse_xpath
 from lab.conformance import Case, Outcome, Result, libxml2, qt3, report, run, xmark
 from lab.conformance.__main__ import main
 from lab.conformance.answering import Answer, answer, counted, rows
