@@ -71,7 +71,7 @@ REFUSED = [
     ("match /a return $x", "AX203", 1, 17, "$x", ""),
     ("match /a#t\nwhere t < 5,\n  u < 5", "AX203", 3, 3, "#u", ""),
     ("match /a/$x where $x = $y", "AX203", 1, 19, "$y", ""),
-    ("match /a[b != $x]", "AX204", 1, 15, "nothing binds", "= $x"),
+    ("match /a[b != $x]", "AX204", 1, 15, "not bound", "= $x"),
     ("match /a[not(b/$x)][not(c/$x)]", "AX204", 1, 16, "several parts", "= $x"),
     ("match /a[b/$x or c] return $x", "AX204", 1, 28, "every row", "all its alternatives"),
     ("match /a[b#t or c] return t.id", "AX204", 1, 27, "every row", "all its alternatives"),
