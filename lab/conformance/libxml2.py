@@ -14,8 +14,8 @@ from pathlib import Path
 from axlog.errors import QueryError
 from axlog.query.syntax_tree import Context
 from axlog.query.template import Piece, PieceKind
-from axlog.query.xpath_parser import ExpressionParser
-from axlog.query.xpath_routes import Routes
+from axlog.query.xpath_parser import XPathParser
+from axlog.query.xpath_routes import PathExpander
 from lab.conformance.answering import Answer
 from lab.conformance.cases import Case
 from lab.conformance.judging import Judge
@@ -60,7 +60,7 @@ def _blocks(dump: Path) -> Iterator[tuple[str, str]]:
 
 def _context(text: str) -> str | None:
     try:
-        trails = Routes(text, {}).trails(ExpressionParser(text, {}).whole())
+        trails = PathExpander(text, {}).trails(XPathParser(text, {}).parse())
     except QueryError:
         return None
     if any(isinstance(trail.start, Context) for trail in trails):

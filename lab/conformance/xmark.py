@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from axlog.errors import QueryError
-from axlog.query.xpath import parse_xpath
+from axlog.query.xpath_compiler import parse_xpath
 from axlog.views.counting.maintainer import Counting
 from lab.conformance.cases import Case
 from lab.conformance.judging import Judge

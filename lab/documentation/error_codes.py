@@ -32,7 +32,7 @@ Every error of axlog is an `axlog.AxlogError` with a stable `code`. It states th
 ... except axlog.AxlogError as error:
 ...     print(error)
 ...     print(type(error).__name__, error.code, isinstance(error, ValueError))
-AX201: `return` cannot stand here (line 1, column 12)
+AX201: unexpected `return` (line 1, column 12)
     match /a[b return $x
                ^
 expected: a node name `#t`, a comparison, `/`, `[`, `]`, `and` or `or`

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from axlog.query.native import GRAMMAR
+from axlog.query.native_parser import GRAMMAR
 from axlog.query.pattern import Axis, Kind
 from lab.documentation.examples import (
     MESSAGES,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from axlog.errors import AxlogError
 from axlog.live.document import parse
-from axlog.query.update_expressions import FUNCTIONS, TYPES
+from axlog.query.update_parser import FUNCTIONS, TYPES
 from lab.documentation.examples import Example, Statement, block
 
 VIEWS = (

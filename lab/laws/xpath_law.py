@@ -31,7 +31,7 @@ from axlog.errors import QueryError
 from axlog.evaluate.select import covers, select
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Pattern
-from axlog.query.xpath import parse_xpath
+from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xpath_routes import MOST_ROUTES
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Row

@@ -11,7 +11,7 @@ from axlog.errors import AxlogError
 from axlog.future.containment import contains
 from axlog.match.filters import Filter
 from axlog.query.query import Query, parse_query
-from axlog.query.xpath import parse_xpath
+from axlog.query.xpath_compiler import parse_xpath
 from axlog.runtime.extraction import bags_of
 from axlog.views.choose import MAINTAINERS
 

@@ -69,7 +69,7 @@ def test_prefixes_are_the_patchs() -> None:
         ("<remove/>", "there is no sel"),
         ('<remove sel="a/b"/>', "selects 2 nodes"),
         ('<remove sel="a/x"/>', "selects 0 nodes"),
-        ('<remove sel="a/["/>', "cannot stand here"),
+        ('<remove sel="a/["/>', "unexpected `[`"),
         ('<add sel="a" pos="inside"/>', "there is no position inside"),
         ('<add sel="a" type="namespace::p">u</add>', "namespace::p"),
         ('<replace sel="a/b[1]">text</replace>', "not one node of the kind"),

@@ -23,7 +23,7 @@ from axlog.document.loader import load
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Pattern
-from axlog.query.xpath import parse_xpath
+from axlog.query.xpath_compiler import parse_xpath
 from lab.laws.xpath_law import (
     AXES,
     NAMES,

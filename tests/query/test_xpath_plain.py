@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from axlog.errors import AxlogError
 from axlog.query.pattern import Pattern
-from axlog.query.xpath import SELECTED, _outputs, parse_any
+from axlog.query.xpath_compiler import SELECTED, _outputs, parse_any
 from axlog.query.xpath_fast_path import plain
 
 OUTPUTS = _outputs(("id",))

@@ -391,7 +391,11 @@ def test_what_the_recommendation_refuses(statement: str, code: str) -> None:
     [
         ("//a", 1, "changes nothing"),
         ("copy $x := //a modify delete node $x return $x", 1, "copy ... modify"),
-        ("declare updating function local:f() { delete node //a }; local:f()", 1, "of one's own"),
+        (
+            "declare updating function local:f() { delete node //a }; local:f()",
+            1,
+            "a user-defined function",
+        ),
         ("for $x in //a order by $x return delete node $x", 15, "order by"),
         ("delete nodes //a[matches(., 'x')]", 18, "matches()"),
         ("insert node put(//a) into /r", 13, "put()"),

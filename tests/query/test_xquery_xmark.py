@@ -16,7 +16,7 @@ from lxml import etree
 from axlog.document.loader import load
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.query.xquery import parse_xquery
+from axlog.query.xquery_compiler import parse_xquery
 from lab.conformance.answering import answer, rows
 from lab.conformance.judging import same_xml
 

@@ -43,8 +43,10 @@ from axlog.query.syntax_tree import (
     Context,
     Enclosed,
     Expression,
+    External,
     Flwor,
     For,
+    ForAt,
     Group,
     Let,
     Path,
@@ -52,12 +54,12 @@ from axlog.query.syntax_tree import (
     Quantified,
     Reference,
     Root,
+    Statement,
     Step,
     Where,
 )
 from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
-from axlog.query.update_parser import External, ForAt, Statement
 
 DOCUMENT = Node(DOCUMENT_NODE)
 _AXES = {axis.value: axis for axis in Axis}

@@ -50,7 +50,8 @@ from axlog.document.update_lists import UpdateList, record
 from axlog.errors import AxlogError, Place, UpdateError
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.items import Node
-from axlog.query.update_parser import Statement, StatementParser
+from axlog.query.syntax_tree import Statement
+from axlog.query.update_parser import UpdateParser
 
 _POSITIONS = {"before": Where.BEFORE, "after": Where.AFTER, "prepend": Where.FIRST}
 _SPACES = " \t\r\n"
@@ -175,7 +176,7 @@ class _Patching:
         declared = {**self.tree.namespaces(self.tree.root), **self.element.nsmap}
         namespaces = {prefix or "": str(uri) for prefix, uri in declared.items()}
         try:
-            expression = StatementParser(selector, namespaces).whole()
+            expression = UpdateParser(selector, namespaces).parse()
             statement = Statement(expression, selector, tuple(sorted(namespaces.items())))
             found = Evaluator(self.tree, statement).value(expression, Scope({}))
         except AxlogError as error:

@@ -24,7 +24,7 @@ from axlog.query.syntax_tree import (
     Reference,
     Root,
 )
-from axlog.query.xpath import SELECTED, Selecting
+from axlog.query.xpath_compiler import SELECTED, XPathCompiler
 
 _PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
 
@@ -50,8 +50,8 @@ def _make_pattern(path: Path, written: str, holes: frozenset[str]) -> Pattern | 
         return None
     try:
         from_root = Path(Root(path.at), _with_holes(path.steps, holes), path.at)
-        building = Selecting(written, is_xquery=True)
-        return building.pattern(from_root, (Output(Kind.ID, SELECTED),))
+        compiler = XPathCompiler(written)
+        return compiler.pattern(from_root, (Output(Kind.ID, SELECTED),))
     except QueryError:
         return None
 

@@ -37,17 +37,19 @@ from axlog.query.syntax_tree import (
     Expression,
     Flwor,
     For,
+    ForAt,
     Let,
     Path,
     Predicate,
     Reference,
+    Statement,
     Step,
+    Update,
     Where,
 )
 from axlog.query.syntax_tree import (
     Sequence as Listed,
 )
-from axlog.query.update_parser import ForAt, Statement, Update
 
 _PLACES = {
     "insert-into": Place.INTO,

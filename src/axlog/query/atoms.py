@@ -1,11 +1,11 @@
-"""Atoms and rules of non-recursive datalog, immutable and printable as P3 prints them.
+"""Atoms and rules of non-recursive datalog, immutable and printable.
 
     R_p4(n, x) <- label(b, n), child(n, n'), R_p5(n', x)
 
 A body holds atoms, negated atoms (`not R(n, x)`) and conditions (`t2 - t1 >= 50000`). Terms are
-variables, constants of `label` (a bare name is an element's, a quoted string a text's, `*` any
-element's) and `?`, the value that is yet to come. Facts of an `is_distinct` rule count once,
-whatever derives them. Which relations there are: `rules.py`; on a document: `evaluate.py`.
+variables, constants of `label` (a bare name for an element, a quoted string for a text, `*` for any
+element) and `?`, a value that has not arrived yet. A fact of an `is_distinct` rule counts once,
+however many derivations it has. `rules.py` lists the relations. (Notation: paper 3.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from axlog.query.pattern import (
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """`?`: a value that is yet to come (P1 4)."""
+    """`?`: a value that has not arrived yet (paper 1, section 4)."""
 
     def __str__(self) -> str:
         return "?"
@@ -42,7 +42,7 @@ ANSWER = "q"
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A relation of some terms, or with `is_negated` its absence."""
+    """A relation of some terms; with `is_negated`, its negation."""
 
     relation: str
     terms: tuple[Term, ...]

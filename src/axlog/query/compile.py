@@ -1,15 +1,17 @@
-"""Patterns to relations: the one program that every engine runs (P3 3.1, P2 algorithm 1).
+"""The compiler of patterns: a pattern to the program of relations that every engine runs.
 
-Each pattern node p becomes a relation R_p over a node and the columns that something above p still
-needs (P1 4: project a variable away as soon as nothing above needs it). A relation's rows at a
+Each pattern node p becomes a relation R_p over a node and the columns that a relation above p still
+needs. A column is projected away as soon as no relation above needs it. The rows of a relation at a
 document node n are the join, on shared columns, of n's own columns with one part for each branch:
 
     R_p(n, columns) <- label(..., n), child(n, n'), R_c(n', ...), ..., constraints, not N(n, ...)
 
-Conjunctions inside `or` and `not` become relations at the same node. Constraints are tested at the
-lowest relation that has all their columns. The passes before are `PASSES`, in order.
+Conjunctions inside `or` and `not` become relations at the same node. A constraint is tested at the
+lowest relation that has all its columns. Before the compilation, the pattern goes through `PASSES`,
+in order.
 
-Columns: `$x` a variable's string; `t.node`, `t.time`, `t.label` of a named node.
+Columns: `$x` is the string of a variable; `t.node`, `t.time` and `t.label` belong to a named node.
+(Paper 3, section 3.1; paper 2, algorithm 1; paper 1, section 4, for the projection.)
 """
 
 from __future__ import annotations
@@ -64,10 +66,10 @@ class Edge:
 
 @dataclass(eq=False, slots=True)
 class Choice:
-    """A part for `or`: the distinct rows, over what every alternative binds, of the alternatives.
+    """A part for `or`: the distinct rows of the alternatives, over the columns common to them.
 
-    `is_correlated`: some alternative also mentions variables that only other parts bind; then a row
-    of the join must besides be matched whole by one alternative.
+    `is_correlated`: some alternative also mentions variables that only other parts bind. Then one
+    alternative must also match all columns of a joined row.
     """
 
     alternatives: tuple[Relation, ...]
@@ -77,25 +79,25 @@ class Choice:
 
 @dataclass(eq=False, slots=True)
 class Absence:
-    """A part for `not`: a joined row stands only if the body has no row that agrees with it."""
+    """A part for `not`: a joined row is kept only if the body has no row that agrees with it."""
 
     body: Relation
-    tests: tuple[Test, ...]  # of the body's where, over its columns and the join's
+    tests: tuple[Test, ...]  # the constraints of the `not`, over the columns of body and join
 
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """R_p: what it tests at a node, what it joins there, and the columns that go up."""
+    """R_p: its test at a node, the parts that it joins there, and the columns that it passes up."""
 
     name: str
-    node: PatternNode | None  # None: a conjunction at the node of the relation that holds it
-    own: tuple[tuple[Column, str], ...] = ()  # column, and what of the node it is
+    node: PatternNode | None  # None: a conjunction at the node of the relation that contains it
+    own: tuple[tuple[Column, str], ...] = ()  # a column, and its source: value, label, node, time
     edges: tuple[Edge, ...] = ()
     choices: tuple[Choice, ...] = ()
     absences: tuple[Absence, ...] = ()
     tests: tuple[Test, ...] = ()
-    columns: tuple[Column, ...] = ()  # what goes up
-    bound: tuple[Column, ...] = ()  # what the join has before it is projected
+    columns: tuple[Column, ...] = ()  # those passed up
+    bound: tuple[Column, ...] = ()  # those of the join before the projection
 
     def below(self) -> Iterator[Relation]:
         """The relations that this one joins."""
@@ -114,7 +116,7 @@ class Relation:
 
 
 def depends_on_value(relation: Relation) -> bool:
-    """Whether a change below a node can change what the relation says of the node itself."""
+    """Whether a change below a node can change the columns or comparisons of the node itself."""
     node = relation.node
     return node is not None and (
         bool(node.comparisons) or any(source == "value" for _, source in relation.own)
@@ -123,7 +125,7 @@ def depends_on_value(relation: Relation) -> bool:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Gather:
-    """A collected path: read when a row is shown; it neither filters nor counts."""
+    """A collected path: evaluated when a row is shown; it neither filters nor counts."""
 
     node: PatternNode
     anchor: Column | None  # None: the document node
@@ -137,7 +139,7 @@ class Program:
     root: Relation
     relations: tuple[Relation, ...]  # in evaluation order
     gathers: tuple[Gather, ...]
-    refusal: str | None = None  # why an engine that evaluates bottom-up must decline it
+    refusal: str | None = None  # why a bottom-up engine cannot run it; None if it can
 
 
 def compile_pattern(pattern: Pattern) -> Program:
@@ -151,7 +153,7 @@ def compile_pattern(pattern: Pattern) -> Program:
 
 
 def share(relation: Relation, known: dict[tuple[object, ...], Relation]) -> Relation:
-    """The relation, or an equal one met before: equal sub-patterns of many views become one."""
+    """The relation, or an equal known one: equal sub-patterns of several views are shared."""
     relation.edges = tuple(Edge(e.axis, share(e.relation, known)) for e in relation.edges)
     for choice in relation.choices:
         choice.alternatives = tuple(share(a, known) for a in choice.alternatives)
@@ -171,11 +173,11 @@ def share(relation: Relation, known: dict[tuple[object, ...], Relation]) -> Rela
 
 
 _ATTRIBUTES = {Axis.ATTRIBUTE: "attribute", Axis.SELF: "any"}
-"""Axes under which a name can be an attribute's: relations of other axes are of elements."""
+"""The axes that can reach attributes; relations of other axes are about elements."""
 
 
 class _Scope:
-    """Constraints still to be tested, shared down a conjunction, and what the outside needs."""
+    """The untested constraints, shared within a conjunction, and the columns needed outside."""
 
     def __init__(self, pending: list[Test], needed: frozenset[Column]) -> None:
         self.pending = pending
@@ -188,7 +190,7 @@ class _Scope:
         return self.needed.union(*(test.columns for test in self.pending))
 
     def take(self, bound: set[Column]) -> tuple[Test, ...]:
-        """The constraints that can be tested where these columns are bound."""
+        """Remove and return the constraints that can be tested with these columns."""
         taken = tuple(test for test in self.pending if set(test.columns) <= bound)
         self.pending[:] = [test for test in self.pending if test not in taken]
         return taken
@@ -219,12 +221,12 @@ class _Compiler:
         scope = _Scope([_test(constraint) for constraint in pattern.where], frozenset(needed))
         root = self._relation("q", None, pattern.branches, scope)
         if scope.pending:
-            self._refuse("a constraint compares what is never together in one place")
+            self._refuse("a constraint compares columns that no relation has together")
         return root
 
     def _mentioned(self, branch: Branch) -> frozenset[Column]:
-        """The columns of all that a branch mentions."""
-        known = self._mentions.get(id(branch))  # a part of the pattern, which lives on
+        """The columns of all variables and names that a branch mentions."""
+        known = self._mentions.get(id(branch))  # safe: the pattern keeps the branch alive
         if known is None:
             own = _columns(own_mentions(branch))
             known = own.union(*(self._mentioned(below) for below in branches_of(branch)))
@@ -241,7 +243,7 @@ class _Compiler:
     def _relation(
         self, name: str, node: PatternNode | None, branches: tuple[Branch, ...], scope: _Scope
     ) -> Relation:
-        """One relation for the branches that hang on one node, and for the node if it is given."""
+        """The relation of the branches of one node, and of the node itself if it is given."""
         own: tuple[tuple[Column, str], ...] = ()
         if node is not None:
             own = self._own(node, scope)
@@ -255,7 +257,7 @@ class _Compiler:
             if isinstance(branch, Collect) and any(
                 column.startswith("$") for column in self._mentioned(branch) & elsewhere
             ):
-                self._refuse("a collected path mentions a variable of the rest")
+                self._refuse("a collected path mentions a variable of another branch")
             if isinstance(branch, PatternNode):
                 edges.append(Edge(branch.axis, self._node(branch, scope.inside(elsewhere))))
             elif isinstance(branch, Or):
@@ -282,7 +284,7 @@ class _Compiler:
         return self._relation(self._name("p"), node, node.branches, scope)
 
     def _own(self, node: PatternNode, scope: _Scope) -> tuple[tuple[Column, str], ...]:
-        """What the node itself binds; comparisons with a variable become tests."""
+        """The columns that the node itself binds; comparisons with a variable become tests."""
         own: dict[tuple[Column, str], None] = {}
         if isinstance(node.test, Variable):
             own[(f"${node.test.name}", "label")] = None
@@ -304,10 +306,11 @@ class _Compiler:
         return tuple(own)
 
     def _choice(self, branch: Or, scope: _Scope, elsewhere: frozenset[Column]) -> Choice:
-        """A constraint over what the alternatives bind is tested above them, on the choice.
+        """The part for an `or`.
 
-        What all alternatives bind goes up to the choice even if nobody else needs it: an `or`
-        counts once for every distinct binding of it.
+        A constraint over columns of the alternatives is tested above them, on the choice. The
+        columns that all alternatives bind are passed up even if no other part needs them: an `or`
+        counts once for every distinct binding of them.
         """
         counted = frozenset(f"${name}" for name in exported_variables(branch))
         needed = elsewhere | scope.wanted() | counted
@@ -322,7 +325,7 @@ class _Compiler:
     def _check_choice(self, choice: Choice, bound: set[Column]) -> None:
         for alternative in choice.alternatives:
             if not set(alternative.columns) <= bound:
-                self._refuse("an `or` mentions what is bound only outside its reach")
+                self._refuse("an `or` mentions a variable that is bound only outside its reach")
 
     def _absence(self, branch: Not, bound: set[Column], elsewhere: frozenset[Column]) -> Absence:
         inner = _Scope([_test(constraint) for constraint in branch.where], frozenset(bound))
@@ -330,12 +333,12 @@ class _Compiler:
         shared = {c for c in self._mentioned(branch) & elsewhere if c.startswith("$")}
         compared = {column for test in inner.pending for column in test.columns}
         if not shared <= bound or not compared <= bound | set(body.columns):
-            self._refuse("a `not` mentions what is bound only outside its reach")
+            self._refuse("a `not` mentions a variable that is bound only outside its reach")
         return Absence(body, tuple(inner.pending))
 
 
 def _all_but_one(each: list[frozenset[Column]]) -> Iterator[list[frozenset[Column]]]:
-    """For each place of a list, the others."""
+    """For each position of a list, the other items."""
     for position in range(len(each)):
         yield each[:position] + each[position + 1 :]
 
@@ -348,7 +351,7 @@ def _test(constraint: Constraint) -> Test:
 
 
 def _columns(tokens: Iterable[Token]) -> frozenset[Column]:
-    """The columns that may stand for variables and names."""
+    """The columns that variables and names can have."""
     found: set[Column] = set()
     for token in tokens:
         if token.startswith("$"):

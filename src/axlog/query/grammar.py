@@ -1,9 +1,11 @@
-"""A lark grammar that fails in words a person can use.
+"""A lark grammar with readable syntax errors.
 
-LALR parsing with a contextual lexer: a word is a keyword only where the grammar can take one, so
-that elements may be called `or` or `where`, as in XPath. A text that does not parse is refused with
-its place, what stands there, and what could have stood there in the grammar's own words; terminal
-names never reach the user. Texts are limited in length, and parsing takes linear time.
+The parser is LALR with a contextual lexer: a word is a keyword only where the grammar accepts one,
+so elements may be called `or` or `where`, as in XPath. A syntax error gives the position, the token
+found there, and the tokens that the grammar accepts there, in words; names of terminals never reach
+the user. The length of texts is limited, and parsing takes linear time.
+
+Importing this module imports lark, so only `native_parser.py` does.
 """
 
 from __future__ import annotations
@@ -19,17 +21,16 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from axlog.errors import QueryError, QuerySyntaxError
+from axlog.errors import QuerySyntaxError
 from axlog.query.positions import place_at
+from axlog.query.tokenizer import check_length
 
-MOST_CHARACTERS = 100_000
-
-_THING = re.compile(r"\w[\w.-]*|[/:!<>=.]+|\s*\S")
+_LEXEME = re.compile(r"\w[\w.-]*|[/:!<>=.]+|\s*\S")
 
 
 @dataclass(frozen=True)
 class Wording:
-    """How to say that some of these terminals were expected: said when the first one was."""
+    """The words for a group of terminals, used when the first one was expected."""
 
     words: str
     terminals: tuple[str, ...]
@@ -37,7 +38,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Grammar:
-    """One language: its grammar file and the words for what it expects.
+    """One language: its grammar file, and the words for its terminals.
 
     The file may lie in an archive: Spark's workers import axlog from its wheel.
     """
@@ -53,7 +54,7 @@ class Grammar:
 
     @cached_property
     def rules(self) -> frozenset[str]:
-        """The names that parse trees can have; who describes the language leaves none out."""
+        """The names of nodes in parse trees; the description of the language covers all of them."""
         named = {
             rule.alias or rule.origin.name
             for rule in self._lark.rules
@@ -63,18 +64,12 @@ class Grammar:
 
     @cached_property
     def terminals(self) -> dict[str, str]:
-        """Each terminal with the pattern that it is read by."""
+        """The regular expression of each terminal."""
         return {each.name: each.pattern.to_regexp() for each in self._lark.terminals}
 
     def parse(self, text: str) -> Tree[Token]:
-        """The parse tree, or QuerySyntaxError."""
-        if len(text) > MOST_CHARACTERS:
-            raise QueryError(
-                "AX213",
-                f"the query has {len(text):,} characters",
-                expected=f"at most {MOST_CHARACTERS:,} characters",
-                advice="split it into several views",
-            )
+        """The parse tree of a text; raises QuerySyntaxError."""
+        check_length(text)
         try:
             return self._lark.parse(text)
         except UnexpectedInput as problem:
@@ -91,8 +86,8 @@ class Grammar:
             message, expected = "the string is not closed", None
             advice = f"close it with {rest[0]}; inside the string, {rest[0]} is written twice"
         else:
-            found = _THING.match(rest)
-            message = f"`{(found.group() if found else rest)[:40].strip()}` cannot stand here"
+            found = _LEXEME.match(rest)
+            message = f"unexpected `{(found.group() if found else rest)[:40].strip()}`"
         return QuerySyntaxError(
             "AX201",
             message,
@@ -102,10 +97,10 @@ class Grammar:
         )
 
     def _accepted(self, text: str) -> set[str]:
-        """The terminals that the parser could have taken where it failed.
+        """The terminals that the parser accepts where it failed.
 
-        Failing reduces the parser's stack, so the tokens before the failure are parsed once more
-        and the stack is asked then.
+        A failure reduces the parser's stack. So the tokens before the failure are parsed again, and
+        the accepted terminals are read from that stack.
         """
         failing = self._lark.parse_interactive(text)
         taken = 0

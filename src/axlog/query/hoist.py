@@ -1,14 +1,15 @@
-"""A rewriting pass: connectives go up to where what they share with the rest is bound.
+"""A rewriting pass: moves connectives up to the node where their shared variables are bound.
 
 A `not` (or an `or` whose alternatives mention different variables) can be evaluated at a node only
 if every variable and name that it shares with the rest of the pattern is bound at or below that
-node. Where it is not, the connective is moved to the node above, wrapped in the step down to its
-own node, and tied to that node by identity: both carry the same name.
+node. Otherwise the connective is moved to the node above, wrapped in the step down to its own node,
+and tied to that node by identity: both have the same name.
 
     /r[a/$x]/c[not(b/$x)]    becomes    /r[a/$x][c#n][not(c#n[b/$x])]
 
-Law: valuations and counts stay the same (the step down adds no choice, the node being given).
-What is bound only outside an enclosing `not` cannot be reached this way; `compile.py` declines it.
+Law: valuations and counts stay the same; the step down adds no choice, because its node is given.
+A variable that is bound only outside an enclosing `not` cannot be reached this way; `compile.py`
+declines such a pattern.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Token = str
 
 
 def hoist(pattern: Pattern) -> Pattern:
-    """The pattern with every connective where it can be evaluated, if there is such a place."""
+    """The pattern with every connective at a node where it can be evaluated, if there is one."""
     if not any(map(_has_connective, pattern.branches)):
         return pattern
     outputs = frozenset(f"${o.of}" for o in pattern.outputs) | {f"#{o.of}" for o in pattern.outputs}
@@ -48,12 +49,12 @@ def _has_connective(branch: Branch) -> bool:
 
 
 def mentions(branch: Branch) -> frozenset[Token]:
-    """Everything that a branch binds, names or uses, at whatever depth."""
+    """All variables and names that a branch binds or uses, at any depth."""
     return own_mentions(branch).union(*(mentions(below) for below in branches_of(branch)))
 
 
 def own_mentions(branch: Branch) -> frozenset[Token]:
-    """What a branch itself binds, names or uses, not what hangs below it."""
+    """The variables and names that a branch itself binds or uses, without the branches below."""
     if isinstance(branch, PatternNode):
         return frozenset(_own_mentions(branch))
     if isinstance(branch, Not):
@@ -62,7 +63,7 @@ def own_mentions(branch: Branch) -> frozenset[Token]:
 
 
 def mentioned_by(constraint: Constraint) -> frozenset[Token]:
-    """What a constraint compares."""
+    """The variables and names that a constraint compares."""
     if isinstance(constraint, TimeConstraint):
         return frozenset(f"#{name}" for _, name in constraint.terms)
     sides = (constraint.left, constraint.right)
@@ -70,7 +71,7 @@ def mentioned_by(constraint: Constraint) -> frozenset[Token]:
 
 
 def bound_by(branches: Iterable[Branch]) -> frozenset[Token]:
-    """What a conjunction surely binds."""
+    """The variables and names that a conjunction binds in every match."""
     branches = tuple(branches)
     variables = frozenset(f"${name}" for name in bound_variables(branches))
     return variables | {f"#{name}" for name in bound_names(branches)}
@@ -91,7 +92,7 @@ class _Hoister:
     def conjunction(
         self, branches: tuple[Branch, ...], outside: frozenset[Token]
     ) -> tuple[Branch, ...]:
-        """Rewrite what hangs on one node; `outside` is mentioned in the rest of the pattern."""
+        """Rewrite the branches of one node; the rest of the pattern mentions `outside`."""
         kept: list[Branch] = []
         for position, branch in enumerate(branches):
             others = (mentions(b) for i, b in enumerate(branches) if i != position)
@@ -108,7 +109,7 @@ class _Hoister:
         return tuple(kept)
 
     def _node(self, node: PatternNode, beside: frozenset[Token]) -> list[Branch]:
-        """The node, and behind it the connectives that had to leave it."""
+        """The node, followed by the connectives that were moved out of it."""
         alone = replace(node, branches=())
         branches = self.conjunction(node.branches, beside | _own_mentions(node))
         here = bound_by((replace(node, branches=branches),))
@@ -125,7 +126,7 @@ class _Hoister:
 
 
 def _can_leave(branch: Branch) -> bool:
-    """A `not`, or an `or` whose alternatives mention different things."""
+    """Whether a branch is a `not`, or an `or` whose alternatives mention different variables."""
     if isinstance(branch, Or):
         each = [frozenset[Token]().union(*map(mentions, a)) for a in branch.alternatives]
         return any(one != each[0] for one in each)

@@ -1,4 +1,4 @@
-"""Small parts of query texts: words, quoted texts, sums of times."""
+"""Printing small parts of query texts: words, quoted strings, sums of times."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def quoted(text: str) -> str:
-    """A text between quotation marks, those inside doubled."""
+    """A string in quotation marks; quotation marks inside are doubled."""
     doubled = text.replace('"', '""')
     return f'"{doubled}"'
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can stand for a name without quotation marks."""
+    """Whether a name can be written without quotation marks."""
     return bool(_WORD.fullmatch(text))
 
 
 def terms_text(terms: tuple[tuple[int, str], ...]) -> str:
-    """A sum of names with whole factors: `t2 - 3*t1`."""
+    """A sum of names with integer coefficients: `t2 - 3*t1`."""
     text = ""
     for coefficient, name in terms:
         if text:

@@ -1,8 +1,8 @@
-"""From the parse tree of the native text to a Pattern, bottom-up and without recursion.
+"""The builder of patterns from parse trees of the native text, bottom-up and without recursion.
 
-The rules are those of `tree_syntax.lark`, a method each. Offsets of names, variables, constraints
-and outputs are kept for `normal.check`, which judges the result; here only what has no meaning in
-the text itself is refused (an unknown axis, an undeclared prefix, a path that starts wrongly).
+It has one method for each rule of `native.lark`. It keeps the offsets of names, variables,
+constraints and outputs for `normalize.check`, which validates the result. The builder itself
+refuses only errors in the text: an unknown axis, an undeclared prefix, a path with a wrong start.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _KINDS = tuple(kind.value for kind in Kind if kind is not Kind.VARIABLE)
 
 @dataclass
 class _Conditions:
-    """A conjunction under way: comparisons of the node itself wait to know who takes them.
+    """A conjunction that is being built; the enclosing rule decides the node of its comparisons.
 
-    `slashed` and `relative` are the paths that began with `/` and with no slash: where they stand
-    decides which of the two is wrong. (`//c` is right everywhere.)
+    `slashed` and `relative` are the paths that begin with `/` and without a slash. The enclosing
+    rule decides which of the two is wrong. (`//c` is allowed everywhere.)
     """
 
     items: list[Branch | Comparison] = field(default_factory=list)
@@ -99,8 +99,8 @@ class _Path:
         return is_bare and isinstance(step.node.test, Variable | Literal) and not step.has_axis
 
 
-class TreeBuilder(Transformer_NonRecursive[Token, Any]):
-    """For one text: `transform(tree)` gives the pattern, `places()` where its words stand."""
+class PatternBuilder(Transformer_NonRecursive[Token, Any]):
+    """For one text: `transform(tree)` gives the pattern, `places()` the offsets of its names."""
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         self._collects: list[Token] = []
 
     def places(self) -> Places:
-        """Where the words of the text stand, in the order of writing."""
+        """The offsets of names, variables, constraints and outputs, in the order of writing."""
         return Places(
             self._text,
             names=_by_word(self._names),
@@ -175,7 +175,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         self._collects.append(token)
         (node,) = inside.items
         if not isinstance(node, PatternNode):
-            self._refuse(token, "collect(...) gathers the nodes of a path", expected="a path")
+            self._refuse(token, "collect(...) takes a path", expected="a path")
         return replace(inside, items=[Collect(node)])
 
     def condition(self, children: list[Any]) -> _Conditions:
@@ -204,7 +204,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
     def _comparison(
         self, operator: Token, operand: Constant | Variable, type_: Token | None
     ) -> Comparison:
-        """A comparison; `as` a type it reads both sides as XPath does."""
+        """A comparison; with `as` and a type, both sides are read as XPath does."""
         if type_ is None:
             return Comparison(str(operator), operand)
         if isinstance(operand, Number) and type_ == "xs:double":
@@ -250,7 +250,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         for token in conditions.slashed[:1]:
             self._refuse(
                 token,
-                "inside [...] a path starts at the node it stands on",
+                "inside [...] a path starts at the node of the predicate",
                 expected="a path without a leading `/`",
                 advice="write b for a child, //b for a descendant",
             )
@@ -277,7 +277,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
         if axis is Axis.ATTRIBUTE and token.type not in _ATTRIBUTE_TESTS:
             self._refuse(
                 token,
-                "an attribute is found by its name",
+                "an attribute is selected by its name",
                 expected="a name or `*`",
                 advice='write @name/"v" or @name = "v": the value is a text below the attribute',
             )
@@ -368,7 +368,7 @@ class TreeBuilder(Transformer_NonRecursive[Token, Any]):
             self._refuse(type_, "times have no type", expected="a variable on one side")
         if not isinstance(left, Sum) or not isinstance(right, Sum):
             wrong = right if isinstance(left, Sum) else left
-            self._refuse(wrong, "a time is no string", advice='date "2024-05-01" for a date')
+            self._refuse(wrong, "a time is not a string", advice='date "2024-05-01" for a date')
         constraint = time_constraint(left, str(operator), right)
         if constraint is None:
             self._refuse(start, "the constraint names no node, or its names cancel out")

@@ -1,8 +1,8 @@
 """Constraints of the native text, from the two sides of an operator: `t2 - t1 >= 50000`.
 
-A time constraint is brought to one side: `sum of coefficient * time  operator  bound`, exactly. The
-whole is multiplied by the least number that makes coefficients and microseconds integers
-(`0.5*t <= 10` is `t <= 20`), and by nothing else: `2*t <= 4` stays as it is written.
+All times are moved to one side, exactly: `sum of coefficient * time  operator  bound`. The
+constraint is multiplied by the least number that makes the coefficients and the microseconds
+integers (`0.5*t <= 10` is `t <= 20`), and is not simplified otherwise: `2*t <= 4` stays as written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from axlog.query.values import mirrored
 class Sum:
     """One side of a constraint: times with coefficients, and a constant in microseconds.
 
-    `plain` is the side as a constant for a variable, when it is a single number or moment.
+    `plain` is the side as a constant to compare a variable with, if it is one number or moment.
     """
 
     start: Token
@@ -40,7 +40,7 @@ class Sum:
 
 
 def added(start: Token, terms: Iterable[Sum]) -> Sum:
-    """The sum of terms; equal names are merged and those that cancel are gone."""
+    """The sum of terms; equal names are merged, and names that cancel are dropped."""
     whole = Sum(start)
     for term in terms:
         whole.microseconds += term.microseconds
@@ -64,5 +64,5 @@ def time_constraint(left: Sum, operator: str, right: Sum) -> TimeConstraint | No
 
 
 def constant_of(side: Sum) -> Constant | None:
-    """The constant that a side is when a variable stands on the other one."""
+    """The constant of a side, to compare with a variable on the other side; None if it is none."""
     return side.plain if isinstance(side.plain, Number | Moment) else None

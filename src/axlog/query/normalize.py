@@ -1,20 +1,20 @@
-"""What makes a pattern valid, and its normal form: every variable and constraint in its scope.
+"""The validity of a pattern, and its normal form: every variable and constraint in its scope.
 
-`check` is the law of DESIGN section 3, Rows, for patterns of every language:
+`check` enforces these rules for patterns of every language (docs/meaning.md, Rows):
 
 - A name is declared once, or once in every alternative of one `or`, which then declares it.
-- A variable lives in the innermost scope that holds all its occurrences, and something must bind it
-  there: `$x` or `= $x`, outside deeper nots, and inside an `or` only if all alternatives do. So a
-  variable of two nots and nothing positive is refused, and so is one that is output and bound by
-  only some alternatives. One that only some alternatives of an `or` have is local to each of them.
-- A constraint belongs to the innermost `not` that it names something of; the rest of what it names
-  must be visible there.
-- What a `not` or only some alternatives declare is never output; what `collect` gathers is nothing
-  else than output.
+- The home of a variable is the innermost scope that contains all its occurrences. It must be bound
+  there: by `$x` or `= $x`, outside deeper `not`s, and inside an `or` only if all alternatives bind
+  it. So a variable that occurs only in two `not`s is refused, and so is an output variable that
+  only some alternatives bind. A variable of only some alternatives of an `or` is local to each.
+- A constraint belongs to the innermost `not` that declares one of its names or variables. Its other
+  names and variables must be visible there.
+- Names inside a `not`, or in only some alternatives, are never output. Names inside `collect` can
+  only be output.
 
-`normalise` renames the variables that are local to several alternatives apart (`x~1`, `x~2`) and
-moves each constraint into its `not`; `normalise(normalise(p)) == normalise(p)`. It does not
-simplify: satisfiability and containment are the analyses' business.
+`normalise` gives variables that are local to several alternatives different names (`x~1`, `x~2`)
+and moves each constraint into its `not`. Law: `normalise(normalise(p)) == normalise(p)`. It does
+not simplify patterns: satisfiability and containment belong to `future/`.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ __all__ = [
 
 
 def check(pattern: Pattern, places: Places | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Refuse a pattern that means nothing, pointing into its text when `places` knows it."""
+    """Refuse an invalid pattern; errors point into its text if `places` has the offsets."""
     _Judgement(pattern, places or Places("")).judge(limits)
 
 
 @lru_cache(maxsize=1024)
 def normalise(pattern: Pattern) -> Pattern:
-    """The checked pattern with variables renamed apart and constraints where they belong."""
+    """The checked pattern with local variables renamed and constraints in their scopes."""
     judgement = _Judgement(pattern, Places(""))
-    judgement.judge(None)  # whoever made the pattern has looked at its size
+    judgement.judge(None)  # the size was checked when the pattern was made
     root = judgement.root
     if not any(scope.renames or scope.moved for scope in root.walk() if scope is not root):
         return pattern
@@ -88,7 +88,7 @@ def normalise(pattern: Pattern) -> Pattern:
 
 
 class _Judgement:
-    """One pattern's scopes, and where each of its names and variables has its home."""
+    """The scopes of one pattern, and the home of each of its names and variables."""
 
     def __init__(self, pattern: Pattern, places: Places) -> None:
         self.pattern = pattern
@@ -111,7 +111,7 @@ class _Judgement:
     # names
 
     def _declare_names(self, scope: Scope) -> tuple[set[str], set[str]]:
-        """The names visible in a scope and all names inside it; each gets its outermost home."""
+        """The names visible in a scope, and all names inside it; sets the home of each."""
         visible: set[str] = set()
         everything: set[str] = set()
         for name in scope.names:
@@ -125,7 +125,7 @@ class _Judgement:
                 self._add(inside, everything)
                 visible |= exported
         for name in visible:
-            self.name_homes[name] = scope  # scopes around this one come later and overwrite
+            self.name_homes[name] = scope  # enclosing scopes overwrite this later
         return visible, everything
 
     def _declare_choice(self, choice: Choice) -> tuple[set[str], set[str]]:
@@ -149,7 +149,7 @@ class _Judgement:
     # variables
 
     def _settle(self, scope: Scope, variables: set[str]) -> None:
-        """Find the homes of variables that occur in this scope and nowhere outside it."""
+        """Find the homes of variables that occur only in this scope."""
         parts: dict[str, list[Scope | Choice]] = {}
         for part in scope.parts:
             for variable in part.variables & variables:
@@ -243,13 +243,13 @@ class _Judgement:
                 "AX204",
                 f"the output #{name} does not have a node in every row",
                 place=place,
-                expected="a name that stands outside any `or`, or in all its alternatives",
+                expected="a name declared outside any `or`, or in all its alternatives",
             )
 
     # constraints
 
     def _home_of(self, constraint: Constraint, inside: Scope, place: Place | None) -> Scope:
-        """The scope that a constraint written `inside` a scope belongs to: the root or a not."""
+        """The scope to which a constraint written `inside` a scope belongs: the root or a `not`."""
         homes = [(word, self._home(word, inside, place)) for word in _words_of(constraint)]
         last, deepest = max(homes, key=lambda home: home[1].depth)
         for word, scope in homes:
@@ -276,7 +276,7 @@ class _Judgement:
             raise _undeclared(word, place)
         if len(homes) == 1:
             return homes[0]
-        # One variable of several alternatives: only a constraint inside one of them can mean it.
+        # A variable of several alternatives: only a constraint inside one of them can name it.
         for home in homes:
             if inside.lies_in(home):
                 return home
@@ -314,7 +314,7 @@ def _undeclared(word: str, place: Place | None) -> QueryError:
 def _output_inside_not(word: str, place: Place | None) -> QueryError:
     return QueryError(
         "AX205",
-        f"{word} stands inside not(...), where a match has nothing to show",
+        f"{word} is declared inside not(...), so no row has a value for it",
         place=place,
         expected="an output declared outside of not(...)",
     )
@@ -323,7 +323,7 @@ def _output_inside_not(word: str, place: Place | None) -> QueryError:
 def _not_once(word: str, scope: Scope, place: Place | None) -> QueryError:
     return QueryError(
         "AX204",
-        f"{word} stands in {scope.kind.value}, which a constraint cannot name",
+        f"{word} is declared in {scope.kind.value}, so a constraint cannot name it",
         place=place,
         expected="a node or variable that every match has once",
     )
@@ -341,8 +341,8 @@ def _why_unbound(variable: str, scope: Scope, within: list[Scope | Choice]) -> s
     if any(variable in alternative.surely for alternative in alternatives):
         return f"${variable} is bound by only some alternatives of an `or`"
     if variable in scope.used:
-        return f"${variable} is compared, and nothing binds it there"
-    return f"${variable} stands in several parts of the query, and nothing binds it around them"
+        return f"${variable} is compared, but not bound there"
+    return f"${variable} occurs in several parts of the query, but is not bound around them"
 
 
 # Rebuilding ---------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def _why_unbound(variable: str, scope: Scope, within: list[Scope | Choice]) -> s
 def _rebuilt(
     branches: tuple[Branch, ...], parts: Iterator[Scope | Choice], renames: Mapping[str, str]
 ) -> tuple[Branch, ...]:
-    """The branches with variables renamed and constraints moved, scope by scope as gathered."""
+    """The branches with variables renamed and constraints moved; `parts` are their scopes."""
     result: list[Branch] = []
     for branch in branches:
         if isinstance(branch, PatternNode):

@@ -2,15 +2,15 @@
 
 A pattern is a set of branches that hang on the document node, `where` constraints and outputs. A
 branch is a pattern node (an axis, a test, value comparisons, further branches) or a connective of
-branches: `Or`, `Not`, `Collect`. Tree patterns (P3 definition 2), XPath and XQuery all compile to
-it; `normalize.py` settles scopes; `str(pattern)` is the native text again, and
-`tree_syntax.parse_pattern` gives the same pattern back.
+branches: `Or`, `Not`, `Collect`. The native text, XPath and XQuery all compile to it.
+`normalize.py` resolves scopes. `str(pattern)` is the native text, and `native.parse_pattern` parses
+it to the same pattern.
 
-Meaning (DESIGN section 3): a valuation maps every positive node to a document node; the pattern's
-rows are the distinct output tuples, each counted by its valuations. A node of the document is
-reached by its parent's axis: `/a` is CHILD of the document node, `//a` DESCENDANT of it. Variables
-carry strings (a label or a string value), names (`#t`) carry nodes; two occurrences of a variable
-must agree.
+Meaning (docs/meaning.md): a valuation maps every positive node to a document node. The rows are the
+distinct output tuples, each counted by its valuations. Each node is reached by its axis from the
+node above: `/a` is CHILD of the document node, `//a` is DESCENDANT of it. Variables hold strings (a
+label or a string value), names (`#t`) hold nodes. All occurrences of a variable must have the same
+string. (Tree patterns: paper 3, definition 2.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from axlog.query.time_literals import date_text, seconds_text
 
 
 class Axis(Enum):
-    """How a pattern node hangs on the node above it."""
+    """The axis from one pattern node to the next."""
 
     CHILD = "child"
     DESCENDANT = "descendant"
@@ -55,7 +55,7 @@ _DOWNWARD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An element (or, under ATTRIBUTE, an attribute) of this expanded name: `a` or `{uri}a`."""
+    """An element (under ATTRIBUTE, an attribute) with this expanded name: `a` or `{uri}a`."""
 
     label: str
 
@@ -84,19 +84,19 @@ class AnyComment:
 
 @dataclass(frozen=True, slots=True)
 class AnyInstruction:
-    """A processing instruction: of this target, or any."""
+    """A processing instruction with this target, or any."""
 
     target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AnyNode:
-    """Any element, text, comment or processing instruction; under SELF, whatever the node is."""
+    """Any element, text, comment or processing instruction; under SELF, any node at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """As a test: any element or text, whose label it binds. As an operand: a string value."""
+    """As a test: any element or text; it binds the label. As an operand: a string value."""
 
     name: str
 
@@ -109,7 +109,7 @@ Test = Name | Wildcard | Literal | AnyText | AnyComment | AnyInstruction | AnyNo
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time: integer microseconds since 1970-01-01T00:00:00Z, and how it was written."""
+    """A point in time: integer microseconds since 1970-01-01T00:00:00Z, and its original text."""
 
     microseconds: int
     written: str = field(compare=False)
@@ -117,7 +117,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as the native text writes it: exact, whatever its digits."""
+    """A number of the native text, exact for any number of digits."""
 
     value: Decimal
 
@@ -129,7 +129,7 @@ class Number:
 
 
 Constant = str | Number | float | Moment
-"""What a comparison has; `values.py` says how values compare with each.
+"""The constants in comparisons; `values.py` defines how values compare with each.
 
 A `float` is an xs:double of XPath or XQuery.
 """
@@ -139,11 +139,11 @@ A `float` is an xs:double of XPath or XQuery.
 class Comparison:
     """The string value of a node against a constant or a variable: `price > 5`, `oid = $x`.
 
-    `= $x` binds `$x` to the string value. The other operators only compare with a value that `$x`
-    has from elsewhere.
+    `= $x` binds `$x` to the string value. The other operators only compare with the value of `$x`,
+    which another part of the pattern binds.
     """
 
-    operator: str  # one of = != < <= > >=, with the type that both sides have behind it if any
+    operator: str  # one of = != < <= > >=, followed by the type of both sides if there is one
     operand: Constant | Variable
 
     def __str__(self) -> str:
@@ -158,7 +158,7 @@ OPERATORS = ("=", "!=", "<=", ">=", "<", ">")
 
 @dataclass(frozen=True, slots=True)
 class PatternNode:
-    """One test at the end of one axis, with what must hold at the node that it finds."""
+    """An axis and a test, with the comparisons and branches that must hold at the node found."""
 
     axis: Axis
     test: Test
@@ -174,7 +174,7 @@ class PatternNode:
 class Or:
     """At least one alternative holds; each alternative is a conjunction of branches.
 
-    It counts once for every distinct binding of what all its alternatives bind.
+    It counts once for every distinct binding of the variables that all its alternatives bind.
     """
 
     alternatives: tuple[tuple[Branch, ...], ...]
@@ -185,9 +185,9 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """No match of the branches together below this node for the present bindings.
+    """The branches together have no match at this node for the current bindings.
 
-    `where` holds the constraints that name nodes inside (moved there by `normal.normalise`).
+    `where` holds the constraints on nodes inside; `normalize.normalise` moves them here.
     """
 
     branches: tuple[Branch, ...]
@@ -199,9 +199,10 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """All matches of one path, gathered into one sequence: it may be empty and counts once.
+    """All matches of one path, collected into one sequence; it may be empty and counts once.
 
-    An XQuery constructor's nested path. Outputs of names inside it are tuples in document order.
+    It is the nested path of an XQuery constructor. Outputs of names inside it are tuples in
+    document order.
     """
 
     node: PatternNode
@@ -247,7 +248,7 @@ Constraint = TimeConstraint | ValueConstraint
 
 
 class Kind(Enum):
-    """What of a node, or of a variable, a row shows."""
+    """What an output shows: a variable, or a property of a node."""
 
     VARIABLE = "variable"
     LABEL = "label"
@@ -259,7 +260,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the rows: a variable, or a kind of a named node."""
+    """One column of the rows: a variable, or a property of a named node."""
 
     kind: Kind
     of: str
@@ -296,7 +297,7 @@ class Pattern:
         return tuple(output.column for output in self.outputs)
 
     def nodes(self) -> Iterator[PatternNode]:
-        """Every pattern node in the order of writing (preorder): p1, p2, ... of the papers."""
+        """Every pattern node in the order of writing (preorder): p1, p2, ..."""
         for branch in self.branches:
             yield from nodes_of(branch)
 
@@ -322,10 +323,10 @@ def nodes_of(branch: Branch) -> Iterator[PatternNode]:
 
 
 def sees_markup(node: PatternNode) -> bool:
-    """Whether comments or processing instructions can pass a node's test and be all it finds.
+    """Whether a node's test can be passed by comments or processing instructions alone.
 
-    `self::node()` asks nothing, and below `descendant-or-self::node()` with an attribute there is
-    an element.
+    `self::node()` tests nothing, and `descendant-or-self::node()` with an attribute below finds
+    elements only.
     """
     match node.test:
         case AnyComment() | AnyInstruction():
@@ -336,7 +337,7 @@ def sees_markup(node: PatternNode) -> bool:
 
 
 def branches_of(branch: Branch) -> Iterator[Branch]:
-    """What hangs directly below one branch."""
+    """The branches directly below one branch."""
     match branch:
         case PatternNode(branches=branches) | Not(branches=branches):
             yield from branches
@@ -349,16 +350,16 @@ def branches_of(branch: Branch) -> Iterator[Branch]:
 
 # Printing ---------------------------------------------------------------------------------------
 #
-# The canonical native text. A node's last branch continues its path when it can, the others and
-# comparisons stand in predicates. What a `not` holds as `where` is printed at the end of the query,
-# where the text has it. Fresh variables of the normal form (`x~1`) are printed as they are and do
-# not parse.
+# The canonical native text. The last branch of a node continues its path if it can; the other
+# branches and the comparisons are printed as predicates. The constraints inside a `not` are printed
+# at the end of the query, where the text has them. Fresh variables of the normal form (`x~1`) are
+# printed as they are and cannot be parsed.
 
 _TAILS = frozenset({Axis.CHILD, Axis.DESCENDANT, Axis.ATTRIBUTE})
 
 
 def _branch_text(branch: Branch, at_root: bool = False) -> str:
-    """One branch as it stands in a predicate, or at the root of the query."""
+    """One branch as printed in a predicate, or at the root of the query."""
     match branch:
         case PatternNode():
             return _path_text(branch, at_root)
@@ -373,7 +374,7 @@ def _branch_text(branch: Branch, at_root: bool = False) -> str:
 
 
 def _conjunction_text(branches: tuple[Branch, ...], at_root: bool) -> str:
-    """Branches inside `or` or `not`, where `. = v` stands for a node of its own."""
+    """Branches inside `or` or `not`, where `. = v` is a node of its own."""
     texts = []
     for branch in branches:
         match branch:
@@ -387,7 +388,7 @@ def _conjunction_text(branches: tuple[Branch, ...], at_root: bool) -> str:
 
 
 def _path_text(node: PatternNode, at_root: bool) -> str:
-    """A node and the path that its last branches are, with the rest as predicates."""
+    """A node and the path that its last branches form, with the other branches as predicates."""
     text = ""
     at_start = not at_root
     while True:
@@ -405,7 +406,7 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
             text += f"[. {comparison}]"
         tail = node.branches[-1] if node.branches else None
         following = tail if isinstance(tail, PatternNode) and _continues(tail) else None
-        # a loop here: functions and comprehensions would cost deep patterns their stack
+        # A loop, because calls and comprehensions would overflow the stack for deep patterns.
         for branch in node.branches if following is None else node.branches[:-1]:
             text += f"[{_branch_text(branch)}]"
         if following is None:
@@ -414,13 +415,13 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
 
 
 def _continues(node: PatternNode) -> bool:
-    """Whether a node reads as the next step of its parent's path: `/b`, not `[b = 5]`."""
+    """Whether a node is printed as the next step of its parent's path: `/b`, not `[b = 5]`."""
     found = _attribute_anywhere(node) or node
     return found.axis in _TAILS and not _is_comparison(found)
 
 
 def _is_comparison(node: PatternNode) -> bool:
-    """Whether a node is printed as `test = v`; `$x = v` would read as the variable's value."""
+    """Whether a node is printed as `test = v`; `$x = v` would compare the variable's value."""
     is_operand = isinstance(node.test, Variable | Literal)
     return len(node.comparisons) == 1 and not node.branches and not is_operand
 
@@ -493,7 +494,7 @@ def _operand_text(operand: Constant | Variable) -> str:
 
 
 def _inner_constraints(branch: Branch) -> list[Constraint]:
-    """The constraints that the nots of a branch hold, in the order of writing."""
+    """The constraints inside the `not`s of a branch, in the order of writing."""
     constraints = list(branch.where) if isinstance(branch, Not) else []
     for below in branches_of(branch):
         constraints += _inner_constraints(below)

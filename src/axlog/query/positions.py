@@ -1,7 +1,7 @@
-"""Where the words of a query stand in its text, so that every refusal can point at them.
+"""Positions in the text of a query, so that every error can point at its cause.
 
-Parsers keep offsets only: a `Place` (line, column, caret) is worked out when an error needs one.
-Lines are those of `str.splitlines`, which is what `Place.caret` shows.
+Parsers keep offsets only. A `Place` (line, column, caret) is computed when an error needs one.
+Lines are those of `str.splitlines`, as in `Place.caret`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from axlog.errors import Place
 
 def place_at(text: str, offset: int) -> Place:
     """The line and column of an offset (0-based, up to the text's length)."""
-    # A visible character keeps splitlines from dropping a line that is still empty.
+    # The extra character keeps splitlines from dropping an empty last line.
     before = (text[:offset] + "^").splitlines()
     return Place(line=len(before), column=len(before[-1]), text=text)
 
 
 @dataclass
 class Places:
-    """Offsets of what a pattern declares and uses, in the order of writing.
+    """Offsets of a pattern's names, variables, constraints and outputs, in the order of writing.
 
-    `names` and `variables` list the occurrences in branches; `where`, `outputs` and `collects` have
+    `names` and `variables` list the occurrences in branches. `where`, `outputs` and `collects` have
     one offset for every constraint, output and `collect(...)`.
     """
 
@@ -35,7 +35,7 @@ class Places:
     collects: list[int] = field(default_factory=list)
 
     def name(self, name: str) -> Place | None:
-        """The last declaration of a node name: of two, the one too many."""
+        """The last declaration of a node name; of two, this is the duplicate."""
         return self._at(self.names.get(name, ()), -1)
 
     def variable(self, variable: str) -> Place | None:

@@ -1,7 +1,7 @@
-"""A query in any of the three languages: its pattern, and the template if it has one.
+"""A query in any of the three languages: its pattern, and its template if it has one.
 
-The languages are told apart by the first word, or named (DESIGN section 4): `match` begins a tree
-pattern, `for` or `let` (or a constructor, or a prolog) an XQuery view, anything else is XPath.
+The caller names the language, or the first word decides: `match` begins a tree pattern; `for`,
+`let`, a constructor or a prolog begins an XQuery view; any other text is XPath.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from axlog.errors import QueryError
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Pattern
 from axlog.query.template import Template
-from axlog.query.xpath import parse_xpath
-from axlog.query.xquery import parse_xquery
+from axlog.query.xpath_compiler import parse_xpath
+from axlog.query.xquery_compiler import parse_xquery
 from axlog.query.xquery_parser import looks_like_xquery
 
 LANGUAGES = ("pattern", "xpath", "xquery")
@@ -26,7 +26,7 @@ _MATCH = re.compile(r"\s*match(?![\w.\-:(])")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: what it means, how its rows become XML, and how it was written."""
+    """One query: its pattern, its text and language, and the template that renders its rows."""
 
     pattern: Pattern
     text: str
@@ -41,7 +41,7 @@ def parse_query(
     show: Sequence[str] = ("id",),
     limits: Limits = DEFAULT_LIMITS,
 ) -> Query:
-    """A query in the language it is written in; `show` is what rows of an XPath have.
+    """Parse a query; `show` lists the columns of XPath rows.
 
     >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
     ('xpath', 'pattern')

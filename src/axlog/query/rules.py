@@ -1,26 +1,29 @@
-"""Datalog rules, and those of a compiled pattern (P3 3.1 programs 1 and 2, P2 algorithm 1).
+"""The datalog rules of a compiled pattern.
 
     q(x) <- R_p1(n, x)
     R_p1(n, x) <- root(n), label(a, n), child(n, n'), R_p2(n'), child(n, n''), R_p4(n'', x)
 
-`rules_of` writes one rule for each relation of a program, one for each alternative of an `or`; an
-`or` that mentions what only others bind, and a `not` with constraints on what is outside of it, get
-a relation more (R_whole, R_block; R_any), so that what is written is plain datalog with negation.
+`rules_of` writes one rule for each relation of a program, and one for each alternative of an `or`.
+An `or` that mentions variables bound only by other parts, and a `not` with constraints on nodes
+outside it, get one more relation (R_whole, R_block; R_any). So the result is plain datalog with
+negation.
 
 Extensional relations: `document(n)`; `root(n)` the root element; `child`, `descendant`,
 `attribute`, `descendant_or_self` (above, below); `text(n)`, `comment(n)`, `instruction(n)` and
 `instruction("target", n)`; `node(n)` any node; `any(n)` an element, text, comment or instruction;
 `function(n)` an open call; `time(t, n)`; `value(v, n)` the string value; `id(i, n)`; `name(l, n)`
-the label of a node of any kind; and `label(l, n)`. In `label` a bare constant is an element's name
-(`@k` an attribute's, `*` any element's), a quoted one a text's string, as in the native text; a
-variable is bound to either.
+the label of a node of any kind; and `label(l, n)`. In `label` a bare constant is the name of an
+element (`@k` of an attribute, `*` of any element) and a quoted one is the string of a text, as in
+the native text. A variable is bound to either.
 
-Law: under integers (in `lab/datalog`) a row of q has the count that P3 definition 3 gives it. Facts
-of `is_distinct` rules (an `or` counts once for what it binds) count once, whatever derives them.
+Law: evaluated with integer counts (`lab/datalog`), a row of q has the count that the definition
+gives it. A fact of an `is_distinct` rule counts once, however many derivations it has: an `or`
+counts once for each binding of its variables.
 
-Variables are printed as the papers do: `$x` as x, the time of `#t` as t, nodes as n, n', n''; what
-would be ambiguous keeps its mark (`$n`, `t.time`). Not handled: patterns that `compile.py` declines
-(`Program.refusal`), and what `collect` gathers, which no rule derives.
+Variables are printed without marks: `$x` as x, the time of `#t` as t, nodes as n, n', n''. A name
+that would be ambiguous keeps its mark (`$n`, `t.time`). Not handled: patterns that `compile.py`
+declines (`Program.refusal`), and the contents of `collect`, which no rule derives.
+(Paper 3, section 3.1, programs 1 and 2, and definition 3; paper 2, algorithm 1.)
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ def rules_of(program: Program) -> Rules:
 
 
 def output_columns(program: Program) -> tuple[Column, ...]:
-    """The columns of q: the outputs in their order, each once, then where collects hang."""
+    """The columns of q: the outputs in their order, each once, then the anchors of collects."""
     collected = {gather.anchor for gather in program.gathers if gather.anchor is not None}
     written = [
         f"${out.of}" if out.kind is Kind.VARIABLE else f"{out.of}.{_source(out.kind)}"
@@ -106,7 +109,7 @@ def output_columns(program: Program) -> tuple[Column, ...]:
 
 
 def is_auxiliary(relation: str) -> bool:
-    """Whether a relation is none of the pattern's, but added for an `or` or a `not`."""
+    """Whether a relation is not one of the pattern, but added for an `or` or a `not`."""
     return relation.rstrip("0123456789") in _AUXILIARY
 
 
@@ -127,7 +130,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Parts:
-    """What a relation joins at its node, and the rules that this calls for."""
+    """The parts that a relation joins at its node; `used` are the choices that need a rule."""
 
     at: Relation
     parts: list[_Part] = field(default_factory=list)
@@ -135,7 +138,7 @@ class _Parts:
     used: dict[Choice, None] = field(default_factory=dict)
 
     def binding(self, missing: Iterable[Column]) -> list[Atom]:
-        """Atoms that bind these columns: of own columns, edges, and what choices bind."""
+        """Atoms that bind these columns: own columns, edges, and columns of choices."""
         left = set(missing)
         found: list[Atom] = []
         for part in self.parts:
@@ -147,7 +150,7 @@ class _Parts:
                 found += part.atoms
                 left -= part.columns
                 self.used[choice] = None
-        assert not left, "a compiled relation binds what its parts compare"
+        assert not left, "a compiled relation binds all columns that its parts compare"
         return found
 
 
@@ -182,7 +185,7 @@ class _Writer:
         is_root: bool = False,
         is_distinct: bool = False,
     ) -> Iterator[Rule]:
-        """The rule of a relation, then the rules of what it joins."""
+        """The rule of a relation, then the rules of the relations that it joins."""
         parts = _Parts(relation, [*self._own(relation), *self._edges(relation)])
         for choice in relation.choices:
             first = _named(choice.alternatives[0])
@@ -200,7 +203,7 @@ class _Writer:
             *choices,
             *self._conditions(relation.tests),
         ]
-        # A conjunction of nothing but nots can stand at any node.
+        # A conjunction of `not`s alone can hold at any node.
         body = [*(body or [Atom("node", (NODE,))]), *absences]
         terms = self._terms(columns)
         yield Rule(
@@ -210,7 +213,7 @@ class _Writer:
             yield from self._rules(edge.relation, _named(edge.relation), edge.relation.columns)
         yield from behind
 
-    # what a node is and binds
+    # the tests and columns of a node
 
     def _tests(
         self, relation: Relation, is_answer: bool, is_root: bool
@@ -251,7 +254,7 @@ class _Writer:
     # or, not
 
     def _choice(self, choice: Choice, parts: _Parts, behind: list[Rule]) -> Atom:
-        """What an `or` adds to the body; its own rules go behind."""
+        """The atom that an `or` adds to the body; its own rules are added to `behind`."""
         alternatives = choice.alternatives
         if not choice.is_correlated:
             (atom,) = parts.plain[choice].atoms
@@ -269,14 +272,14 @@ class _Writer:
         return whole
 
     def _any(self, choice: Choice, plain: _Part) -> Iterator[Rule]:
-        """What a correlated `or` binds, for the relations that need it apart."""
+        """The rules for the bindings of a correlated `or` that other relations need."""
         if choice.is_correlated:
             for alternative in choice.alternatives:
                 held = self._atom(_named(alternative), NODE, alternative.columns)
                 yield Rule(plain.atoms[0], (held,), is_distinct=True)
 
     def _absence(self, absence: Absence, parts: _Parts, behind: list[Rule]) -> Atom:
-        """The negated atom of a `not`; its rules go behind."""
+        """The negated atom of a `not`; its rules are added to `behind`."""
         body = absence.body
         held = self._atom(_named(body), NODE, body.columns)
         inside = list(self._rules(body, _named(body), body.columns))
@@ -314,7 +317,7 @@ class _Writer:
 
 
 def _leads_to_root(edge: Edge) -> bool:
-    """Whether an edge of the document node finds nothing but the root element."""
+    """Whether an edge of the document node can find only the root element."""
     node = edge.relation.node
     return edge.axis is Axis.CHILD and node is not None and not sees_markup(node)
 
@@ -332,7 +335,7 @@ def _node_variables(first: str) -> Iterator[Variable]:
 
 
 def _test_atom(node: PatternNode) -> Atom | None:
-    """What the test asks of the node; a variable's test is also what it binds."""
+    """The atom for the test of a node; None for a variable, whose own column is the test."""
     match node.test:
         case Name(label=label) if node.axis is Axis.ATTRIBUTE:
             return Atom("label", (Name(f"@{label}"), NODE))
@@ -354,7 +357,7 @@ def _test_atom(node: PatternNode) -> Atom | None:
 
 
 def _printed_names(program: Program) -> dict[Column, str]:
-    """How each column is printed: without its mark where that cannot be misread."""
+    """The printed name of each column: without its mark unless that would be ambiguous."""
     columns = {column for relation in program.relations for column in relation.bound}
     tests = [relation.node.test for relation in program.relations if relation.node is not None]
     taken = {NODE.name, ANYTHING.name, "v", *(t.label for t in tests if isinstance(t, Name))}
@@ -370,7 +373,7 @@ def _printed_names(program: Program) -> dict[Column, str]:
 
 
 def explain_program(pattern: Pattern) -> str:
-    """The rules of a pattern, numbered, and the pattern node that each relation stands for."""
+    """The rules of a pattern, numbered, and the pattern node of each relation."""
     program = compile_pattern(pattern)
     if program.refusal is not None:
         return f"no datalog program: {program.refusal}"

@@ -1,10 +1,10 @@
-"""Scopes of a pattern: where variables and names live, and what a conjunction surely binds.
+"""The scopes of a pattern: the homes of variables and names, and the bindings of conjunctions.
 
 The root, the inside of every `not`, every alternative of an `or` and the inside of every `collect`
-is a scope: a conjunction that can have variables of its own. A pattern node binds in the scope it
-stands in; an `or` binds (exports) there what all its alternatives bind; nothing leaves a `not` or a
-`collect` (DESIGN section 3, Rows). `normalize.py` judges and renames with this; engines ask the set
-functions below.
+is a scope: a conjunction that can have variables of its own. A pattern node binds in its own scope.
+An `or` binds (exports) in its scope the variables that all its alternatives bind. No binding leaves
+a `not` or a `collect` (docs/meaning.md, Rows). `normalize.py` checks and renames with these scopes;
+engines use the set functions at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axlog.query.pattern import (
 
 
 class ScopeKind(Enum):
-    """What makes a scope."""
+    """The kinds of scope, with the words for them in errors."""
 
     ROOT = "the query"
     NOT = "not(...)"
@@ -36,7 +36,10 @@ class ScopeKind(Enum):
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """One conjunction: what stands directly in it, and its parts in the order of writing."""
+    """One conjunction: its own names and variables, and its parts in the order of writing.
+
+    `surely` are the variables that it binds in every match, `variables` all those that occur in it.
+    """
 
     kind: ScopeKind
     above: Scope | None = None
@@ -46,10 +49,10 @@ class Scope:
     binding: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     parts: list[Scope | Choice] = field(default_factory=list)
-    # settled from the parts
+    # derived from the parts
     surely: set[str] = field(default_factory=set)
     variables: set[str] = field(default_factory=set)
-    # set by the normal form: variables to rename in here, constraints that belong here
+    # set by the normal form: variables to rename in this scope, constraints that belong to it
     renames: dict[str, str] = field(default_factory=dict)
     moved: list[Constraint] = field(default_factory=list)
 
@@ -138,26 +141,26 @@ def _used_by(node: PatternNode) -> set[str]:
     return {operand.name for operand in operands if isinstance(operand, Variable)}
 
 
-# What engines ask ---------------------------------------------------------------------------------
+# For engines --------------------------------------------------------------------------------------
 
 
 def variables_of(branch: Branch) -> frozenset[str]:
-    """Every variable that occurs in a branch, at whatever depth."""
+    """Every variable that occurs in a branch, at any depth."""
     return frozenset().union(*(_used_by(node) for node in nodes_of(branch)))
 
 
 def names_of(branch: Branch) -> frozenset[str]:
-    """Every node name declared in a branch, at whatever depth."""
+    """Every node name declared in a branch, at any depth."""
     return frozenset(node.name for node in nodes_of(branch) if node.name is not None)
 
 
 def bound_variables(branches: Iterable[Branch]) -> frozenset[str]:
-    """The variables that a conjunction surely binds: of an `or`, those of all its alternatives."""
+    """The variables that every match of a conjunction binds; see `exported_variables` for `or`."""
     return frozenset(scope_of(branches).surely)
 
 
 def bound_names(branches: Iterable[Branch]) -> frozenset[str]:
-    """The names that a conjunction surely gives a node: of an `or`, those of all alternatives."""
+    """The names that have a node in every match of a conjunction; see `exported_names` for `or`."""
     found: set[str] = set()
     for branch in branches:
         if isinstance(branch, PatternNode):
@@ -174,5 +177,5 @@ def exported_variables(choice: Or) -> frozenset[str]:
 
 
 def exported_names(choice: Or) -> frozenset[str]:
-    """The names that an `or` gives a node: those that stand in all its alternatives."""
+    """The names that an `or` declares: those that all its alternatives declare."""
     return frozenset.intersection(*(bound_names(branches) for branches in choice.alternatives))

@@ -1,10 +1,13 @@
-"""The shape that every pattern has, whichever language it came from.
+"""Checks of a pattern's shape, for patterns of every language.
 
-What the native text cannot write (an `or` of one alternative, an empty `not`), what no engine gives
-a meaning (an attribute tested by a variable, `collect` inside `or` or `not`) and what is nested so
-deeply that recursion over it would fail is refused here, so that nobody else needs to look. So is a
-query that is larger than its user allows (`Limits.parts`, `Limits.branches`): planning a join takes
-the square of its branches.
+Refused here, so that no other module needs to check:
+
+- patterns that the native text cannot express: an `or` of one alternative, an empty `not`;
+- patterns without a meaning in the engines: an attribute tested by a variable, `collect` inside
+  `or` or `not`;
+- patterns that are nested so deeply that recursion over them would fail;
+- queries that exceed the user's limits (`Limits.parts`, `Limits.branches`): planning a join takes
+  time quadratic in its branches.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ MOST_NESTING = 200
 
 
 def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAULT_LIMITS) -> None:
-    """What the text cannot write, or what no engine gives a meaning: without recursion."""
+    """Refuse a pattern of a wrong shape or size. Not recursive, so any depth can be checked."""
     if not pattern.branches:
         raise _malformed("a pattern has at least one branch")
     for constraint in pattern.where:
@@ -62,7 +65,7 @@ def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAUL
             if is_enclosed:
                 raise UnsupportedError(
                     "AX211",
-                    "collect(...) stands inside `or`, `not` or another collect(...)",
+                    "collect(...) inside `or`, `not` or another collect(...) is not supported",
                     place=place,
                 )
         is_enclosed = is_enclosed or not isinstance(branch, PatternNode)
@@ -71,7 +74,7 @@ def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAUL
 
 
 def _check_size(pattern: Pattern, limits: Limits) -> None:
-    """Count the parts without recursion, and those that stand side by side."""
+    """Check the number of all parts and of sibling branches, without recursion."""
     total = len(pattern.where) + len(pattern.outputs)
     waiting: list[Sequence[Branch]] = [pattern.branches]
     while waiting:
@@ -92,12 +95,12 @@ def _check_size(pattern: Pattern, limits: Limits) -> None:
             raise _too_large(f"more than {limits.parts:,} parts", "parts", limits.parts)
 
 
-def _too_large(what: str, name: str, most: int) -> QueryError:
+def _too_large(size: str, name: str, most: int) -> QueryError:
     return QueryError(
         "AX213",
-        f"the query has {what}",
+        f"the query has {size}",
         expected=f"at most {most:,}",
-        advice=f"split it into several views, or raise it with limits=Limits({name}=...)",
+        advice=f"split it into several views, or raise the limit with limits=Limits({name}=...)",
     )
 
 

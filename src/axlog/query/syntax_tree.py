@@ -1,8 +1,8 @@
-"""What XPath and XQuery texts say, as a tree: the parsers build it, the compilers read it.
+"""The syntax tree of XPath, XQuery and XQuery Update: the parsers build it, the compilers read it.
 
-Every node keeps the offset `at` of its first character, so that a refusal can point at it. Names
-are expanded and node tests are the pattern's own; abbreviations are written out, except `//`, which
-is a step `descendant-or-self::node()` that is marked, as most of them merge with the step behind.
+Every node keeps the offset `at` of its first character, so that an error can point at it. Names are
+expanded, and node tests are those of patterns. Abbreviations are written out. The step for `//`,
+`descendant-or-self::node()`, is marked, because most such steps merge with the next one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context node: where a relative path starts."""
+    """The context node, where a relative path starts."""
 
     at: int
 
@@ -49,7 +49,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What must hold at a step's node; `variable` stands for that node inside, if given."""
+    """A condition on a step's node; inside it, `variable` (if any) refers to that node."""
 
     condition: Expression
     variable: str | None = None
@@ -57,7 +57,11 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. A filter is `(...)[p]`: its positions count the whole, not the step's nodes."""
+    """One step.
+
+    `is_filter` marks `(...)[p]`, whose positions count all nodes instead of those of one step.
+    `is_slashes` marks the step for `//`.
+    """
 
     axis: str
     test: Test
@@ -77,7 +81,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Steps from a start; a call can stand as the last one (`a/string()`)."""
+    """Steps from a start; the last one may be a call (`a/string()`)."""
 
     start: Root | Context | Reference | Expression
     steps: tuple[Step | Group | Call, ...]
@@ -89,7 +93,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with its arguments; only functions that something here understands."""
+    """A known function with its arguments."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -98,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and`, `or`, `|`, and the comparisons of both kinds: `=` and `eq`."""
+    """`and`, `or`, `|`, and the comparisons of both kinds: `=` and `eq`. Statements have more."""
 
     operator: str
     left: Expression
@@ -153,7 +157,7 @@ Clause: TypeAlias = For | Let | Where
 
 @dataclass(frozen=True, slots=True)
 class Flwor:
-    """Clauses in the order of writing, and what is returned for every binding."""
+    """Clauses in the order of writing, and the expression returned for every binding."""
 
     clauses: tuple[Clause, ...]
     returned: Expression
@@ -162,7 +166,7 @@ class Flwor:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Text of a constructor, its references resolved; markup is a comment or instruction as is."""
+    """Text of a constructor with references resolved, or a comment or instruction as written."""
 
     text: str
     is_markup: bool = False
@@ -177,7 +181,7 @@ class Enclosed:
 
 @dataclass(frozen=True, slots=True)
 class Constructor:
-    """`<tag attribute="...">content</tag>`; `declared` are the namespaces that the tag declares."""
+    """`<tag attribute="...">content</tag>`; `declared` holds the namespaces the tag declares."""
 
     tag: str
     declared: tuple[tuple[str, str], ...]
@@ -191,6 +195,44 @@ Expression: TypeAlias = (
 )
 
 
+# XQuery Update -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Call):
+    """An updating expression.
+
+    `name` is the operation (see `EditKind` of the update lists). The arguments are the new content,
+    if the operation has any, and the target. `is_each`: the operation applies to every target node.
+    """
+
+    is_each: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForAt(For):
+    """`for $x at $position in ...`."""
+
+    position: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class External(Let):
+    """`declare variable $x external`: the value given by the caller; by default, the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: its syntax tree, its text, and the namespaces in scope."""
+
+    expression: Expression
+    text: str
+    namespaces: tuple[tuple[str, str], ...]
+
+
+# Walking the tree --------------------------------------------------------------------------------
+
+
 def operands(expression: Expression, operator: str) -> list[Expression]:
     """The operands of a chain of one operator, in the order of writing."""
     if isinstance(expression, Binary) and expression.operator == operator:
@@ -199,7 +241,7 @@ def operands(expression: Expression, operator: str) -> list[Expression]:
 
 
 def references(expression: object) -> set[str]:
-    """The variables that an expression mentions, at whatever depth."""
+    """The variables that an expression mentions, at any depth."""
     return {node.name for node in _walk(expression) if isinstance(node, Reference)}
 
 

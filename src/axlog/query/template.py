@@ -1,10 +1,11 @@
-"""The template of an XQuery view: what its constructor makes of a row, as XML text.
+"""The template of an XQuery view: renders the constructor of the view for a row, as XML text.
 
-The constructor of `return <result>{$a/name} {id($p)}</result>` becomes a tree of parts; each shows
-columns of the row. `render` follows the recommendation's rules for content: values next to each
-other in one `{...}` are separated by a space, nodes are not; attributes must come first and be of
-different names (XQTY0024, XQDY0025). Law: the result is well-formed wherever the row's contents
-are, whatever strings the row holds.
+The constructor of `return <result>{$a/name} {id($p)}</result>` becomes a tree of parts that show
+columns of the row. `render` follows the recommendation's rules for content: adjacent values in one
+`{...}` are separated by a space, nodes are not; attributes must come first and have different names
+(XQTY0024, XQDY0025).
+
+Law: if the contents in a row are well-formed, so is the result, for all strings in the row.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _VALUE_ESCAPES = str.maketrans(
 
 
 class Form(Enum):
-    """How the value of a column stands in the result."""
+    """How the value of a column is written in the result."""
 
     CONTENT = "the XML of an element"
     TEXT = "a text"
@@ -36,14 +37,14 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A column of the row; `kinds` is the column of ids or labels that says what each node is."""
+    """A column of the row; `kinds` is the column of ids or labels that gives each node's kind."""
 
     column: str
     form: Form
-    name: str | None = None  # of an attribute, where the query says it
+    name: str | None = None  # of an attribute, if the query names it
     kinds: str | None = None
     is_distinct: bool = False
-    is_one: bool = False  # string(): exactly one value, "" where there is none
+    is_one: bool = False  # string(): exactly one value, "" if there is no node
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """The parts once for every item of these columns: `for` inside a constructor."""
+    """The parts, repeated for every item of these columns: `for` inside a constructor."""
 
     columns: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -94,7 +95,7 @@ Part: TypeAlias = Show | Atom | Each | Element
 
 
 class PieceKind(Enum):
-    """What an item of a result is."""
+    """The kinds of items in a result."""
 
     VALUE = "a value"
     TEXT = "a text"
@@ -104,7 +105,7 @@ class PieceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One item of a result: its string, or the XML of an element; `name` is an attribute's."""
+    """One item of a result: its string, or the XML of an element; `name` for attributes."""
 
     kind: PieceKind
     text: str
@@ -113,9 +114,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a view makes of its rows. `bindings` are the `for` variables' nodes, in their order.
+    """The result of a view. `bindings` are the nodes of the `for` variables, in their order.
 
-    `before` and `after` are what stands around a query that is enclosed in a constructor.
+    `before` and `after` are the XML around a query that is enclosed in a constructor.
     """
 
     parts: tuple[Part, ...]
@@ -134,14 +135,14 @@ class Template:
         return _joined(self.pieces(row), top=True)
 
     def pieces(self, row: Mapping[str, Any]) -> list[Piece]:
-        """The items that one row gives."""
+        """The items for one row."""
         parts = self.parts
         if self.scope:
             parts = tuple(_declaring(part, self.scope) for part in parts)
         return list(_pieces(parts, row, {}))
 
     def render_all(self, rows: Iterable[Mapping[str, Any]]) -> str:
-        """The whole result, with what stands around the query."""
+        """The whole result, with the XML around the query."""
         pieces: list[Piece] = []
         for row in rows:
             pieces += _pieces(self.parts, row, dict(self.scope))
@@ -149,7 +150,7 @@ class Template:
 
 
 def _declaring(part: Part, scope: tuple[tuple[str, str], ...]) -> Part:
-    """A part that stands alone: it declares what would be declared around it."""
+    """A part rendered on its own; it declares the namespaces of the XML around the query."""
     if not isinstance(part, Element):
         return part
     return replace(part, declared=tuple({**dict(scope), **dict(part.declared)}.items()))
@@ -159,7 +160,7 @@ def _declaring(part: Part, scope: tuple[tuple[str, str], ...]) -> Part:
 
 
 Scope: TypeAlias = Mapping[str, str]
-"""Prefix to namespace, as the constructors around declare them."""
+"""Prefix to namespace, as declared by the enclosing constructors."""
 
 
 def _pieces(parts: Iterable[Part], row: Mapping[str, Any], scope: Scope) -> Iterator[Piece]:
@@ -194,7 +195,7 @@ def _one(values: tuple[Any, ...]) -> Any:
     if len(values) > 1:
         raise QueryError(
             "XPTY0004",
-            f"string() is asked of {len(values)} nodes",
+            f"string() is applied to {len(values)} nodes",
             expected="a path that finds at most one node",
             advice="data(...), which gives the values of all",
         )
@@ -221,7 +222,7 @@ def _piece(show: Show, value: str, kind: Id | str | None, scope: Scope) -> Piece
 
 
 def _in_scope(xml: str, scope: Scope) -> str:
-    """An element's XML under constructors that declare a default namespace."""
+    """The XML of an element inside constructors that may declare a default namespace."""
     end = next((at for at, character in enumerate(xml) if character in " \t\n\r/>" and at), 0)
     if not scope.get("") or " xmlns=" in xml[: xml.find(">")]:
         return xml
@@ -263,7 +264,7 @@ def _take_attributes(
     scope: dict[str, str],
     has_content: bool,
 ) -> list[Piece]:
-    """Move the attributes among the pieces to the element; what is left is content."""
+    """Move the attributes among the pieces to the element, and return the rest, its content."""
     rest: list[Piece] = []
     for piece in pieces:
         if piece.kind is not PieceKind.ATTRIBUTE:
@@ -283,7 +284,7 @@ def _take_attributes(
 
 
 def _qualify(label: str, declared: dict[str, str], scope: dict[str, str]) -> str:
-    """An attribute's name as written here; what the scope lacks is declared."""
+    """The name of an attribute with a prefix; a missing namespace is declared."""
     if not label.startswith("{"):
         return label
     uri, _, local = label[1:].partition("}")
@@ -309,7 +310,7 @@ def _written(tag: str, declared: dict[str, str], attributes: dict[str, str], con
 
 
 def _joined(pieces: list[Piece], top: bool = False) -> str:
-    """Pieces side by side: a space between two values, nothing between others."""
+    """The text of adjacent pieces, with a space between two values."""
     parts: list[str] = []
     before: PieceKind | None = None
     for piece in pieces:

@@ -1,9 +1,8 @@
 """Times in query texts as integer microseconds, and back: dates, durations, seconds.
 
-Time is integer microseconds since 1970-01-01T00:00:00Z everywhere (DESIGN section 3, Time). What is
-written with more precision than that has no value here (AX207) instead of being rounded; a date
-without a zone is in UTC. Years 1 to 9999, as XML Schema's dates without their extensions; no leap
-seconds, no `24:00:00`.
+Time is integer microseconds since 1970-01-01T00:00:00Z everywhere (docs/meaning.md, Time). A time
+with a higher precision is refused (AX207) instead of rounded. A date without a zone is in UTC.
+Years are 1 to 9999, as in XML Schema without its extensions. Not handled: leap seconds, `24:00:00`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _DATE = re.compile(
     r"(?:Z|([+-])(\d\d):(\d\d))?",
     re.ASCII,
 )
-# Beyond what a float can say, numbers only cost time.
+# Larger than any float: longer numbers would only cost time.
 _MOST_DIGITS = 100
 _MOST_EXPONENT = 400
 
@@ -67,7 +66,7 @@ def _no_date(text: str, place: Place | None) -> QueryError:
 
 
 def date_text(microseconds: int) -> str:
-    """The one text of a moment: a date at midnight UTC, else a date and a time ending in Z.
+    """The canonical text of a moment: a date at midnight UTC, else a date and a time ending in Z.
 
     >>> date_text(0), date_text(1_500_000)
     ('1970-01-01', '1970-01-01T00:00:01.500000Z')
@@ -92,7 +91,7 @@ def exact_number(text: str, place: Place | None = None) -> Fraction:
 
 
 def seconds_text(microseconds: int) -> str:
-    """Microseconds as exact seconds, or as `us` where seconds would need many decimals.
+    """Microseconds as exact seconds, or with the unit `us` if seconds would need many decimals.
 
     >>> seconds_text(50_000_000_000), seconds_text(-1_500_000), seconds_text(7)
     ('50000', '-1.5', '7us')

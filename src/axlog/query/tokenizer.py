@@ -1,8 +1,9 @@
-"""Reading a query text by hand: white space, comments, names, strings, numbers, refusals.
+"""The tokenizer of XPath, XQuery and XQuery Update: white space, comments, names, literals, errors.
 
-XPath and XQuery are not parsed by the grammar of `grammar.py`: comments nest, `<` opens XML inside
-a query, and what a word is depends on what stands around it. So a reader looks at the text where it
-is (no tokens) and a parser on top of it decides. Refusals are worded as `grammar.py` words them.
+The lark grammar of the native text (`grammar.py`) cannot read these languages: comments nest, `<`
+opens XML inside a query, and only the context decides whether a word is a keyword. So the tokenizer
+keeps the text and an offset, and the parser on top of it asks for the token that it wants next.
+Syntax errors use the same words as those of `grammar.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from math import isinf
 
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
-from axlog.query.grammar import MOST_CHARACTERS
 from axlog.query.positions import place_at
 
+MOST_CHARACTERS = 100_000
 MOST_BRACKETS = 50
-"""How deep parentheses, predicates and constructors may be nested: parsing them is recursive."""
+"""The deepest nesting of parentheses, predicates and constructors: parsing them is recursive."""
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 
@@ -26,41 +28,56 @@ _START = (
     r"\u2070-\u218F\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
 )
 NCNAME = rf"[{_START}][{_START}\-.0-9\xB7\u0300-\u036F\u203F\u2040]*"
-_NAME = re.compile(rf"(?:({NCNAME}):)?({NCNAME})")
-_WORD_END = re.compile(rf"(?![{_START}\-.0-9\xB7:])")
-_SPACE = re.compile(r"\s*")
-_COMMENT_MARK = re.compile(r"\(:|:\)")
-_STRING = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|“[^”]*”")
-_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-_THING = re.compile(r"[\w$@][\w.:-]*|[/:!<>=.|]+|\S")
+QNAME = rf"(?:({NCNAME}):)?({NCNAME})"
+_WORD_END = rf"(?![{_START}\-.0-9\xB7:])"
+_SPACE = r"\s*"
+_COMMENT_MARK = r"\(:|:\)"
+_STRING = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|“[^”]*”"
+_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_LEXEME = r"[\w$@][\w.:-]*|[/:!<>=.|]+|\S"
+
+
+@cache
+def compiled(expression: str) -> re.Pattern[str]:
+    """A regular expression, compiled at its first use and kept.
+
+    The character classes of XML names take milliseconds to compile, and a program that imports
+    axlog may never parse a query. Only constants of the parsers may be passed.
+    """
+    return re.compile(expression)
+
+
+def check_length(text: str) -> None:
+    """Refuse a text of more than `MOST_CHARACTERS` characters."""
+    if len(text) > MOST_CHARACTERS:
+        raise QueryError(
+            "AX213",
+            f"the query has {len(text):,} characters",
+            expected=f"at most {MOST_CHARACTERS:,} characters",
+            advice="split it into several views",
+        )
 
 
 def unsupported(
-    text: str, at: int, what: str, expected: str | None = None, advice: str | None = None
+    text: str, at: int, construct: str, expected: str | None = None, advice: str | None = None
 ) -> UnsupportedError:
-    """The refusal of something that is well written but lies outside the fragment."""
+    """The error for a construct that is well formed but outside the supported fragment."""
     return UnsupportedError(
         "AX211",
-        f"{what} is not supported",
+        f"{construct} is not supported",
         place=place_at(text, at),
         expected=expected,
         advice=advice,
     )
 
 
-class Reader:
-    """A text and how far it has been read."""
+class Tokenizer:
+    """A text and the offset up to which it has been read."""
 
     most_brackets = MOST_BRACKETS
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
-        if len(text) > MOST_CHARACTERS:
-            raise QueryError(
-                "AX213",
-                f"the query has {len(text):,} characters",
-                expected=f"at most {MOST_CHARACTERS:,} characters",
-                advice="split it into several views",
-            )
+        check_length(text)
         self.text = text
         self.offset = 0
         self.namespaces = {"xml": XML_NAMESPACE, **namespaces}
@@ -69,10 +86,11 @@ class Reader:
     # moving on
 
     def skip(self) -> int:
-        """Pass white space and comments; the offset of what follows."""
+        """Skip white space and comments, and return the offset of the next token."""
         text = self.text
+        space = compiled(_SPACE)
         while True:
-            found = _SPACE.match(text, self.offset)
+            found = space.match(text, self.offset)
             self.offset = found.end() if found else self.offset
             if not text.startswith("(:", self.offset):
                 return self.offset
@@ -81,58 +99,19 @@ class Reader:
     def _skip_comment(self) -> None:
         start, depth, at = self.offset, 1, self.offset + 2
         while depth:
-            mark = _COMMENT_MARK.search(self.text, at)
+            mark = compiled(_COMMENT_MARK).search(self.text, at)
             if mark is None:
                 raise self.refusal("the comment is not closed", start, advice="close it with :)")
             depth += 1 if mark.group() == "(:" else -1
             at = mark.end()
         self.offset = at
 
-    def sees(self, symbol: str) -> bool:
-        """Whether a symbol follows."""
-        return self.text.startswith(symbol, self.skip())
-
-    def take(self, *symbols: str) -> str | None:
-        """Pass the first of these symbols that follows."""
-        at = self.skip()
-        for symbol in symbols:
-            if self.text.startswith(symbol, at):
-                self.offset = at + len(symbol)
-                return symbol
-        return None
-
-    def take_word(self, *words: str) -> str | None:
-        """Pass the first of these words that follows; `order by` may have any space inside."""
-        at = self.skip()
-        for word in words:
-            found = re.compile(r"\s+".join(map(re.escape, word.split()))).match(self.text, at)
-            if found and _WORD_END.match(self.text, found.end()):
-                self.offset = found.end()
-                return word
-        return None
-
-    def take_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Pass what a pattern matches here."""
-        found = pattern.match(self.text, self.skip())
-        if found is not None:
-            self.offset = found.end()
-        return found
-
-    def need(self, symbol: str) -> None:
-        """Pass a symbol that must follow."""
-        if not self.take(symbol):
-            raise self.unexpected(f"`{symbol}`")
-
-    def need_word(self, word: str) -> None:
-        if not self.take_word(word):
-            raise self.unexpected(f"`{word}`")
-
     def is_at_end(self) -> bool:
         return self.skip() >= len(self.text)
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Inside brackets: refused when they are nested too deeply."""
+        """Count one level of brackets, and refuse the text if there are too many levels."""
         self._depth += 1
         if self._depth > self.most_brackets:
             raise QueryError(
@@ -144,12 +123,62 @@ class Reader:
         yield
         self._depth -= 1
 
+    # symbols, words, regular expressions
+
+    def sees(self, symbol: str) -> bool:
+        """Whether the symbol follows."""
+        return self.text.startswith(symbol, self.skip())
+
+    def take(self, *symbols: str) -> str | None:
+        """Read the first of these symbols that follows."""
+        at = self.skip()
+        for symbol in symbols:
+            if self.text.startswith(symbol, at):
+                self.offset = at + len(symbol)
+                return symbol
+        return None
+
+    def need(self, symbol: str) -> None:
+        """Read a symbol that must follow."""
+        if not self.take(symbol):
+            raise self.unexpected(f"`{symbol}`")
+
+    def take_word(self, *words: str) -> str | None:
+        """Read the first of these words that follows; `order by` may have any space inside."""
+        at = self.skip()
+        for word in words:
+            expression = r"\s+".join(map(re.escape, word.split()))
+            found = compiled(expression).match(self.text, at)
+            if found and compiled(_WORD_END).match(self.text, found.end()):
+                self.offset = found.end()
+                return word
+        return None
+
+    def need_word(self, word: str) -> None:
+        """Read a word that must follow."""
+        if not self.take_word(word):
+            raise self.unexpected(f"`{word}`")
+
+    def match_at(self, expression: str, at: int) -> re.Match[str] | None:
+        """The match of a regular expression at an offset; nothing is read."""
+        return compiled(expression).match(self.text, at)
+
+    def take_match(self, expression: str) -> re.Match[str] | None:
+        """Read the text that a regular expression matches here."""
+        found = self.match_at(expression, self.skip())
+        if found is not None:
+            self.offset = found.end()
+        return found
+
     # literals and names
 
     def take_string(self) -> str | None:
-        """A string in quotes; printed papers set “these”, which nothing else begins with."""
+        """Read a string in quotes; typographic quotes, as printed papers have them, are accepted.
+
+        No other token begins with a typographic quote.
+        """
         at = self.skip()
-        found = _STRING.match(self.text, at)
+        found = self.match_at(_STRING, at)
         if found is None:
             if self.text.startswith(('"', "'"), at):
                 quote = self.text[at]
@@ -160,32 +189,32 @@ class Reader:
         quote = self.text[at]
         return found.group()[1:-1].replace(quote * 2, quote)
 
-    def need_string(self, what: str) -> str:
+    def need_string(self, expected: str) -> str:
         found = self.take_string()
         if found is None:
-            raise self.unexpected(what)
+            raise self.unexpected(expected)
         return found
 
     def take_number(self) -> float | None:
         at = self.skip()
-        found = _NUMBER.match(self.text, at)
+        found = self.match_at(_NUMBER, at)
         if found is None:
             return None
         self.offset = found.end()
-        if _NAME.match(self.text, self.offset):
-            raise self.refusal("a name stands right behind a number", at, expected="a space")
+        if self.match_at(QNAME, self.offset):
+            raise self.refusal("a name directly follows a number", at, expected="a space")
         value = float(found.group())
         if isinf(value):
             raise QueryError("AX207", "the number is too large", place=place_at(self.text, at))
         return value
 
     def take_name(self) -> tuple[str, str] | None:
-        """Prefix and local name: `a`, `p:a`."""
-        found = self.take_match(_NAME)
+        """Read a name as its prefix and its local name: `a`, `p:a`."""
+        found = self.take_match(QNAME)
         return None if found is None else (found[1] or "", found[2])
 
     def need_variable(self) -> str:
-        """`$name`, as it is written."""
+        """Read `$name`, and return the name as it is written."""
         self.need("$")
         found = self.take_name()
         if found is None:
@@ -193,7 +222,7 @@ class Reader:
         return ":".join(part for part in found if part)
 
     def expanded(self, prefix: str, local: str, at: int, is_element: bool = True) -> str:
-        """The expanded name; the default namespace is for elements."""
+        """The expanded name; the default namespace applies to elements only."""
         if not prefix and not is_element:
             return local
         uri = self.namespaces.get(prefix)
@@ -207,7 +236,7 @@ class Reader:
             )
         return f"{{{uri}}}{local}" if uri else local
 
-    # refusals
+    # errors
 
     def refusal(
         self, message: str, at: int, expected: str | None = None, advice: str | None = None
@@ -216,15 +245,15 @@ class Reader:
         return QuerySyntaxError("AX201", message, place=place, expected=expected, advice=advice)
 
     def unexpected(self, expected: str) -> QuerySyntaxError:
-        """The refusal of whatever stands here."""
+        """The error for the token that follows, when another one is expected."""
         at = self.skip()
-        found = _THING.match(self.text, at)
+        found = self.match_at(_LEXEME, at)
         if found is None:
             message = "the query ends too early" if self.text.strip() else "the query is empty"
             return self.refusal(message, len(self.text.rstrip()), expected)
-        return self.refusal(f"`{found.group()[:40]}` cannot stand here", at, expected)
+        return self.refusal(f"unexpected `{found.group()[:40]}`", at, expected)
 
     def unsupported(
-        self, what: str, at: int, expected: str | None = None, advice: str | None = None
+        self, construct: str, at: int, expected: str | None = None, advice: str | None = None
     ) -> UnsupportedError:
-        return unsupported(self.text, at, what, expected, advice)
+        return unsupported(self.text, at, construct, expected, advice)

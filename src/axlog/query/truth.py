@@ -1,8 +1,9 @@
-"""Truth: what can be said of an answer over a document whose calls are open (P1 2, DESIGN 3).
+"""Truth: the three-valued verdict on an answer over a document with open calls (docs/meaning.md).
 
-TRUE holds now; POSSIBLE does not hold, but some future of the open calls makes it hold; NEVER: none
-does. The three are ordered NEVER < POSSIBLE < TRUE, so that `min` and `max` are P1's and/or. A
-truth is no Boolean: who writes `if view.truth:` forgets the third value, so that raises.
+TRUE: the answer holds now. POSSIBLE: it does not hold, but some future of the open calls makes it
+hold. NEVER: no future does. The order is NEVER < POSSIBLE < TRUE, so `min` is the conjunction and
+`max` the disjunction. A truth is not a Boolean: `if view.truth:` would ignore the third value, so
+it raises. (Paper 1, section 2.)
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NoReturn
 
 
 class Truth(Enum):
-    """One of three values.
+    """A verdict on an answer: NEVER, POSSIBLE or TRUE.
 
     >>> max(Truth.NEVER, Truth.POSSIBLE), min(Truth.TRUE, Truth.POSSIBLE)
     (<Truth.POSSIBLE: 'possible'>, <Truth.POSSIBLE: 'possible'>)

@@ -1,62 +1,81 @@
-"""XQuery Update statements: text to the tree of `syntax_tree.py`, with updates in it (DESIGN 4).
+"""The parser of XQuery Update: text to statements, with the tree of `syntax_tree.py`.
 
     insert node <phone>1</phone> as last into /site/people/person[@id = "person0"]
     for $p in //person where $p/phone return (delete nodes $p/phone, rename node $p as "user")
     let $c := doc("auction.xml") for $x in $c/site/people/person insert <name>Jim</name>
     delete //open_auction[not(bidder)]
 
-The syntax of XQuery Update 1.0, and that of P5 (2.3 and appendix A), which leaves `node` out: then
-`insert ... into q` means every node of q, and `insert ...` alone goes into the variable of the
-`for` around it. Statements have what queries for views must do without, as they are evaluated once:
-positions, `if`, arithmetic, functions of strings, computed constructors.
+The syntax is that of XQuery Update 1.0, and a shorter one without the word `node`: there
+`insert ... into q` applies to every node of q, and `insert ...` alone inserts into the variable of
+the enclosing `for`.
 
-What is updating and what is not may not be mixed: refused as the recommendation says (XUST0001).
-Refused by name: `copy ... modify` (it changes no document), functions and types of one's own,
-`order by`, `put`, revalidation (XUST0026). What a statement does is `evaluate.statements`'s to say.
+A view is maintained, so its query is limited to what a pattern expresses. A statement is evaluated
+once, so it may use more: positions, `if`, computed constructors, arithmetic, `||`, `to`, `is`,
+`intersect`, `except`, and the functions of `FUNCTIONS`. Precedence follows the recommendation.
+
+`expression_categories.py` refuses mixtures of updates and values. Refused by name here:
+`copy ... modify` (it changes no document), user-defined functions and types, `order by`, `put`,
+revalidation (XUST0026). `evaluate.statements` defines the effect of a statement.
+(Shorter syntax: paper 5, section 2.3 and appendix A.)
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from axlog.document.name_expansion import refuse_growth
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
+from axlog.query.expression_categories import Category, classify
 from axlog.query.pattern import Test
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
+    Binary,
     Call,
     Clause,
     Constant,
     Context,
     Expression,
+    External,
     Flwor,
     For,
-    Let,
+    ForAt,
     Path,
     Reference,
     Root,
     Sequence,
+    Statement,
+    Update,
 )
-from axlog.query.tokenizer import NCNAME
-from axlog.query.update_expressions import Class, OperatorParser, classify
+from axlog.query.tokenizer import NCNAME, compiled
+from axlog.query.xquery_parser import XQueryParser
 
-_NODE = re.compile(
-    r"\s+nodes?(?![\w.\-:(])(?!\s+(?:into|as\s+(?:first|last)\s+into|before|after)\b)"
+FUNCTIONS = frozenset(
+    """abs boolean ceiling concat contains count data distinct-values doc document empty
+    ends-with error exists false floor last local-name lower-case max min name namespace-uri
+    normalize-space not number position QName round starts-with string string-join string-length
+    substring sum translate true upper-case""".split()
 )
-_OPERAND = re.compile(
-    r"(?:\s*<|\s+[$/(.@*\"']|\s+(?!and\b|or\b|union\b|eq\b|ne\b|lt\b|is\b)[^\W\d])"
-)
-_UPDATES = re.compile(
-    r"(insert|delete)(?![\w.\-:])|(replace)\s+(?:value\s+of\s+)?node\b|(rename)\s+node\b"
-)
-# P5's appendix prints `regions/*/*item` for `regions/*/item` (E6_L, X17_L, B5_L).
-_PRINTED = re.compile(rf"\*/\*(?!(?:and|or|div|idiv|mod|union)\b){NCNAME}")
-_TRANSFORM = re.compile(r"copy\s+\$")
-_COMPUTED = re.compile(
+TYPES = frozenset("string integer int decimal double QName boolean".split())
+"""The types that a value can be cast to: `xs:integer("7")`."""
+
+_VALUE_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is")
+_COMPARISON = r"!=|<=|>=|<<|>>|=|<|>"
+_TYPE_OPERATORS = {
+    "instance of": "`instance of`",
+    "treat as": "`treat as`",
+    "castable as": "`castable as`",
+    "cast as": "`cast as`",
+}
+_NODE = r"\s+nodes?(?![\w.\-:(])(?!\s+(?:into|as\s+(?:first|last)\s+into|before|after)\b)"
+_OPERAND = r"(?:\s*<|\s+[$/(.@*\"']|\s+(?!and\b|or\b|union\b|eq\b|ne\b|lt\b|is\b)[^\W\d])"
+_UPDATES = r"(insert|delete)(?![\w.\-:])|(replace)\s+(?:value\s+of\s+)?node\b|(rename)\s+node\b"
+# The appendix of paper 5 prints `regions/*/*item` for `regions/*/item` (E6_L, X17_L, B5_L).
+_PRINTED = rf"\*/\*(?!(?:and|or|div|idiv|mod|union)\b){NCNAME}"
+_TRANSFORM = r"copy\s+\$"
+_COMPUTED = (
     rf"(element|attribute|processing-instruction)\s+(?:({NCNAME}(?::{NCNAME})?)\s*)?\{{"
     rf"|(element|attribute|processing-instruction|text|comment|document)\s*\{{"
 )
@@ -69,42 +88,13 @@ _PLACES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Update(Call):
-    """An updating expression; `name` is the operation (as in `lists.EditKind`), the arguments are
-    what it brings, if anything, and its targets. `is_each`: one for every target there is."""
-
-    is_each: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ForAt(For):
-    """`for $x at $position in ...`."""
-
-    position: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class External(Let):
-    """`declare variable $x external`: what the caller gives, and if it does not, the document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement as written, the prefixes that its texts may use, and what it says."""
-
-    expression: Expression
-    text: str
-    namespaces: tuple[tuple[str, str], ...]
-
-
 def parse_statements(
     text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> list[Statement]:
     """The statements of a text, separated by `;`.
 
-    The names that they construct may grow by their namespaces as those of a document may; the
-    input is the text and the namespaces given with it.
+    Expanding the constructed names by their namespaces may multiply the size of the input (the text
+    and the namespaces given with it) by no more than it may for a document.
 
     >>> [type(s.expression).__name__ for s in parse_statements("delete //a; delete nodes //b")]
     ['Update', 'Update']
@@ -117,8 +107,8 @@ def parse_statements(
 
 @lru_cache(maxsize=512)
 def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[Statement, ...], int]:
-    """The statements, and the characters of all names that they construct."""
-    parser = StatementParser(text, dict(namespaces))
+    """The statements, and the number of characters in all names that they construct."""
+    parser = UpdateParser(text, dict(namespaces))
     found: list[Statement] = []
     while True:
         parser.prolog()
@@ -132,34 +122,34 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[St
             return tuple(found), parser.names_size
 
 
-class StatementParser(OperatorParser):
-    """Parses statements."""
+class UpdateParser(XQueryParser):
+    """The parser of statements."""
 
-    most_brackets = 25  # operators take twice the calls that paths do
+    most_brackets = 25  # a level costs twice as many Python frames as in a query for a view
 
     def __init__(self, text: str, namespaces: dict[str, str]) -> None:
         super().__init__(text, namespaces)
-        self._loops: list[str] = []  # the variables of the `for`s around
+        self._loops: list[str] = []  # the variables of the enclosing `for` clauses
         self._revalidation: int | None = None
 
     def statement(self) -> Expression:
-        """One statement, checked: it updates, and only where updates may stand."""
+        """One statement; checks that it updates, and that it mixes no updates and values."""
         at = self.skip()
         found = self.expression()
         if self.declared:
             found = Flwor(tuple(self.declared), found, found.at)
-        if classify(found, self.text) is Class.SIMPLE:
+        if classify(found, self.text) is Category.SIMPLE:
             raise self.unsupported(
                 "a statement that changes nothing",
                 at,
                 expected="insert, delete, replace or rename",
-                advice="watch(...) or query for what only asks",
+                advice="a query, or watch(...), to read data",
             )
         return found
 
     # the prolog
 
-    def _declaration(self, at: int) -> None:
+    def declaration(self, at: int) -> None:
         if self.take_word("revalidation"):
             if self._revalidation is not None:
                 raise QueryError(
@@ -171,28 +161,28 @@ class StatementParser(OperatorParser):
             if not re.match(r"declare\s+revalidation\b", rest):
                 raise QueryError(
                     "XUST0026",
-                    "there is no revalidation",
+                    "revalidation is not supported",
                     place=place_at(self.text, at),
                     advice="leave the declaration out",
                 )
-        elif re.compile(r"\s*variable\s+\$[^;:=]*\bexternal\b").match(self.text, self.offset):
+        elif self.match_at(r"\s*variable\s+\$[^;:=]*\bexternal\b", self.offset):
             self.take_word("variable")
             start = self.skip()
             name = self.need_variable()
             self.need_word("external")
             self.declared.append(External(name, Path(Root(start), (), start), start))
-        elif re.compile(r"\s*variable\s+\$[^\s:]+\s+as\b").match(self.text, self.offset):
+        elif self.match_at(r"\s*variable\s+\$[^\s:]+\s+as\b", self.offset):
             raise self.unsupported("a type of a variable", at, advice="leave `as ...` out")
         elif self.take_word("updating"):
-            raise self.unsupported("a function of one's own", at, advice="the updates themselves")
+            raise self.unsupported("a user-defined function", at, advice="the updates themselves")
         else:
-            super()._declaration(at)
+            super().declaration(at)
 
-    # what stands where an expression may stand
+    # updates
 
     def single(self) -> Expression:
         at = self.skip()
-        updates = _UPDATES.match(self.text, at)
+        updates = self.match_at(_UPDATES, at)
         if updates is not None and self._is_keyword(updates):
             self.offset = updates.end(updates.lastindex or 0)
             match updates.group(updates.lastindex or 0):
@@ -204,25 +194,25 @@ class StatementParser(OperatorParser):
                     return self._replace(at)
                 case _:
                     return self._rename(at)
-        if _TRANSFORM.match(self.text, at):
+        if self.match_at(_TRANSFORM, at):
             raise self.unsupported(
                 "`copy ... modify ... return`, which changes no document,",
                 at,
                 advice="the updates of its `modify`, on the document",
             )
-        if re.compile(r"if\s*\(").match(self.text, at):
+        if self.match_at(r"if\s*\(", at):
             return self._choice(at)
         return super().single()
 
     def _is_keyword(self, found: re.Match[str]) -> bool:
-        """Whether `insert` or `delete` is no name of an element here."""
+        """Whether `insert` or `delete` is a keyword here, and not the name of an element."""
         if found.group(1) is None:
             return True
         after = self.text[found.end() : found.end() + 80]
-        return bool(_NODE.match(after) or _OPERAND.match(after))
+        return bool(compiled(_NODE).match(after) or compiled(_OPERAND).match(after))
 
     def _takes_node(self) -> bool:
-        found = _NODE.match(self.text, self.offset)
+        found = self.match_at(_NODE, self.offset)
         if found is None:
             return False
         self.offset = found.end()
@@ -275,14 +265,14 @@ class StatementParser(OperatorParser):
             clauses = self.clauses()
             loops = [clause.variable for clause in clauses if isinstance(clause, For)]
             self._loops += loops
-            if not self.take_word("return") and not _UPDATES.match(self.text, self.skip()):
+            if not self.take_word("return") and not self.match_at(_UPDATES, self.skip()):
                 raise self.unexpected("`for`, `let`, `where`, `return` or an update")
             found = Flwor(tuple(clauses), self.single(), at)
             if loops:
                 del self._loops[-len(loops) :]
             return found
 
-    def _bindings(self, found: list[Clause], is_for: bool) -> None:
+    def bindings(self, found: list[Clause], is_for: bool) -> None:
         start = self.offset
         if is_for:
             variable = self.need_variable()
@@ -292,10 +282,99 @@ class StatementParser(OperatorParser):
                 self.need_word("in")
                 found.append(ForAt(variable, self.single(), at, position))
                 if self.take(","):
-                    self._bindings(found, is_for)
+                    self.bindings(found, is_for)
                 return
         self.offset = start
-        super()._bindings(found, is_for)
+        super().bindings(found, is_for)
+
+    # operators, the loosest first
+
+    def comparison(self) -> Expression:
+        found = self._joined()
+        at = self.skip()
+        symbol = self.take_match(_COMPARISON)
+        operator = symbol.group() if symbol else self.take_word(*_VALUE_COMPARISONS)
+        if operator is None:
+            return found
+        return Binary(operator, found, self._joined(), at)
+
+    def _joined(self) -> Expression:
+        found = self._range()
+        while True:
+            at = self.skip()
+            if not self.take("||"):
+                return found
+            found = Binary("||", found, self._range(), at)
+
+    def _range(self) -> Expression:
+        found = self._sum()
+        at = self.skip()
+        if self.take_word("to"):
+            return Binary("to", found, self._sum(), at)
+        return found
+
+    def _sum(self) -> Expression:
+        found = self._product()
+        while True:
+            at = self.skip()
+            symbol = self.take("+", "-")
+            if symbol is None:
+                return found
+            found = Binary(symbol, found, self._product(), at)
+
+    def _product(self) -> Expression:
+        found = self.union()
+        while True:
+            at = self.skip()
+            symbol = self.take("*") or self.take_word("div", "idiv", "mod")
+            if symbol is None:
+                return found
+            found = Binary(symbol, found, self.union(), at)
+
+    def union(self) -> Expression:
+        found = self.operand()
+        while True:
+            at = self.skip()
+            is_union = not self.text.startswith("||", at) and (
+                self.take("|") or self.take_word("union")
+            )
+            if not is_union:
+                return found
+            found = Binary("|", found, self.operand(), at)
+
+    def operand(self) -> Expression:
+        found = self.signed()
+        while True:
+            at = self.skip()
+            word = self.take_word("intersect", "except")
+            if word is None:
+                break
+            found = Binary(word, found, self.signed(), at)
+        word = self.take_word(*_TYPE_OPERATORS)
+        if word is not None:
+            raise self.unsupported(_TYPE_OPERATORS[word], at)
+        if self.sees("=>") or (self.sees("!") and not self.sees("!=")):
+            raise self.unsupported("this operator", at, advice="a function: f(a), a step: a/b")
+        return found
+
+    def signed(self) -> Expression:
+        at = self.skip()
+        sign = self.take("-", "+")
+        if sign is None:
+            return self.path()
+        return Binary(sign, Constant(0.0, at), self.signed(), at)
+
+    def call(self, at: int) -> Call:
+        """A function call; statements know the functions of `FUNCTIONS` and casts to `TYPES`."""
+        prefix, name = self.take_name() or ("", "")
+        written = f"{prefix}:{name}" if prefix else name
+        is_known = (prefix in ("", "fn") and name in FUNCTIONS) or (
+            prefix == "xs" and name in TYPES
+        )
+        if not is_known:
+            known = "one of " + ", ".join(f"{one}()" for one in sorted(FUNCTIONS))
+            raise self.unsupported(f"the function {written}()", at, expected=known)
+        return Call(written if prefix == "xs" else name, self.arguments(), at)
 
     # constructors and tests
 
@@ -303,7 +382,7 @@ class StatementParser(OperatorParser):
         for opening, closing, name in (("<!--", "-->", "comment"), ("<?", "?>", "instruction")):
             if self.text.startswith(opening, at):
                 return self._markup_alone(at, opening, closing, name)
-        computed = _COMPUTED.match(self.text, at)
+        computed = self.match_at(_COMPUTED, at)
         if computed is not None:
             return self._computed(computed, at)
         return super().primary(at)
@@ -340,13 +419,13 @@ class StatementParser(OperatorParser):
         self.need("}")
         return inside
 
-    def _test(self, axis: str, at: int) -> Test:
-        if _PRINTED.match(self.text, max(at - 2, 0)):
+    def node_test(self, axis: str, at: int) -> Test:
+        if self.match_at(_PRINTED, max(at - 2, 0)):
             self.offset = at + 1
-        return super()._test(axis, self.offset)
+        return super().node_test(axis, self.offset)
 
     def take_string(self) -> str | None:
-        """A string; P5's appendix prints some in typographic quotes."""
+        """A string; typographic quotes are accepted, as the appendix of paper 5 prints them."""
         at = self.skip()
         if self.text.startswith("“", at):
             end = self.text.find("”", at)

@@ -1,30 +1,29 @@
-"""Values: which kind a string is of, and how two values compare. Everything that compares uses it.
+"""Values: the kind of a string, and the comparison of two values. All comparisons use this module.
 
-**Kinds**, for the native language. White space around a value (space, tab, CR, LF) does not count.
+**Kinds**, for the native language. White space around a value (space, tab, CR, LF) is ignored.
 
-- A number is what XML Schema writes as a double, without INF and NaN: an optional sign, digits with
+- A number is written as a double of XML Schema, without INF and NaN: an optional sign, digits with
   an optional point, an optional exponent of at most four digits. `007`, `+7.0` and `.7e1` are one
-  number. Numbers compare exactly, whatever their digits; no binary fractions are involved.
+  number. Numbers compare exactly, with any number of digits; no binary fractions are involved.
 - A moment is a date (`2024-05-01`) or a date with a time of day (`2024-05-01T10:00:00.5+02:00`;
-  seconds may be left out), with a zone or without. It is an instant: without a zone UTC is meant,
-  and a date is its first instant. Years have four digits or more and may be negative, fractions of
-  seconds any digits; `24:00:00` is midnight of the next day.
+  seconds are optional), with a zone or without. It is an instant: the default zone is UTC, and a
+  date is its first instant. Years have four digits or more and may be negative, fractions of
+  seconds have any number of digits, and `24:00:00` is midnight of the next day.
 - A time of day (`10:00`, `10:00:00Z`) compares with other times of day, on one day of UTC.
-- Anything else, the empty string too, is a text, and compares by code point.
+- Any other string, including the empty string, is a text, and compares by code point.
 
 `sort_key` puts numbers before moments before times of day before texts.
 
-**Operators.** `=` and `!=` between two values, or with a string, compare the strings: that is what
-joins do. With a number or a date they ask for that number or instant; a value that is no number
-passes `!=` with a number, a value that is no date passes nothing with a date. `<`, `<=`, `>` and
-`>=` hold between two values of one kind, and never between values of two kinds. So `5 <= 5.0` holds
-where `=` does not.
+**Operators.** `=` and `!=` between two values, or with a string, compare the strings, as joins do.
+With a number or a date they compare numbers or instants: a value that is not a number passes `!=`
+with a number, and a value that is not a date passes no comparison with a date. `<`, `<=`, `>` and
+`>=` hold only between two values of the same kind. So `5 <= 5.0` holds although `5 = 5.0` does not.
 
-**Types.** XPath and XQuery say of what type both sides are: an operator may carry a type's name
-(`< xs:date`, printed `< ... as xs:date`). Then both sides are read as that type; a value that is
-none of the type (for which the recommendation raises FORG0001) passes nothing, and as `xs:double`
-is NaN, which passes `!=`. `xs:string` compares by code point. A constant that is a `float` means
-`xs:double`. The implicit zone is UTC.
+**Types.** XPath and XQuery give both sides a type: an operator may carry the name of a type
+(`< xs:date`, printed `< ... as xs:date`). Then both sides are read as that type. A value that is
+not of the type (for which the recommendation raises FORG0001) passes no comparison; as `xs:double`
+it is NaN, which passes `!=`. `xs:string` compares by code point. A constant that is a `float` has
+the type `xs:double`. The implicit zone is UTC.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _MOMENT = re.compile(
     rf"(?:(-?(?:[1-9]\d{{4,11}}|\d{{4}}))-(\d\d)-(\d\d))?(?:(T)?{_TIME})?(Z|[+-]\d\d:\d\d)?",
     re.ASCII,
 )
-_CACHED = 40  # characters: what is longer is seldom a number or a date, and is not remembered
+_CACHED = 40  # characters: longer values are seldom numbers or dates, and are not cached
 
 
 class ValueKind(IntEnum):
@@ -70,14 +69,14 @@ class ValueKind(IntEnum):
 
 
 Key = tuple[ValueKind, Any]
-"""A value's kind, and what it compares by among its kind."""
+"""The kind of a value, and its sort key among values of that kind."""
 
 
 # Kinds ------------------------------------------------------------------------------------------
 
 
 def key_of(text: str) -> Key:
-    """A value's kind, and what it compares by among its kind.
+    """The kind of a value, and its sort key among values of that kind.
 
     >>> key_of(" +7.0 ") == key_of("007"), key_of("7 m"), key_of("1970-01-01T01:00+01:00")
     (True, (<ValueKind.TEXT: 3>, '7 m'), (<ValueKind.MOMENT: 1>, 0))
@@ -86,7 +85,7 @@ def key_of(text: str) -> Key:
 
 
 def sort_key(text: str) -> tuple[ValueKind, Any, str]:
-    """What values sort by: numbers before moments before times of day before texts."""
+    """The sort key of a value: numbers before moments before times of day before texts."""
     return (*key_of(text), text)
 
 
@@ -107,13 +106,13 @@ _cached_key = lru_cache(maxsize=65536)(_key)
 
 
 def number_of(text: str) -> Decimal | None:
-    """The number that a value is, exactly; None if it is none."""
+    """The exact number of a value; None if the value is not a number."""
     trimmed = text.strip(_SPACE)
     return Decimal(trimmed) if _NUMBER.fullmatch(trimmed) else None
 
 
 def _moment(text: str, *, is_strict: bool = False) -> Key | None:
-    """A date, date and time, or time of day as microseconds; `is_strict`: as XML Schema has it."""
+    """A date, date and time, or time of day as microseconds; `is_strict`: as in XML Schema."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -149,7 +148,7 @@ def _time_of_day(
 
 
 def _zone(zone: str | None) -> int | None:
-    """How far a zone is ahead of UTC, at most 14 hours."""
+    """The offset of a zone from UTC in microseconds; None if it exceeds 14 hours."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[4:])
@@ -162,7 +161,7 @@ _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Days from 1970-01-01 in the Gregorian calendar, which has a year 0 here; None: no date."""
+    """Days since 1970-01-01 in the Gregorian calendar with a year 0; None for an invalid date."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12:
         return None
@@ -178,7 +177,7 @@ def _days(year: int, month: int, day: int) -> int | None:
 
 
 def double_of(text: str) -> float:
-    """A value as xs:double; what is none is NaN, as number() has it."""
+    """A value as xs:double; NaN if it is not one, as number() defines."""
     trimmed = text.strip(_SPACE)
     if _DOUBLE.fullmatch(trimmed):
         return float(trimmed)
@@ -208,22 +207,22 @@ READ: dict[str, Callable[[str], Any]] = {
     "xs:dateTime": partial(_of_time, ValueKind.MOMENT, True),
     "xs:time": partial(_of_time, ValueKind.TIME, None),
 }
-"""How a string is read as each type; None: it is none of the type."""
+"""The reader of each type; it returns None for a string that is not of the type."""
 
 
 def typed(symbol: str, type_: str) -> str:
-    """An operator that reads both sides as a type; `=` and `!=` of strings need none."""
+    """An operator that reads both sides as a type; `=` and `!=` of strings need no type."""
     return symbol if type_ == "xs:string" and symbol in ("=", "!=") else f"{symbol} {type_}"
 
 
 def parted(written: str) -> tuple[str, str | None]:
-    """The symbol of an operator, and the type that it carries."""
+    """The symbol of an operator, and its type."""
     symbol, _, type_ = written.partition(" ")
     return symbol, type_ or None
 
 
 def mirrored(written: str) -> str:
-    """The operator with its sides changed."""
+    """The operator for swapped sides."""
     symbol, type_ = parted(written)
     return _MIRRORED[symbol] if type_ is None else f"{_MIRRORED[symbol]} {type_}"
 
@@ -232,7 +231,7 @@ def mirrored(written: str) -> str:
 
 
 def compare(left: str, written: str, right: str) -> bool:
-    """Two values.
+    """Whether an operator holds between two values.
 
     >>> compare("99.00", "<", "100.00"), compare("b", "<", "100"), compare("5", "=", "5.0")
     (True, False, False)
@@ -268,7 +267,7 @@ def comparer(written: str) -> Callable[[str, str], bool]:
 
 
 def compare_numbers(left: int, symbol: str, right: int) -> bool:
-    """Two integers: sums of times, and their bounds."""
+    """Whether an operator holds between two integers: a sum of times, and its bound."""
     return _APPLY[symbol](left, right)
 
 

@@ -1,7 +1,7 @@
-"""Patterns while a query text is being read: branches that can still be added to.
+"""Builders of pattern branches: mutable while a query is compiled, immutable after `build()`.
 
-An XQuery variable names a node that later clauses hang conditions and further paths on, wherever
-they stand in the text; so nodes grow until the text is at its end, and are frozen then.
+An XQuery variable names a node, and any later clause can add conditions and paths to that node. So
+the whole query is compiled before the first branch is built.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from axlog.query.pattern import (
 
 
 @dataclass(eq=False, slots=True)
-class Growing:
-    """A pattern node to be."""
+class NodeBuilder:
+    """Builds a pattern node."""
 
     axis: Axis
     test: Test
     name: str | None = None
     comparisons: list[Comparison] = field(default_factory=list)
-    branches: list[Grown] = field(default_factory=list)
+    branches: list[BranchBuilder] = field(default_factory=list)
 
-    def take(self, items: Iterable[Item]) -> None:
-        """Let conditions hold at this node."""
+    def add(self, items: Iterable[Condition]) -> None:
+        """Add conditions that must hold at this node."""
         for item in items:
             if isinstance(item, Comparison):
                 self.comparisons.append(item)
             else:
                 self.branches.append(item)
 
-    def freeze(self) -> PatternNode:
-        below = tuple(branch.freeze() for branch in self.branches)
+    def build(self) -> PatternNode:
+        below = tuple(branch.build() for branch in self.branches)
         return PatternNode(self.axis, self.test, self.name, tuple(self.comparisons), below)
 
 
 @dataclass(eq=False, slots=True)
-class Conjunction:
-    """Conditions at a node that is not there to take them: the root's, an alternative's, a not's.
+class ConjunctionBuilder:
+    """Conditions without a node of their own: of the whole query, an alternative or a `not`.
 
-    `is_root`: they stand at the document node, whose string value is the root element's.
+    `is_root`: they hold at the document node, whose string value is that of the root element.
     """
 
     is_root: bool
-    items: list[Item] = field(default_factory=list)
+    items: list[Condition] = field(default_factory=list)
 
-    def take(self, items: Iterable[Item]) -> None:
+    def add(self, items: Iterable[Condition]) -> None:
         self.items += items
 
-    def freeze(self) -> tuple[Branch, ...]:
+    def build(self) -> tuple[Branch, ...]:
         return tuple(
-            _compared(item, self.is_root) if isinstance(item, Comparison) else item.freeze()
+            _compared(item, self.is_root) if isinstance(item, Comparison) else item.build()
             for item in self.items
         )
 
@@ -74,46 +74,50 @@ def _compared(comparison: Comparison, is_root: bool) -> PatternNode:
 
 
 @dataclass(eq=False, slots=True)
-class Choice:
-    """An `or` to be, of two alternatives or more."""
+class OrBuilder:
+    """Builds an `or` of two or more alternatives."""
 
-    alternatives: Sequence[Conjunction]
+    alternatives: Sequence[ConjunctionBuilder]
 
-    def freeze(self) -> Or:
-        return Or(tuple(alternative.freeze() for alternative in self.alternatives))
-
-
-@dataclass(eq=False, slots=True)
-class Absence:
-    """A `not` to be."""
-
-    inside: Conjunction
-
-    def freeze(self) -> Not:
-        return Not(self.inside.freeze())
+    def build(self) -> Or:
+        return Or(tuple(alternative.build() for alternative in self.alternatives))
 
 
 @dataclass(eq=False, slots=True)
-class Gathering:
-    """A `collect` to be."""
+class NotBuilder:
+    """Builds a `not`."""
 
-    node: Growing
+    inside: ConjunctionBuilder
 
-    def freeze(self) -> Collect:
-        return Collect(self.node.freeze())
-
-
-Grown: TypeAlias = Growing | Choice | Absence | Gathering
-Item: TypeAlias = Grown | Comparison
-Holder: TypeAlias = Growing | Conjunction
+    def build(self) -> Not:
+        return Not(self.inside.build())
 
 
-def nothing(name: str | None = None) -> Growing:
-    """A node that no document has: how what is statically empty stands in a pattern."""
-    never = Absence(Conjunction(False, [Growing(Axis.SELF, AnyNode())]))
-    return Growing(Axis.CHILD, Wildcard(), name, branches=[never])
+@dataclass(eq=False, slots=True)
+class CollectBuilder:
+    """Builds a `collect`."""
+
+    node: NodeBuilder
+
+    def build(self) -> Collect:
+        return Collect(self.node.build())
 
 
-def no_parent() -> Absence:
-    """At an element: it is the root element."""
-    return Absence(Conjunction(False, [Growing(Axis.PARENT, Wildcard())]))
+BranchBuilder: TypeAlias = NodeBuilder | OrBuilder | NotBuilder | CollectBuilder
+Condition: TypeAlias = BranchBuilder | Comparison
+"""A condition on a node: a branch below it, or a comparison of its value."""
+Anchor: TypeAlias = NodeBuilder | ConjunctionBuilder
+"""A builder that conditions can be added to."""
+Conditions: TypeAlias = list[Condition] | None
+"""Conditions that must all hold: an empty list always holds, None never does."""
+
+
+def nothing(name: str | None = None) -> NodeBuilder:
+    """A node that no document has; it stands for a path that is statically empty."""
+    never = NotBuilder(ConjunctionBuilder(False, [NodeBuilder(Axis.SELF, AnyNode())]))
+    return NodeBuilder(Axis.CHILD, Wildcard(), name, branches=[never])
+
+
+def without_parent() -> NotBuilder:
+    """The condition that an element is the root element."""
+    return NotBuilder(ConjunctionBuilder(False, [NodeBuilder(Axis.PARENT, Wildcard())]))

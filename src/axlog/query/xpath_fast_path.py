@@ -1,16 +1,16 @@
-"""The short way for plain paths: what most filters are, read in one go.
+"""The fast path for plain XPath expressions, which one regular expression reads.
 
     /site//person[@id = 'p1'][name]/*
 
-Steps down by name or `*`, predicates that ask for a child, a descendant, an attribute or its
-value. Anything else, prefixes and everything wrong included, is None: the parser proper takes it.
+A plain path has steps down by name or `*`, and predicates on the existence or value of a child, a
+descendant or an attribute. For all other texts, including names with prefixes and texts with
+errors, the result is None, and the caller uses the parser.
 
-Law: `plain(text, outputs)` is None or the pattern that the parser gives.
+Law: `plain(text, outputs, selected)` is None or the pattern that the parser gives.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from axlog.query.pattern import (
@@ -22,25 +22,24 @@ from axlog.query.pattern import (
     PatternNode,
     Wildcard,
 )
+from axlog.query.tokenizer import compiled
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _TEST = r"(?: ?(=|!=|<=|>=|<|>) ?([0-9]{1,9})| ?(=|!=) ?'([^'\[\]&]*)')?"
 _PREDICATE = rf"\[(\.//|@)?({_NAME}){_TEST}\]"
 _STEP = rf"(//?)({_NAME}|\*)((?:{_PREDICATE})*)"
-_WHOLE = re.compile(rf"(?:{_STEP})+")
-_STEPS = re.compile(_STEP)
-_PREDICATES = re.compile(_PREDICATE)
+_WHOLE = rf"(?:{_STEP})+"
 _AXES = {"/": Axis.CHILD, "//": Axis.DESCENDANT}
 _PLACES = {"": Axis.CHILD, "@": Axis.ATTRIBUTE, ".//": Axis.DESCENDANT}
 _LONGEST = 300
-"""Characters of a path that is certain to meet no limit of the parser."""
+"""Paths of at most this length cannot exceed a limit of the parser."""
 
 
 def plain(text: str, outputs: tuple[Output, ...], selected: str) -> Pattern | None:
-    """The pattern of a plain path, its last step under a name; None if it is not plain."""
-    if len(text) > _LONGEST or _WHOLE.fullmatch(text) is None:
+    """The pattern of a plain path, with its last step named; None if the text is not plain."""
+    if len(text) > _LONGEST or compiled(_WHOLE).fullmatch(text) is None:
         return None
-    steps = _STEPS.findall(text)
+    steps = compiled(_STEP).findall(text)
     below: tuple[PatternNode, ...] = ()
     name: str | None = selected
     for slash, label, predicates, *_ in reversed(steps):
@@ -52,7 +51,7 @@ def plain(text: str, outputs: tuple[Output, ...], selected: str) -> Pattern | No
 
 
 def _branches(predicates: str) -> Iterator[PatternNode]:
-    for place, label, ordered, number, equal, text in _PREDICATES.findall(predicates):
+    for place, label, ordered, number, equal, text in compiled(_PREDICATE).findall(predicates):
         compared: tuple[Comparison, ...] = ()
         if ordered:
             compared = (Comparison(ordered, float(number)),)

@@ -1,14 +1,14 @@
 """The parser of XPath: text to the tree of `syntax_tree.py`, by recursive descent.
 
-It reads the syntax of XPath 3.1 and refuses what has no meaning for a view by name, right where it
-stands: arithmetic, `intersect`, `if`, functions that nothing here understands. What an expression
-means, and which of it is a pattern, is decided by `xpath.py`. `xquery_parser.py` adds what
-XQuery has beyond XPath.
+It reads the syntax of XPath 3.1. Constructs that a view cannot have (arithmetic, `intersect`, `if`,
+unknown functions) are refused by name, at their position. `xpath_compiler.py` decides what an
+expression means and whether it is a pattern.
+
+The methods without an underscore are the productions of the grammar, the loosest first. The parsers
+of XQuery and XQuery Update override those that their languages extend.
 """
 
 from __future__ import annotations
-
-import re
 
 from axlog.query.pattern import (
     AnyComment,
@@ -34,7 +34,7 @@ from axlog.query.syntax_tree import (
     Sequence,
     Step,
 )
-from axlog.query.tokenizer import NCNAME, Reader
+from axlog.query.tokenizer import NCNAME, Tokenizer
 from axlog.query.values import READ
 
 AnyStep = Step | Group | Call
@@ -47,13 +47,13 @@ FUNCTIONS = frozenset(
     number position string true""".split()
 )
 CASTS = frozenset(READ)
-"""Constructor functions of types: `xs:date(...)`."""
+"""The constructor functions of types: `xs:date(...)`."""
 MOST_STEPS = 150
 
-_AXIS = re.compile(rf"({NCNAME})\s*::")
-_EXPANDED = re.compile(rf"Q\{{([^{{}}]*)\}}({NCNAME}|\*)")
-_PARTIAL = re.compile(rf"(?:\*:{NCNAME}|{NCNAME}:\*)")
-_CALLED = re.compile(rf"(?:({NCNAME}):)?({NCNAME})\s*\((?!:)")
+_AXIS = rf"({NCNAME})\s*::"
+_EXPANDED = rf"Q\{{([^{{}}]*)\}}({NCNAME}|\*)"
+_PARTIAL = rf"(?:\*:{NCNAME}|{NCNAME}:\*)"
+_CALLED = rf"(?:({NCNAME}):)?({NCNAME})\s*\((?!:)"
 KIND_TESTS = frozenset(
     """attribute comment document-node element item namespace-node node processing-instruction
     schema-attribute schema-element text""".split()
@@ -65,17 +65,17 @@ _PLAIN_KINDS: dict[str, Test] = {
     "text": AnyText(),
 }
 _KINDS = frozenset({*_PLAIN_KINDS, "attribute", "element"})
-_DOT = re.compile(r"\.(?![.\d])")
-_CONSTRUCTED = re.compile(rf"<(?:{NCNAME}|!--|\?)")
-_COMPUTED = re.compile(
+_DOT = r"\.(?![.\d])"
+_CONSTRUCTED = rf"<(?:{NCNAME}|!--|\?)"
+_COMPUTED = (
     r"(element|attribute|processing-instruction|namespace)\s+(?:[\w:.\-]+\s*)?\{"
     r"|(?:element|attribute|text|comment|document)\s*\{"
 )
-_VALUE_START = re.compile(r"[$\"'\d]")
-_STEP_START = re.compile(rf"{NCNAME}|[*@.(]")
-_COMPARISON = re.compile(r"!=|<=|>=|=|<(?!<)|>(?!>)")
+_VALUE_START = r"[$\"'\d]"
+_STEP_START = rf"{NCNAME}|[*@.(]"
+_COMPARISON = r"!=|<=|>=|=|<(?!<)|>(?!>)"
 _VALUE_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-_ARITHMETIC = re.compile(r"[+\-*]")
+_ARITHMETIC = r"[+\-*]"
 INFIX_SYMBOLS = {
     "||": "joining strings by `||`",
     "=>": "the arrow `=>`",
@@ -96,10 +96,11 @@ INFIX_WORDS = {
 SETS = {"intersect": "`A[...]` with a predicate that says B", "except": "`A[not(...)]`"}
 
 
-class ExpressionParser(Reader):
-    """Parses expressions; `whole()` takes the text to its end."""
+class XPathParser(Tokenizer):
+    """The parser of XPath expressions."""
 
-    def whole(self) -> Expression:
+    def parse(self) -> Expression:
+        """The expression that the whole text is."""
         found = self.expression()
         if not self.is_at_end():
             raise self.unexpected("an operator, `/`, `[` or the end of the query")
@@ -114,17 +115,18 @@ class ExpressionParser(Reader):
         return items[0] if len(items) == 1 else Sequence(tuple(items), at)
 
     def single(self) -> Expression:
+        """One expression without a comma."""
         at = self.skip()
-        if re.compile(r"(some|every)\s*\$").match(self.text, at):
+        if self.match_at(r"(some|every)\s*\$", at):
             return self._quantified(at)
-        if re.compile(r"if\s*\(").match(self.text, at):
+        if self.match_at(r"if\s*\(", at):
             raise self.unsupported("a choice by `if`", at, advice="`or` and `and` in a predicate")
-        if re.compile(r"(for|let)\s*\$").match(self.text, at):
+        if self.match_at(r"(for|let)\s*\$", at):
             return self.flwor(at)
         return self._disjunction()
 
     def flwor(self, at: int) -> Expression:
-        """`for` and `let` are XQuery's."""
+        """`for` and `let`, which belong to XQuery."""
         raise self.unsupported(
             f"`{self.text[at : at + 3]}` in XPath", at, advice='language="xquery"'
         )
@@ -155,18 +157,18 @@ class ExpressionParser(Reader):
         return _balanced("or", operands)
 
     def _conjunction(self) -> Expression:
-        operands = [self._comparison()]
+        operands = [self.comparison()]
         while self.take_word("and"):
-            operands.append(self._comparison())
+            operands.append(self.comparison())
         return _balanced("and", operands)
 
-    def _comparison(self) -> Expression:
-        found = self._union()
+    def comparison(self) -> Expression:
+        found = self.union()
         at = self.skip()
         operator = self._operator()
         if operator is None:
             return found
-        found = Binary(operator, found, self._union(), at)
+        found = Binary(operator, found, self.union(), at)
         at = self.skip()
         if self._operator() is not None:
             raise self.unsupported("a chain of comparisons", at, advice="join them with `and`")
@@ -176,15 +178,15 @@ class ExpressionParser(Reader):
         found = self.take_match(_COMPARISON)
         return found.group() if found else self.take_word(*_VALUE_COMPARISONS)
 
-    def _union(self) -> Expression:
-        operands = [self._operand()]
+    def union(self) -> Expression:
+        operands = [self.operand()]
         while not self.sees("||") and (self.take("|") or self.take_word("union")):
-            operands.append(self._operand())
+            operands.append(self.operand())
         return _balanced("|", operands)
 
-    def _operand(self) -> Expression:
-        """One operand, and the refusal of every infix operator that a view has no use for."""
-        found = self._signed()
+    def operand(self) -> Expression:
+        """One operand; infix operators that views do not support are refused here."""
+        found = self.signed()
         at = self.skip()
         word = self.take_word(*SETS)
         if word is not None:
@@ -196,19 +198,19 @@ class ExpressionParser(Reader):
             if self.sees(symbol):
                 raise self.unsupported(name, at)
         if self.take_match(_ARITHMETIC):
-            raise self.unsupported("arithmetic", at, advice="compare with a number worked out")
+            raise self.unsupported("arithmetic", at, advice="compare with a precomputed number")
         if self.sees("!") and not self.sees("!="):
             raise self.unsupported("the map operator `!`", at, advice="a step: `a/b`")
         return found
 
-    def _signed(self) -> Expression:
+    def signed(self) -> Expression:
         at = self.skip()
         sign = self.take("-", "+")
         if sign is None:
             return self.path()
         number = self.take_number()
         if number is None:
-            raise self.unsupported("arithmetic", at, expected="a number behind the sign")
+            raise self.unsupported("arithmetic", at, expected="a number after the sign")
         return Constant(-number if sign == "-" else number, at)
 
     # paths
@@ -223,7 +225,7 @@ class ExpressionParser(Reader):
             return self._rest(start, steps, at)
         if slash == "//":
             return self._rest(Root(at), [_slashes(at), self._step()], at)
-        is_longer = _STEP_START.match(self.text, self.skip())
+        is_longer = self.match_at(_STEP_START, self.skip())
         return self._rest(Root(at), [self._step()] if is_longer else [], at)
 
     def _rest(
@@ -242,7 +244,7 @@ class ExpressionParser(Reader):
                 raise self.unsupported(f"a path of more than {MOST_STEPS} steps", at)
 
     def _first(self, at: int) -> tuple[Context | Reference | Expression, list[AnyStep]]:
-        """What a path starts with: a step, or an expression with its filters."""
+        """The start of a path: a step, or an expression with its filters."""
         start = self.primary(at)
         if start is None:
             return Context(at), [self._step()]
@@ -252,11 +254,11 @@ class ExpressionParser(Reader):
         return start, [Step("self", AnyNode(), predicates, at, is_filter=True)]
 
     def primary(self, at: int) -> Context | Reference | Expression | None:
-        """What is no step; None if a step follows."""
+        """An expression that can start a path and is not a step; None if a step follows."""
         string = self.take_string()
         if string is not None:
             return Constant(self.string_value(string, at), at)
-        if _DOT.match(self.text, at):
+        if self.match_at(_DOT, at):
             self.need(".")
             return Context(at)
         number = self.take_number()
@@ -265,26 +267,26 @@ class ExpressionParser(Reader):
         if self.sees("$"):
             return Reference(self.need_variable(), at)
         if self.sees("(#"):
-            raise self.unsupported("a pragma", at, advice="what it encloses, alone")
+            raise self.unsupported("a pragma", at, advice="the expression that it encloses")
         if self.take("("):
             return self._parenthesised(at)
         if self._sees_call():
-            return self._call(at)
+            return self.call(at)
         self._refuse_constructor(at)
         return None
 
     def _refuse_constructor(self, at: int) -> None:
-        if _COMPUTED.match(self.text, at):
+        if self.match_at(_COMPUTED, at):
             raise self.unsupported(
                 "a computed constructor", at, advice="XQuery's <name>{...}</name>"
             )
-        if _CONSTRUCTED.match(self.text, at):
+        if self.match_at(_CONSTRUCTED, at):
             raise self.unsupported(
                 "a constructor here", at, advice="XQuery: for ... return <name/>"
             )
 
     def string_value(self, string: str, at: int) -> str:
-        """What a string literal means: in XPath, itself."""
+        """The value of a string literal; in XPath, the string itself."""
         return string
 
     def _parenthesised(self, at: int) -> Expression:
@@ -319,15 +321,15 @@ class ExpressionParser(Reader):
         if self.take("."):
             return Step("self", AnyNode(), self._predicates(), at)
         if self._sees_call():
-            return self._call(at)
+            return self.call(at)
         self._refuse_constructor(at)
-        if _VALUE_START.match(self.text, at):
+        if self.match_at(_VALUE_START, at):
             raise self.unsupported("a value as a step", at, expected="a step of a path")
         axis = self._axis()
         test_at = self.skip()
-        if axis is None and re.compile(r"attribute\s*\(").match(self.text, test_at):
+        if axis is None and self.match_at(r"attribute\s*\(", test_at):
             axis = "attribute"
-        test = self._test(axis or "child", test_at)
+        test = self.node_test(axis or "child", test_at)
         return Step(axis or "child", test, self._predicates(), at)
 
     def _axis(self) -> str | None:
@@ -346,19 +348,19 @@ class ExpressionParser(Reader):
             )
         return axis
 
-    def _test(self, axis: str, at: int) -> Test:
+    def node_test(self, axis: str, at: int) -> Test:
         is_element = axis != "attribute"
-        if _PARTIAL.match(self.text, at):
-            raise self.unsupported("a name with a wildcard in it", at, expected="a name or `*`")
+        if self.match_at(_PARTIAL, at):
+            raise self.unsupported("a name with a wildcard", at, expected="a name or `*`")
         expanded = self.take_match(_EXPANDED)
         if expanded is not None:
             if expanded[2] == "*":
-                raise self.unsupported("all names of a namespace", at, expected="a name or `*`")
+                raise self.unsupported("a wildcard for a namespace", at, expected="a name or `*`")
             uri = " ".join(expanded[1].split())
             return Name(f"{{{uri}}}{expanded[2]}" if uri else expanded[2])
         if self.take("*"):
             return Wildcard()
-        called = _CALLED.match(self.text, at)
+        called = self.match_at(_CALLED, at)
         if called is not None and called[2] in KIND_TESTS and not called[1]:
             return self._kind_test(called[2], axis, at)
         found = self.take_name()
@@ -388,42 +390,49 @@ class ExpressionParser(Reader):
         return test
 
     def _target(self) -> str:
-        """The target that processing-instruction(...) asks for: a name or a string."""
+        """The target in processing-instruction(...): a name or a string."""
         at = self.skip()
         found = self.take_string()
         if found is not None:
             return " ".join(found.split())
         named = self.take_name()
         if named is None or named[0]:
-            raise self.refusal("this is not a target", at, expected="a name or a string")
+            raise self.refusal("this is not a valid target", at, expected="a name or a string")
         return named[1]
 
     # functions
 
     def _sees_call(self) -> bool:
-        found = _CALLED.match(self.text, self.skip())
+        found = self.match_at(_CALLED, self.skip())
         return found is not None and (bool(found[1]) or found[2] not in KIND_TESTS)
 
-    def _call(self, at: int) -> Call:
+    def call(self, at: int) -> Call:
+        """A function call; views know the functions of `FUNCTIONS` and `CASTS`."""
         prefix, name = self.take_name() or ("", "")
         written = f"{prefix}:{name}" if prefix else name
         if written in CASTS:
             name = written
         elif prefix not in ("", "fn") or name not in FUNCTIONS:
-            raise self.unsupported(f"the function {written}()", at, _functions(), _nearest(name))
+            known = "one of " + ", ".join(f"{each}()" for each in sorted({*FUNCTIONS, *CASTS}))
+            advice = _INSTEAD.get(name)
+            raise self.unsupported(f"the function {written}()", at, known, advice)
+        return Call(name, self.arguments(), at)
+
+    def arguments(self) -> tuple[Expression, ...]:
+        """The arguments of a call, in parentheses."""
+        found: list[Expression] = []
         self.need("(")
-        arguments: list[Expression] = []
         if not self.take(")"):
             with self.nested():
-                arguments.append(self.single())
+                found.append(self.single())
                 while self.take(","):
-                    arguments.append(self.single())
+                    found.append(self.single())
             self.need(")")
-        return Call(name, tuple(arguments), at)
+        return tuple(found)
 
 
 def _balanced(operator: str, operands: list[Expression]) -> Expression:
-    """Operands of an associative operator, in a tree of little depth: walks of it recurse."""
+    """The operands of an associative operator as a balanced tree: walks of the tree recurse."""
     while len(operands) > 1:
         pairs = zip(operands[::2], operands[1::2], strict=False)
         joined: list[Expression] = [Binary(operator, a, b, a.at) for a, b in pairs]
@@ -441,18 +450,11 @@ def _slashes(at: int) -> Step:
     return Step("descendant-or-self", AnyNode(), (), at, is_slashes=True)
 
 
-def _functions() -> str:
-    return "one of " + ", ".join(f"{name}()" for name in sorted({*FUNCTIONS, *CASTS}))
-
-
-_ADVICE = {
+_INSTEAD = {
     "contains": 'a comparison with the whole value: `. = "..."`',
     "starts-with": 'a comparison with the whole value: `. = "..."`',
     "local-name": "a test of the name: `self::name`",
     "name": "a test of the name: `self::name`",
     "sum": "maintain the rows and add them up",
 }
-
-
-def _nearest(name: str) -> str | None:
-    return _ADVICE.get(name)
+"""Advice for functions that views do not support."""

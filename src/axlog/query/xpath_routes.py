@@ -1,9 +1,9 @@
-"""From a path to routes: the ways through a document that it means, a chain of moves each.
+"""The expansion of paths to routes: each route is a chain of moves along axes of patterns.
 
-Unions, groups (`a/(b | c)`) and variables of `let` are spread out first (`trails`), so that a path
-is a start and plain steps; then every step becomes moves (`xpath_steps.py`). Positions are decided
-here: `[1]` on `following-sibling::*` and `preceding-sibling::*` is the nearest sibling, on a step
-that finds at most one node it says nothing, anything else is refused.
+First, unions, groups (`a/(b | c)`) and variables of `let` are expanded to trails: a start and plain
+steps. Then every step becomes moves (`xpath_steps.py`). Positions are decided here: `[1]` on
+`following-sibling::*` and `preceding-sibling::*` is the nearest sibling; on a step that finds at
+most one node it has no effect; any other position is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Start: TypeAlias = Root | Context | Reference
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """A path without unions: where it starts, and plain steps."""
+    """A path without unions: its start, and plain steps."""
 
     start: Start
     steps: tuple[Step | Call, ...]
@@ -69,7 +69,7 @@ _MERGED = {
     "self": "descendant-or-self",
     "descendant-or-self": "descendant-or-self",
 }
-"""What `//` and an axis are together: `//a` is descendant::a."""
+"""The axis that `//` and the next axis merge to: `//a` is descendant::a."""
 
 _NEAREST = {
     "following-sibling": Axis.NEXT_SIBLING,
@@ -80,8 +80,8 @@ _NEAREST = {
 # Trails -------------------------------------------------------------------------------------------
 
 
-class Routes:
-    """Spreads the paths of one text; `lets` are the paths that variables of `let` stand for."""
+class PathExpander:
+    """Expands the paths of one text; `lets` holds the paths of the variables of `let`."""
 
     def __init__(self, text: str, lets: Mapping[str, tuple[Trail, ...]]) -> None:
         self.text = text
@@ -89,7 +89,7 @@ class Routes:
         self.documents: set[str] = set()
 
     def trails(self, expression: Expression) -> list[Trail]:
-        """The paths whose nodes together are the expression's nodes."""
+        """The trails whose nodes together are the nodes of an expression."""
         match expression:
             case Path(start=start, steps=steps):
                 return self._continued(self._start(start, expression.at), steps)
@@ -100,6 +100,15 @@ class Routes:
             case Call(name="doc" | "document" | "collection"):
                 return [Trail(self._document(expression), (), expression.at)]
         raise self._no_path(expression)
+
+    def value_trails(self, expression: Expression) -> list[Trail]:
+        """The trails of an expression of which only values matter: `a/string()` is `a` then."""
+        match expression:
+            case Path(start=start, steps=(*steps, Call(name="string" | "data") as last), at=at):
+                match last.arguments:
+                    case () | (Path(start=Context(), steps=()),):
+                        return self.trails(Path(start, tuple(steps), at))
+        return self.trails(expression)
 
     def _start(self, start: Root | Context | Reference | Expression, at: int) -> list[Trail]:
         if isinstance(start, Reference) and start.name in self.lets:
@@ -130,7 +139,10 @@ class Routes:
         return [trail.steps for trail in inner]
 
     def _document(self, call: Call) -> Root:
-        """`doc("...")` and its like: the one document there is, by the name it has here."""
+        """`doc("...")`, `document("...")`, `collection(...)`: the document of the query.
+
+        The document may have any name, but only one in a query.
+        """
         match call.arguments:
             case (Constant(value=str(name)),):
                 return self._named(name, call)
@@ -152,12 +164,12 @@ class Routes:
         return Root(call.at)
 
     def _no_path(self, expression: Expression) -> UnsupportedError:
-        what = "a value where nodes are wanted"
+        construct = "a value where nodes are expected"
         if isinstance(expression, Call):
-            what = f"{expression.name}() where nodes are wanted"
+            construct = f"{expression.name}() where nodes are expected"
         elif isinstance(expression, Constructor):
-            what = "a path into a constructor"
-        return unsupported(self.text, expression.at, what, expected="a path")
+            construct = "a path into a constructor"
+        return unsupported(self.text, expression.at, construct, expected="a path")
 
     def _too_many(self, at: int) -> QueryError:
         return QueryError(
@@ -170,7 +182,7 @@ class Routes:
     # Routes -----------------------------------------------------------------------------------
 
     def routes(self, trail: Trail, spot: Spot, first: Moves = ()) -> list[Route]:
-        """Where a trail leads from a spot; none if it can lead nowhere."""
+        """The routes of a trail from a spot; none if the trail can find no node."""
         if first:
             spot = first[-1].spot
         found = [Route(first, spot, True, trail.at)]
@@ -231,7 +243,7 @@ class Routes:
 
 
 def _is_position(condition: Expression) -> bool:
-    """Whether a predicate asks for a position: its value is a number, or it compares position()."""
+    """Whether a predicate selects by position: it is a number, or it compares position()."""
     match condition:
         case Constant(value=float()):
             return True
@@ -248,7 +260,7 @@ def _nearest(way: Moves, axis: Axis) -> Moves:
 
 
 def _merged(steps: tuple[Step | Call, ...]) -> list[Step | Call]:
-    """The steps with every `//` merged into the step behind it, where that says the same."""
+    """The steps with every `//` merged into the next step, where the meaning stays the same."""
     found: list[Step | Call] = []
     for step in steps:
         before = found[-1] if found else None
@@ -268,5 +280,5 @@ def _merged(steps: tuple[Step | Call, ...]) -> list[Step | Call]:
 
 
 def _has_owner(step: Step | Call) -> bool:
-    """Whether only elements have what the step finds."""
+    """Whether the step finds nodes of elements only."""
     return isinstance(step, Step) and step.axis == "attribute"

@@ -1,15 +1,18 @@
-"""Where the steps of a path lead: XPath's axes over the axes and tests that patterns have.
+"""Steps to moves: the axes of XPath expressed by the axes and tests of patterns.
 
-XPath knows a document node that every upward path ends in, and attributes without children. In a
-pattern the document node passes no test, and an attribute has a text below it (DESIGN section 3).
-So the kind of node that a step stands on is followed through the path, and every step becomes moves
-that mean exactly the same there:
+In XPath every upward path ends in the document node, and attributes have no children. In a pattern
+the document node passes no test, and an attribute has a text below it (docs/meaning.md). So the
+compiler tracks the kind of node that each step reaches (its spot), and every step becomes moves
+with exactly the same meaning:
 
-- The document node is reached again (by `..` or an absolute path inside a predicate) as the top: a
-  place that stands on the root element, `*[not(parent::*)]`, and acts as the document node does:
-  from there `child::a` is `self::a`, and the comments beside the root element are its siblings.
-- `following` is ancestor-or-self/following-sibling/descendant-or-self (P4 2.1), `preceding` alike.
-- What can lead nowhere (`@a/b`, `/..`) has no route; what leads to two kinds of node has several.
+- `..` or an absolute path inside a predicate reaches the document node again. It is then the top: a
+  spot on the root element, `*[not(parent::*)]`, that behaves as the document node does. From the
+  top, `child::a` is `self::a`, and the comments beside the root element are its siblings.
+- `following` is ancestor-or-self/following-sibling/descendant-or-self, and `preceding` likewise.
+- A step that can find no node (`@a/b`, `/..`) has no moves; one that reaches two kinds of node has
+  several alternatives.
+
+(Paper 4, section 2.1, for `following` and `preceding`.)
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ from axlog.query.syntax_tree import Predicate
 
 
 class SpotKind(Enum):
-    """What a node that a path has reached can be."""
+    """The kinds of node that a path can reach."""
 
     DOCUMENT = "the document node"
-    TOP = "the document node, standing on the root element"
+    TOP = "the document node, represented by the root element"
     ELEMENT = "an element"
     TEXT = "a text"
     MARKUP = "a comment or a processing instruction"
@@ -45,9 +48,9 @@ class SpotKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What is known of a node that a path has reached.
+    """A node that a path has reached, as far as it is known statically.
 
-    `is_high`: it may be a child of the document node.
+    `is_high`: the node may be a child of the document node.
     """
 
     kind: SpotKind
@@ -72,7 +75,7 @@ _BESIDE = (Axis.PRECEDING_SIBLING, Axis.FOLLOWING_SIBLING)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One pattern node to come; without an axis it stays where it is and only adds conditions."""
+    """A move to a new pattern node; without an axis it only adds conditions to the present one."""
 
     spot: Spot
     axis: Axis | None = None
@@ -85,7 +88,7 @@ Moves = tuple[Move, ...]
 
 
 def moves_along(axis: str, test: Test, spot: Spot) -> list[Moves]:
-    """Every way that a step means in a pattern; each ends on the spot of its last move."""
+    """The alternative moves for a step; each ends on the spot of its last move."""
     return _ALONG[axis](test, spot)
 
 
@@ -99,7 +102,7 @@ def leads_to_one(axis: str, test: Test, spot: Spot) -> bool:
 
 
 def from_root(spot: Spot) -> list[Moves]:
-    """The moves from a node to the top: how an absolute path starts inside a condition."""
+    """The moves from a node to the top, with which an absolute path in a condition starts."""
     if spot.is_document:
         return [()]
     above = Axis.ANCESTOR_OR_SELF if spot.kind in _INNER else Axis.ANCESTOR
@@ -122,7 +125,7 @@ def _beside_root(spot: Spot) -> list[Moves]:
 
 
 def _to(axis: Axis, test: Test, is_high: bool = False) -> Moves:
-    """A move to whatever passes the test."""
+    """A move to the nodes that pass the test."""
     match test:
         case AnyText():
             spot = TEXT
@@ -136,7 +139,7 @@ def _to(axis: Axis, test: Test, is_high: bool = False) -> Moves:
 
 
 def _to_element(axis: Axis, test: Test) -> list[Moves]:
-    """A move along an axis that has elements only, and the document node."""
+    """A move along an axis that contains only elements and the document node."""
     if isinstance(test, AnyText | AnyComment | AnyInstruction):
         return []
     return [_to(axis, Wildcard() if isinstance(test, AnyNode) else test, is_high=True)]
@@ -275,7 +278,7 @@ def _beyond(axis: Axis) -> Callable[[Test, Spot], list[Moves]]:
         last = _to(Axis.DESCENDANT_OR_SELF, test, high)
         found = [(*_to(above, AnyNode()), *_to(axis, AnyNode()), *last)]
         if spot.kind is SpotKind.ATTRIBUTE and axis is Axis.FOLLOWING_SIBLING:
-            # What an attribute's element holds comes after the attribute and is not below it.
+            # The content of an attribute's element follows the attribute and is not below it.
             found.append((*_to(Axis.PARENT, Wildcard()), *_to(Axis.DESCENDANT, test)))
         return found
 
@@ -299,6 +302,6 @@ _ALONG: dict[str, Callable[[Test, Spot], list[Moves]]] = {
 
 
 def with_predicates(moves: Moves, predicates: tuple[Predicate, ...]) -> Moves:
-    """The same way with conditions at its end."""
+    """The same moves with further predicates on the last one."""
     last = moves[-1]
     return (*moves[:-1], replace(last, predicates=last.predicates + predicates))

@@ -1,9 +1,9 @@
-"""What the `return` of a view shows: outputs of the pattern, and the template that uses them.
+"""The compiler of results: the `return` of a view to outputs of the pattern and template parts.
 
-A path in a constructor or a sequence is collected (`Collect`): it may be empty and the row still
-stands. `string()` and `data()` show values, `id()` identifiers, all else contents. An inner
-`for $a in path where c return ...` is a collected path shown item by item; from its variable only
-the node itself can be shown.
+A path in a constructor or a sequence is collected (`Collect`): a row exists even if the path finds
+no node. `string()` and `data()` show values, `id()` shows identifiers, other expressions show
+contents. An inner `for $a in path where c return ...` is a collected path that is shown item by
+item; only the node of its variable can be shown, no paths from it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,15 @@ from axlog.query.syntax_tree import (
     Sequence as Items,
 )
 from axlog.query.template import Atom, Each, Form, Part, Show
-from axlog.query.xpath_branches import Choice, Conjunction, Gathering, Growing, Holder
-from axlog.query.xpath_conditions import Conditions
-from axlog.query.xpath_paths import Built, Site
+from axlog.query.xpath_branches import (
+    Anchor,
+    CollectBuilder,
+    ConjunctionBuilder,
+    NodeBuilder,
+    OrBuilder,
+)
+from axlog.query.xpath_compiler import XPathCompiler
+from axlog.query.xpath_paths import BuiltRoute, Location
 from axlog.query.xpath_routes import Trail
 from axlog.query.xpath_steps import DOCUMENT, SpotKind
 
@@ -54,31 +60,33 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A node that a row shows something of: its name in the pattern, and what it can be."""
+    """A node that a row shows: its name in the pattern, and the form in which it is shown."""
 
     name: str
     form: Form
     attribute: str | None = None
 
 
-class Showing(Conditions):
-    """Adds outputs and parts of the template; `root` is the pattern that grows."""
+class OutputCompiler:
+    """Compiles the results of one query text: `outputs` of the pattern, and parts of a template.
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text, is_xquery=True)
-        self.root = Conjunction(True)
+    Paths in results are attached to `root` and to the nodes of variables.
+    """
+
+    def __init__(self, xpath: XPathCompiler, root: ConjunctionBuilder) -> None:
         self.outputs: dict[tuple[Kind, str], Output] = {}
-        self._names: set[str] = set()
+        self._xpath = xpath
+        self._paths = xpath.paths
+        self._variables = self._paths.variables
+        self._expander = self._paths.expander
+        self._root = root
         self._collected: dict[str, Shown] = {}
         self._inner: dict[str, Shown] = {}
-
-    def fresh_variable(self) -> str:
-        return self.new_name(super().fresh_variable())
 
     # parts
 
     def parts(self, expression: Expression) -> list[Part]:
-        """What an expression shows in a constructor or a sequence."""
+        """The parts for an expression in a constructor or a sequence."""
         match expression:
             case Constant(value=value):
                 return [Atom(_constant_text(value))]
@@ -88,20 +96,20 @@ class Showing(Conditions):
                 return [self.element(expression)]
             case Flwor(clauses=clauses, returned=returned):
                 return self._inner_query(clauses, returned, expression.at)
-            case Path(start=Reference(name=name), steps=()) if name in self.variables.constants:
-                return self.parts(self.variables.constants[name])
-            case Path(start=Reference(name=name), steps=()) if name in self.variables.values:
-                return [Show(self.output(Kind.VARIABLE, self.variables.values[name]), Form.VALUE)]
+            case Path(start=Reference(name=name), steps=()) if name in self._variables.constants:
+                return self.parts(self._variables.constants[name])
+            case Path(start=Reference(name=name), steps=()) if name in self._variables.values:
+                return [Show(self.output(Kind.VARIABLE, self._variables.values[name]), Form.VALUE)]
             case Path(steps=(*_, Call())):
-                return self.values(self.trails_of_values(expression))
+                return self.values(self._expander.value_trails(expression))
             case Path() | Binary(operator="|") | Call(name="doc" | "document" | "collection"):
-                return self._contents(self.spreading.trails(expression))
+                return self._contents(self._expander.trails(expression))
             case Call():
                 return self._function(expression)
-        raise self.unsupported("this in a result", expression.at, expected=_SHOWN)
+        raise self._paths.unsupported("this expression in a result", expression.at, expected=_SHOWN)
 
     def values(self, trails: Sequence[Trail], is_distinct: bool = False) -> list[Part]:
-        """The string values of what paths find."""
+        """The string values of the nodes that paths find."""
         return [
             Show(self.output(Kind.VAL, shown.name), Form.VALUE, is_distinct=is_distinct)
             for shown in self.shown(trails)
@@ -111,7 +119,7 @@ class Showing(Conditions):
         return [self.content(shown) for shown in self.shown(trails)]
 
     def content(self, shown: Shown) -> Show:
-        """A node as it is."""
+        """A node with its content."""
         match shown.form:
             case Form.TEXT:
                 return Show(self.output(Kind.VAL, shown.name), Form.TEXT)
@@ -129,24 +137,25 @@ class Showing(Conditions):
     def _function(self, call: Call) -> list[Part]:
         match call.name, call.arguments:
             case ("string", (inside,)):
-                shown = self.shown(self.spreading.trails(inside))
+                shown = self.shown(self._expander.trails(inside))
                 if not shown:
                     return [Atom("")]
                 column = self.output(Kind.VAL, shown[0].name)
                 return [Show(column, Form.VALUE, is_one=True)]
             case ("data" | "distinct-values", (inside,)):
-                trails = self.trails_of_values(inside)
+                trails = self._expander.value_trails(inside)
                 return self.values(trails, is_distinct=call.name == "distinct-values")
             case ("id", (Path() as inside,)):
                 return [
                     Show(self.output(Kind.ID, shown.name), Form.VALUE)
-                    for shown in self.shown(self.spreading.trails(inside))
+                    for shown in self.shown(self._expander.trails(inside))
                 ]
-        raise self.unsupported(f"{call.name}() in a result", call.at, expected=_SHOWN)
+        raise self._paths.unsupported(f"{call.name}() in a result", call.at, expected=_SHOWN)
 
     # constructors
 
     def element(self, constructor: Constructor) -> t.Element:
+        """The template of a constructor."""
         attributes = tuple(
             (name, tuple(self._attribute_part(part) for part in parts))
             for name, parts in constructor.attributes
@@ -160,19 +169,21 @@ class Showing(Conditions):
         return t.Enclosed(tuple(self._attribute_values(part.inside)))
 
     def _attribute_values(self, expression: Expression) -> list[Part]:
-        """What stands in an attribute: the values of nodes, not the nodes."""
+        """The parts for an expression in an attribute: values of nodes, not the nodes."""
         match expression:
             case Items(items=items):
                 return [part for item in items for part in self._attribute_values(item)]
             case Path(start=Reference(name=name), steps=()) if (
-                name in self.variables.constants or name in self.variables.values
+                name in self._variables.constants or name in self._variables.values
             ):
                 return self.parts(expression)
             case Path() | Binary(operator="|"):
-                return self.values(self.trails_of_values(expression))
+                return self.values(self._expander.value_trails(expression))
             case Constant() | Call():
                 return self.parts(expression)
-        raise self.unsupported("this in an attribute", expression.at, expected=_SHOWN)
+        raise self._paths.unsupported(
+            "this expression in an attribute", expression.at, expected=_SHOWN
+        )
 
     def _content_part(
         self, part: Written | Enclosed | Constructor
@@ -191,19 +202,8 @@ class Showing(Conditions):
         """The column for a kind of a node, or for a variable."""
         return self.outputs.setdefault((kind, of), Output(kind, of)).column
 
-    def new_name(self, wanted: str) -> str:
-        """A node's name in the pattern: the wanted one as far as it is a word, and new."""
-        word = re.sub(r"\W", "_", wanted)
-        word = word if re.match(r"[^\W\d]", word) else f"n{word}"
-        name, number = word, 1
-        while name in self._names:
-            number += 1
-            name = f"{word}_{number}"
-        self._names.add(name)
-        return name
-
     def shown(self, trails: Sequence[Trail]) -> list[Shown]:
-        """The node that paths show: a variable's own, or one that is collected; none if empty."""
+        """The node that paths show: that of a variable, or a collected one; none if empty."""
         trails = [at_document(trail) for trail in trails]
         if not trails:
             return []
@@ -219,9 +219,10 @@ class Showing(Conditions):
         return [self._collected[signature]]
 
     def of_variable(self, start: Reference) -> Shown:
+        """The node of a variable."""
         if start.name in self._inner:
             return self._inner[start.name]
-        variable = self.node_variable(start.name, start.at)
+        variable = self._paths.node_variable(start.name, start.at)
         assert variable.node.name is not None, "variables name their nodes"
         attribute = _attribute_name(variable.node)
         return Shown(variable.node.name, _FORMS[variable.spot.kind], attribute)
@@ -229,47 +230,47 @@ class Showing(Conditions):
     def _collect(
         self, trails: Sequence[Trail], conditions: Sequence[Where], variable: str | None = None
     ) -> Shown | None:
-        """Gather what paths find at the node where they start."""
-        holder, site = self._gathered_at(trails)
-        routes = [route for trail in trails for route in self.routes_of(trail, site)]
-        name = self.new_name(wanted_name(trails[0]))
-        found: list[Built] = []
+        """Collect the nodes that paths find, at the node where the paths start."""
+        holder, location = self._collection_anchor(trails)
+        routes = [route for trail in trails for route in self._paths.routes_of(trail, location)]
+        name = self._paths.names.new(wanted_name(trails[0]))
+        found: list[BuiltRoute] = []
         for route in routes:
             if route.spot.is_document:
-                raise self.unsupported("showing the document node", route.at, advice="/*")
-            built = self.build(route, None)
+                raise self._paths.unsupported("showing the document node", route.at, advice="/*")
+            built = self._paths.build(route, None)
             if built is not None and self._meets(built, conditions, variable):
                 name_last(built, name)
                 found.append(built)
         if not found:
             return None
-        holder.take([Gathering(_one_node(found))])
+        holder.add([CollectBuilder(_one_node(found))])
         return shown_as(name, found)
 
-    def _meets(self, built: Built, conditions: Sequence[Where], variable: str | None) -> bool:
+    def _meets(self, built: BuiltRoute, conditions: Sequence[Where], variable: str | None) -> bool:
         for clause in conditions:
-            items = self.condition(clause.condition, Site(built.spot, None, variable))
+            items = self._xpath.condition(clause.condition, Location(built.spot, None, variable))
             if items is None:
                 return False
-            built.take(items)
+            built.add(items)
         return True
 
-    def _gathered_at(self, trails: Sequence[Trail]) -> tuple[Holder, Site]:
-        starts = {self.start_of(trail, Site(DOCUMENT)) for trail in trails}
+    def _collection_anchor(self, trails: Sequence[Trail]) -> tuple[Anchor, Location]:
+        starts = {self._paths.start_of(trail, Location(DOCUMENT)) for trail in trails}
         name = min(starts)
         if len(starts) > 1:
-            raise self.unsupported("a union of paths from different starts", trails[0].at)
+            raise self._paths.unsupported("a union of paths from different starts", trails[0].at)
         if name == "/":
-            return self.root, Site(DOCUMENT)
+            return self._root, Location(DOCUMENT)
         if name in self._inner:
-            raise self.unsupported(
+            raise self._paths.unsupported(
                 f"a path from ${name}, the variable of an inner `for`,",
                 trails[0].at,
                 expected=f"${name}, string(${name}), id(${name})",
                 advice="a `for` of the query itself",
             )
-        variable = self.node_variable(name, trails[0].at)
-        return variable.node, Site(variable.spot, None, name)
+        variable = self._paths.node_variable(name, trails[0].at)
+        return variable.node, Location(variable.spot, None, name)
 
     # inner queries
 
@@ -281,13 +282,15 @@ class Showing(Conditions):
                 conditions = [each for each in rest if isinstance(each, Where)]
                 return self._each(clause, conditions, returned)
             case _ if all(isinstance(each, Let) for each in clauses):
-                raise self.unsupported("`let` in a result", at, advice="`let` before `return`")
-        raise self.unsupported(
+                raise self._paths.unsupported(
+                    "`let` in a result", at, advice="`let` before `return`"
+                )
+        raise self._paths.unsupported(
             "this inner query", at, expected="for $x in path where ... return ..."
         )
 
     def _each(self, clause: For, conditions: list[Where], returned: Expression) -> list[Part]:
-        trails = [at_document(trail) for trail in self.spreading.trails(clause.source)]
+        trails = [at_document(trail) for trail in self._expander.trails(clause.source)]
         found = self._collect(trails, conditions, clause.variable) if trails else None
         if found is None:
             return []
@@ -310,38 +313,38 @@ _SHOWN = "a path, $x, string(), data(), id(), a constructor, a constant"
 
 
 def at_document(trail: Trail) -> Trail:
-    """A relative path of the query itself starts at the document."""
+    """The trail of a whole query: a relative path starts at the document."""
     if isinstance(trail.start, Context):
         return Trail(Root(trail.at), trail.steps, trail.at)
     return trail
 
 
-def name_last(built: Built, name: str) -> None:
-    """Name the node that a route ends on; where it ends at its start, a node for that."""
+def name_last(built: BuiltRoute, name: str) -> None:
+    """Name the last node of a route; a route that ends at its start gets a node for this."""
     if built.last is None:
-        node = Growing(Axis.SELF, AnyNode())
-        node.take(built.items)
+        node = NodeBuilder(Axis.SELF, AnyNode())
+        node.add(built.items)
         built.items[:] = [node]
         built.last = node
     built.last.name = name
 
 
-def _one_node(alternatives: list[Built]) -> Growing:
-    """One node that holds all the alternatives: what `collect` gathers."""
+def _one_node(alternatives: list[BuiltRoute]) -> NodeBuilder:
+    """One node that contains all the alternatives, for `collect`."""
     if len(alternatives) == 1:
         match alternatives[0].items:
-            case [Growing() as only]:
+            case [NodeBuilder() as only]:
                 return only
-    around = Growing(Axis.SELF, AnyNode())
+    around = NodeBuilder(Axis.SELF, AnyNode())
     if len(alternatives) == 1:
-        around.take(alternatives[0].items)
+        around.add(alternatives[0].items)
     else:
-        around.take([Choice([Conjunction(False, each.items) for each in alternatives])])
+        around.add([OrBuilder([ConjunctionBuilder(False, each.items) for each in alternatives])])
     return around
 
 
-def shown_as(name: str, ends: list[Built]) -> Shown:
-    """What a row shows of a node, by the ways that lead to it."""
+def shown_as(name: str, ends: list[BuiltRoute]) -> Shown:
+    """How a node is shown, by the routes that lead to it."""
     kinds = {built.spot.kind for built in ends}
     form = _FORMS[kinds.pop()] if len(kinds) == 1 else Form.NODE
     names = {_attribute_name(built.last) for built in ends if built.last is not None}
@@ -349,12 +352,12 @@ def shown_as(name: str, ends: list[Built]) -> Shown:
     return Shown(name, form, attribute)
 
 
-def _attribute_name(node: Growing) -> str | None:
+def _attribute_name(node: NodeBuilder) -> str | None:
     return node.test.label if isinstance(node.test, Name) else None
 
 
 def wanted_name(trail: Trail) -> str:
-    """What a column is called: the last name in the path."""
+    """The name for a column: the last name in the path."""
     for step in reversed(trail.steps):
         if not isinstance(step, Call) and isinstance(step.test, Name):
             return step.test.label.rpartition("}")[2]

@@ -1,24 +1,25 @@
-"""XQuery views to patterns and templates (P5 2.2, figure 3, and appendix A.6).
+"""The compiler of XQuery views: a query to a pattern and a template.
 
     let $auction := doc("auction.xml") return
     for $p in $auction/site/people/person, $a in $auction//closed_auction
     where $a/buyer/@person = $p/@id and $p/profile/@income > 50000
     return <sale person="{$p/@id}">{$p/name/text()}{$a/price}</sale>
 
-- Each `for` variable names a node of the pattern; `let` stands for its path wherever it is used;
-  `for $v in distinct-values(path)` is a variable of the pattern. `where` hangs conditions on the
-  nodes, and joins them by values.
-- The rows are the distinct tuples of what `return` shows, with derivation counts. What is returned
-  alone (`return $b/bidder/increase`) gives a row for each node; in a constructor or a sequence a
-  path is collected, and the row stands without any.
-- `doc(...)`, `document(...)`, `collection(...)`, `/` and the context are the one document there is.
-- A constructor around the whole query is what stands around the rows.
-- `return A, B` at the end of a query is `return (A, B)`, as appendix A.6's Q13 means it (by the
-  recommendation, `$i` of B would be undeclared).
+- Each `for` variable names a node of the pattern. A `let` variable stands for its path wherever it
+  is used. `for $v in distinct-values(path)` is a variable of the pattern. `where` adds conditions
+  to the nodes, and joins them by values.
+- The rows are the distinct tuples of the returned items, with derivation counts. A path that is
+  returned alone (`return $b/bidder/increase`) gives a row for each node. In a constructor or a
+  sequence a path is collected, and the row exists even if the path finds no node.
+- `doc(...)`, `document(...)`, `collection(...)`, `/` and the context item all mean the document of
+  the view.
+- A constructor around the whole query is written around the rows.
+- `return A, B` at the end of a query is read as `return (A, B)`. By the recommendation, variables
+  of the query would be undeclared in B.
 
-The order of rows is not XQuery's: rows are a set. Sorted by the ids of `template.bindings` they
-come in XQuery's order. A value that is no number compares with numbers as in XPath 1.0 instead of
-being an error.
+Rows are a set, so their order is not that of XQuery. Sorted by the ids of `template.bindings` they
+are in XQuery's order. A value that is not a number compares with numbers as in XPath 1.0 instead of
+raising an error. (Paper 5, section 2.2, figure 3 and appendix A.6; Q13 there for `return A, B`.)
 """
 
 from __future__ import annotations
@@ -52,28 +53,28 @@ from axlog.query.syntax_tree import (
     references,
 )
 from axlog.query.template import Form, Part, Show, Template
-from axlog.query.xpath_branches import Growing, nothing
-from axlog.query.xpath_conditions import is_condition
-from axlog.query.xpath_paths import Built, NodeVariable, Site
+from axlog.query.xpath_branches import ConjunctionBuilder, NodeBuilder, nothing
+from axlog.query.xpath_compiler import XPathCompiler, is_condition
+from axlog.query.xpath_paths import BuiltRoute, Location, NodeVariable
 from axlog.query.xpath_routes import Trail
 from axlog.query.xpath_steps import DOCUMENT, Spot, SpotKind
 from axlog.query.xquery_outputs import (
-    Showing,
+    OutputCompiler,
     Shown,
     at_document,
     name_last,
     shown_as,
     wanted_name,
 )
-from axlog.query.xquery_parser import QueryParser
+from axlog.query.xquery_parser import XQueryParser
 
 
 def parse_xquery(
     text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Pattern, Template | None]:
-    """The pattern of an XQuery view, and the template that its constructor is.
+    """The pattern of an XQuery view, and the template of its result.
 
-    A query without `for` that is a condition is Boolean and has no template.
+    A condition without `for` is a Boolean query and has no template.
 
     >>> view = "for $b in //book where $b/price return <b id='{$b/@id}'>{$b/title}</b>"
     >>> pattern, template = parse_xquery(view)
@@ -89,25 +90,31 @@ def parse_xquery(
 def _parse(
     text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
 ) -> tuple[Pattern, Template | None]:
-    expression = QueryParser(text, dict(namespaces)).query()
-    pattern, template = Querying(text).view(expression)
+    expression = XQueryParser(text, dict(namespaces)).parse_query()
+    pattern, template = XQueryCompiler(text).view(expression)
     check(pattern, limits=limits)
     return pattern, template
 
 
-class Querying(Showing):
-    """From a whole query to its pattern and template."""
+class XQueryCompiler:
+    """Compiles one query text; its parts compile the paths, conditions and results in it."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        self._root = ConjunctionBuilder(True)
+        self._xpath = XPathCompiler(text)
+        self._paths = self._xpath.paths
+        self._variables = self._paths.variables
+        self._expander = self._paths.expander
+        self._outputs = OutputCompiler(self._xpath, self._root)
         self._bindings: list[str] = []
 
     def view(self, expression: Expression) -> tuple[Pattern, Template | None]:
+        """The pattern and the template of a whole query."""
         around = _Around()
         while True:
             expression = self._as_meant(expression)
             if isinstance(expression, Flwor):
-                self.bind(expression.clauses)
+                self._bind(expression.clauses)
                 expression = expression.returned
                 continue
             query = None if self._bindings or around.before else _only_query(expression)
@@ -118,94 +125,96 @@ class Querying(Showing):
             self._require(expression)
             return Pattern(self._branches()), None
         parts = self._returned(expression)
-        outputs = tuple(self.outputs.values())
-        pattern = Pattern(self._branches(), tuple(self.variables.where), outputs)
+        outputs = tuple(self._outputs.outputs.values())
+        pattern = Pattern(self._branches(), tuple(self._variables.where), outputs)
         bindings = tuple(self._bindings)
         return pattern, Template(tuple(parts), bindings, around.before, around.after, around.scope)
 
     def _branches(self) -> tuple[Branch, ...]:
-        if not self.root.items:
-            self.root.take([Growing(Axis.CHILD, Wildcard())])  # every document has a root element
-        return self.root.freeze()
+        if not self._root.items:
+            self._root.add(
+                [NodeBuilder(Axis.CHILD, Wildcard())]
+            )  # every document has a root element
+        return self._root.build()
 
     # the whole
 
     def _as_meant(self, expression: Expression) -> Expression:
-        """A query with more behind a comma: it belongs to the return if it uses its variables."""
+        """Move expressions after a comma into `return` if they use the query's variables."""
         match expression:
             case Sequence(items=(Flwor() as query, *rest)):
                 declared = {clause.variable for clause in _bindings_of(query)}
                 for each in rest:
                     if not references(each) & declared:
-                        what = "a query behind another one"
-                        raise self.unsupported(what, each.at, advice="a view for each")
+                        construct = "a query after another one"
+                        raise self._paths.unsupported(construct, each.at, advice="a view for each")
                 return _with_more(query, tuple(rest))
         return expression
 
     def _around(self, expression: Expression) -> _Around:
-        """The XML around the one query that constructors hold."""
+        """The XML around the one query that the constructors enclose."""
         assert isinstance(expression, Constructor)
-        whole = self.element(_with_hole(expression))
+        whole = self._outputs.element(_with_hole(expression))
         before, _, after = Template((whole,)).render({}).partition(_HOLE)
         return _Around(before, after, tuple(_scope_at_hole(expression).items()))
 
     def _returned(self, expression: Expression) -> list[Part]:
-        """What is returned alone gives a row each; all else is shown in one."""
+        """The parts of a row; an expression that is returned alone gives a row for each item."""
         match expression:
             case Path(start=Reference(name=name), steps=()) if (
-                name in self.variables.constants or name in self.variables.values
+                name in self._variables.constants or name in self._variables.values
             ):
-                return self.parts(expression)
+                return self._outputs.parts(expression)
             case Path(steps=(*_, Call())):
-                return self._each_value(self.trails_of_values(expression))
+                return self._each_value(self._expander.value_trails(expression))
             case Call(name="data", arguments=(inside,)):
-                return self._each_value(self.trails_of_values(inside))
+                return self._each_value(self._expander.value_trails(inside))
             case Call(name="distinct-values", arguments=(inside,)):
-                name = self.new_name("value")
-                self._bind_value(name, self.trails_of_values(inside))
-                return [Show(self.output(Kind.VARIABLE, name), Form.VALUE)]
+                name = self._paths.names.new("value")
+                self._bind_value(name, self._expander.value_trails(inside))
+                return [Show(self._outputs.output(Kind.VARIABLE, name), Form.VALUE)]
             case Path() | Binary(operator="|"):
-                trails = self.spreading.trails(expression)
-                return [self.content(self._returned_node(trails))]
-        return self.parts(expression)
+                trails = self._expander.trails(expression)
+                return [self._outputs.content(self._returned_node(trails))]
+        return self._outputs.parts(expression)
 
     def _each_value(self, trails: list[Trail]) -> list[Part]:
         shown = self._returned_node(trails)
-        return [Show(self.output(Kind.VAL, shown.name), Form.VALUE)]
+        return [Show(self._outputs.output(Kind.VAL, shown.name), Form.VALUE)]
 
     def _returned_node(self, trails: list[Trail]) -> Shown:
         match trails:
             case [Trail(start=Reference() as start, steps=())]:
-                return self.of_variable(start)
+                return self._outputs.of_variable(start)
         name, ends = self._select(trails, wanted_name(trails[0]) if trails else "node")
         return shown_as(name, ends)
 
-    def _select(self, trails: list[Trail], wanted: str) -> tuple[str, list[Built]]:
-        """Hang a named node on the pattern: every row has one."""
-        name = self.new_name(wanted)
+    def _select(self, trails: list[Trail], wanted: str) -> tuple[str, list[BuiltRoute]]:
+        """Attach a named node to the pattern; every row has one."""
+        name = self._paths.names.new(wanted)
         self._bindings.append(name)
-        ends: list[Built] = []
+        ends: list[BuiltRoute] = []
 
-        def finish(built: Built) -> None:
+        def finish(built: BuiltRoute) -> None:
             if built.spot.is_document:
                 at = trails[0].at
-                raise self.unsupported("the document node in a result", at, advice="/*")
+                raise self._paths.unsupported("the document node in a result", at, advice="/*")
             name_last(built, name)
             ends.append(built)
 
         trails = [at_document(trail) for trail in trails]
-        found = self.hang(trails, Site(DOCUMENT, self.root), finish)
+        found = self._paths.attach(trails, Location(DOCUMENT, self._root), finish)
         if found is None:
             node = nothing(name)
-            self.root.take([node])
-            return name, [Built([], node, Spot(SpotKind.ELEMENT))]
-        self.root.take(found)
+            self._root.add([node])
+            return name, [BuiltRoute([], node, Spot(SpotKind.ELEMENT))]
+        self._root.add(found)
         return name, ends
 
     # clauses
 
-    def bind(self, clauses: tuple[Clause, ...]) -> None:
-        """Let the clauses of a query hang nodes and conditions on the pattern."""
+    def _bind(self, clauses: tuple[Clause, ...]) -> None:
+        """Add the nodes and conditions of clauses to the pattern."""
         for clause in clauses:
             match clause:
                 case For():
@@ -218,70 +227,72 @@ class Querying(Showing):
                     self._require(condition)
 
     def _require(self, condition: Expression) -> None:
-        found = self.condition(condition, Site(DOCUMENT, self.root))
-        self.root.take([nothing()] if found is None else found)
+        found = self._xpath.condition(condition, Location(DOCUMENT, self._root))
+        self._root.add([nothing()] if found is None else found)
 
     def _declare(self, clause: For | Let) -> None:
-        variables = self.variables
+        variables = self._variables
         for known in (variables.nodes, variables.values, variables.paths, variables.constants):
             if clause.variable in known:
                 raise QueryError(
                     "AX202",
                     f"the variable ${clause.variable} is declared twice",
-                    place=place_at(self.text, clause.at),
+                    place=place_at(self._paths.text, clause.at),
                     advice="another name",
                 )
 
     def _bind_let(self, clause: Let) -> None:
         match clause.value:
             case Constant() as constant:
-                self.variables.constants[clause.variable] = constant
-            case Path(start=Reference(name=name), steps=()) if name in self.variables.constants:
-                self.variables.constants[clause.variable] = self.variables.constants[name]
+                self._variables.constants[clause.variable] = constant
+            case Path(start=Reference(name=name), steps=()) if name in self._variables.constants:
+                self._variables.constants[clause.variable] = self._variables.constants[name]
             case Path() | Binary(operator="|") | Call(name="doc" | "document" | "collection"):
-                trails = self.spreading.trails(clause.value)
-                self.variables.paths[clause.variable] = tuple(map(at_document, trails))
+                trails = self._expander.trails(clause.value)
+                self._variables.paths[clause.variable] = tuple(map(at_document, trails))
             case value:
-                raise self.unsupported(
+                raise self._paths.unsupported(
                     "`let` with a computed value", value.at, expected="a path or a constant"
                 )
 
     def _bind_for(self, clause: For) -> None:
         match clause.source:
             case Call(name="distinct-values", arguments=(inside,)):
-                name = self.new_name(clause.variable)
-                self._bind_value(name, self.trails_of_values(inside))
-                self.variables.values[clause.variable] = name
+                name = self._paths.names.new(clause.variable)
+                self._bind_value(name, self._expander.value_trails(inside))
+                self._variables.values[clause.variable] = name
                 return
-        trails = [at_document(trail) for trail in self.spreading.trails(clause.source)]
+        trails = [at_document(trail) for trail in self._expander.trails(clause.source)]
         match trails:
             case [Trail(start=Root(), steps=()) as trail]:
-                self.variables.paths[clause.variable] = (trail,)
+                self._variables.paths[clause.variable] = (trail,)
                 return
             case [Trail(start=Reference(name=name), steps=(), at=at)]:
-                self.variables.nodes[clause.variable] = self.node_variable(name, at)
+                self._variables.nodes[clause.variable] = self._paths.node_variable(name, at)
                 return
         _, ends = self._select(trails, clause.variable)
         node = ends[0].last
         if len(ends) > 1 or node is None:
-            raise self.unsupported("a union in `for`", clause.source.at, advice="a view for each")
-        self.variables.nodes[clause.variable] = NodeVariable(node, ends[0].spot)
+            raise self._paths.unsupported(
+                "a union in `for`", clause.source.at, advice="a view for each"
+            )
+        self._variables.nodes[clause.variable] = NodeVariable(node, ends[0].spot)
 
     def _bind_value(self, name: str, trails: list[Trail]) -> None:
-        """Let a variable of the pattern range over the values of what paths find."""
+        """Bind a variable of the pattern to the values of the nodes that paths find."""
         bound = Comparison("=", Variable(name))
         trails = [at_document(trail) for trail in trails]
-        found = self.exists(trails, Site(DOCUMENT, self.root), [bound])
+        found = self._paths.exists(trails, Location(DOCUMENT, self._root), [bound])
         if found is None:
             empty = nothing()
-            empty.take([bound])
+            empty.add([bound])
             found = [empty]
-        self.root.take(found)
+        self._root.add(found)
 
 
 # Queries inside constructors --------------------------------------------------------------------
 
-_HOLE = "\0"  # no XML has it
+_HOLE = "\0"  # marks the enclosed query; the character is not allowed in XML
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +305,7 @@ class _Around:
 
 
 def _only_query(expression: Expression) -> Flwor | None:
-    """The query with `for` that is all a constructor encloses."""
+    """The query with `for`, if it is the only expression that a constructor encloses."""
     if not isinstance(expression, Constructor):
         return None
     match list(_enclosed(expression)):
@@ -338,7 +349,7 @@ def _scope_at_hole(constructor: Constructor) -> dict[str, str]:
 
 
 def _bindings_of(query: Flwor) -> Iterator[For | Let]:
-    """The variables of a query and of the queries that it returns at once."""
+    """The variables of a query, and of a query that is its `return` expression."""
     for clause in query.clauses:
         if not isinstance(clause, Where):
             yield clause
