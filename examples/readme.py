@@ -11,7 +11,7 @@ print(document.update("insert node <paid/> into //order[oid = 17]"))
 print(unpaid.rows())
 
 # A widget: two streams bring orders and shipments, a view joins them and compares their times.
-monitor = axlog.Widget(
+monitor = axlog.parse(
     """<management xmlns:ax="urn:axlog">
          <webstore><orders><ax:call stream="orders"/></orders></webstore>
          <shipping><orders><ax:call stream="shipments"/></orders></shipping>
@@ -21,7 +21,7 @@ monitor = axlog.Widget(
                                     [shipping/orders/order/oid/$x#t2]
                    where t2 - t1 >= 50000 return $x"""
     },
-    facts=["key shipping/orders/order by oid trusted"],  # an order is shipped once
+    facts=["key shipping/orders/order by oid trusted"],
 )
 monitor.view("late").listen(lambda change: print("late:", change.op, change.row["x"]))
 monitor.feed("orders", "<order><oid>17</oid><client>INRIA</client></order>", at=0)

@@ -46,7 +46,7 @@ class Relevance:
     reason: str | None = None
     whole: bool = False  # whether all of a message matters, not only what is wanted
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         said: dict[str, Any] = {
             "stream": self.stream,

@@ -54,7 +54,7 @@ class Possible:
     needs: tuple[Wanted, ...]
     deadline: Shown | None  # the latest clock at which it can come; None: no limit
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         said: dict[str, Any] = {
             "row": {column: _plain(value) for column, value in self.row.items()},

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from axlog.errors import AxlogError
+from axlog.live.internals import maintained
 from axlog.runtime.instances import Instances
 from axlog.views.change import Change
 
@@ -105,4 +106,4 @@ def kept(instances: Iterable[Instances]) -> int:
 
 def state(instances: Iterable[Instances]) -> int:
     """Nodes of all documents; messages that were put aside are not counted."""
-    return sum(len(widget.document.tree) for one in instances for widget in one.widgets.values())
+    return sum(len(maintained(widget).tree) for one in instances for widget in one.widgets.values())

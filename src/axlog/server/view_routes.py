@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.server.access import Access, used_up
 from axlog.server.operations import Operation
 from axlog.server.responses import answer, json_of, number_in, wrong
@@ -34,7 +34,7 @@ MOST_ROWS = 10_000
 class Views:
     """The operations of widgets."""
 
-    def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
+    def __init__(self, widgets: Mapping[str, Document], access: Access) -> None:
         self.widgets = widgets
         self.access = access
         self._owners: dict[tuple[str, str], str] = {}  # of the views that were added
@@ -49,13 +49,13 @@ class Views:
             Operation("DELETE", one, "Take a view away", self._drop_view, "watch", success="204"),
         ]
 
-    def _widget(self, request: Request) -> tuple[str, Widget]:
+    def _widget(self, request: Request) -> tuple[str, Document]:
         name = request.path_params["widget"]
         if name not in self.widgets:
             raise ChannelError("AX801", f"there is no widget {name[:100]!r}")
         return name, self.widgets[name]
 
-    def _view(self, widget: Widget, name: str) -> View:
+    def _view(self, widget: Document, name: str) -> View:
         """A view by name; the names of others are not told."""
         if name not in widget.views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
@@ -83,7 +83,7 @@ class Views:
         said: dict[str, Any] = {
             "query": view.query.text,
             "count": len(rows),
-            "rows": [{"row": row.plain(), "count": row.count} for row in rows[:limit]],
+            "rows": [{"row": row.to_dict(), "count": row.count} for row in rows[:limit]],
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
@@ -121,6 +121,6 @@ class Views:
             raise AccessError("AX814", f"the view {view!r} is the pipeline's own")
         if owner != who.name and not who.may("administer", resource(name, view)):
             raise AccessError("AX814", f"the view {view!r} is another's")
-        widget.document.forget(view)
+        widget.unwatch(view)
         del self._owners[name, view]
         return Response(status_code=204)
