@@ -386,7 +386,8 @@ class Document:
         Parameters:
             exact: Decide more exactly where the document is whole and small. This costs more.
 
-        >>> doc = Document(streams=["orders", "other"], views={"any": "match //orders/order"})
+        >>> views = {"any": "match /document/orders/order"}
+        >>> doc = Document(streams=["orders", "other"], views=views)
         >>> doc.tune().unsubscribed
         ('other',)
         """
@@ -414,7 +415,8 @@ class Document:
         Rows and changes stay the same. The document is not whole afterwards: statements, new views,
         `why` and `xml` raise AX307.
 
-        >>> doc = Document(streams=["orders", "other"], views={"any": "match //orders/order/@x"})
+        >>> views = {"any": "match /document/orders/order/$x return $x"}
+        >>> doc = Document(streams=["orders", "other"], views=views)
         >>> doc.collect().streams
         ('other',)
         """

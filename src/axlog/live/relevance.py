@@ -19,7 +19,8 @@ def relevance(document: Document, query: str | Query, *, limit: int = 2000) -> d
 
     >>> import axlog
     >>> doc = axlog.Document(streams=["orders", "other"])
-    >>> {name: each.relevant for name, each in relevance(doc, "match //orders/order").items()}
+    >>> found = relevance(doc, "match /document/orders/order")
+    >>> {stream: each.relevant for stream, each in found.items()}
     {'orders': True, 'other': False}
     """
     inside = maintained(document)
