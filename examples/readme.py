@@ -10,7 +10,7 @@ print(document.update("insert node <order><oid>18</oid></order> into /orders"))
 print(document.update("insert node <paid/> into //order[oid = 17]"))
 print(unpaid.rows())
 
-# A document with streams: two of them bring orders and shipments, a view joins them and compares their times.
+# Two streams bring orders and shipments, a view joins them and compares their times.
 monitor = axlog.parse(
     """<management xmlns:ax="urn:axlog">
          <webstore><orders><ax:call stream="orders"/></orders></webstore>

@@ -298,7 +298,7 @@ class Document:
 
         >>> doc = Document(streams=["orders"], views={"any": "match //orders/order"})
         >>> doc.end("orders")
-        []
+        [Change('never', Row())]
         >>> doc.view("any").truth
         <Truth.NEVER: 'never'>
         """

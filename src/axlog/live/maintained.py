@@ -223,14 +223,6 @@ class MaintainedTree:
 
         `variables` are values for variables of the statement; a statement that is used again with
         other values is parsed once.
-
-        >>> doc = parse("<people><person id='1'><phone/></person><person id='2'/></people>")
-        >>> doc.update("delete nodes //person[phone]")
-        []
-        >>> doc.update("rename node //person[@id = $id] as 'user'", variables={"id": "2"})
-        []
-        >>> print(doc)
-        <people><user id="2"/></people>
         """
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces, self.limits):

@@ -83,10 +83,8 @@ class Options:
 
     >>> import axlog
     >>> doc = axlog.parse("<orders/>", options=axlog.Options(times="dates"))
-    >>> axlog.Options(keep="some")
-    Traceback (most recent call last):
-    ...
-    axlog.errors.QueryError: AX211: keep='some' (expected all or needed)
+    >>> doc.clock
+    datetime.datetime(1, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
     """
 
     on_error: OnError = "raise"
