@@ -144,6 +144,7 @@ def test_a_widget_on_disk_says_the_same_within_its_bound(tmp_path: Path):
         update = StreamUpdate.of(written)
         assert disk.take(update) == plain.take(update)
         shelf = maintained(disk).engine.shelf
+        assert shelf is not None
         most = max(most, shelf.held)
     assert disk.view("late").rows() == plain.view("late").rows() != []
     assert len(disk.view("late")) == len(plain.view("late"))

@@ -63,7 +63,7 @@ def parse(
         source: Text, bytes, a path, a file, or an lxml or ElementTree element. An `ax:call` element
             marks the place where a stream's messages arrive.
         views: Views to watch, by name.
-        facts: Declarations about the future, such as `key shop/order by oid trusted`.
+        facts: Declarations about the future, such as `key orders/order by oid trusted`.
         types: Types of the document and of its services. The document must have its type, and an
             update that would break a type is rejected.
         options: How the document is kept.
@@ -84,7 +84,7 @@ class Document:
         streams: Names of streams. Each gets an element of its name below the root, `document`, in
             which its messages arrive. Give either these or a source.
         views: Views to watch, by name.
-        facts: Declarations about the future, such as `key shop/order by oid trusted`.
+        facts: Declarations about the future, such as `key orders/order by oid trusted`.
         types: Types of the document and of its services.
         options: How the document is kept.
 
