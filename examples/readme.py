@@ -10,8 +10,8 @@ print(document.update("insert node <order><oid>18</oid></order> into /orders"))
 print(document.update("insert node <paid/> into //order[oid = 17]"))
 print(unpaid.rows())
 
-# A widget: two streams bring orders and shipments, a view joins them and compares their times.
-monitor = axlog.Widget(
+# Two streams bring orders and shipments, a view joins them and compares their times.
+monitor = axlog.parse(
     """<management xmlns:ax="urn:axlog">
          <webstore><orders><ax:call stream="orders"/></orders></webstore>
          <shipping><orders><ax:call stream="shipments"/></orders></shipping>
@@ -23,7 +23,7 @@ monitor = axlog.Widget(
     },
     facts=["key shipping/orders/order by oid trusted"],  # an order is shipped once
 )
-monitor.view("late").listen(lambda change: print("late:", change.op, change.row["x"]))
+monitor.view("late").subscribe(lambda change: print("late:", change.op, change.row["x"]))
 monitor.feed("orders", "<order><oid>17</oid><client>INRIA</client></order>", at=0)
 monitor.feed("orders", "<order><oid>18</oid><client>INRIA</client></order>", at=20_000)
 monitor.feed("shipments", "<order><oid>18</oid></order>", at=30_000)

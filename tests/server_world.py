@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from axlog.connect.channels.registry import Channels
 from axlog.connect.http import LOOPBACK, Allowance
 from axlog.document.stream_update import StreamUpdate
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.match.filters import Filter
 from axlog.server.application import make_application
 from axlog.server.monitoring import WidgetsReport, operating_operations
@@ -62,7 +62,7 @@ class World:
         for number in range(3):
             xml = f"<order><oid>{number}</oid></order>"
             orders.publish(StreamUpdate("orders", "insert", xml, number), ("pipeline", number))
-        self.widget = Widget(DOCUMENT, views={"v": "match /a/b/$x return $x"})
+        self.widget = Document(DOCUMENT, views={"v": "match /a/b/$x return $x"})
         principals = [principal(name, *grants) for name, grants in PRINCIPALS.items()]
         self.settings = secured(
             *principals, allowance=Allowance(hosts=LOOPBACK, seconds=30), longest_pause=0.05

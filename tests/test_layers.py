@@ -293,7 +293,7 @@ def test_a_wrong_import_is_found(module: str, text: str) -> None:
         ("axlog.spark.session", "import pyspark\nfrom axlog import live, parse"),
         ("axlog.server.app", "from starlette.applications import Starlette"),
         ("axlog.cli.serve", "from axlog.server import app\nfrom axlog.spark import java"),
-        ("axlog", "from axlog.live import Widget"),
+        ("axlog", "from axlog.live import Document"),
     ],
 )
 def test_a_right_import_passes(module: str, text: str) -> None:

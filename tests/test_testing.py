@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline import kinds
 from axlog.pipeline.loader import load
 from axlog.runtime.embedded import run
@@ -91,7 +91,7 @@ def test_a_publisher_that_is_down_gets_everything_later(tmp_path: Path) -> None:
 
 
 def test_fakes_feed_widgets() -> None:
-    widget = Widget(DOCUMENT, {"late": LATE})
+    widget = Document(DOCUMENT, views={"late": LATE})
     assert FakeStream(*ORDERS, ABORT).feed(widget, "orders") == []
     told = FakeStream(*SHIPMENTS[1:]).feed(widget, "shipments")
     assert [(change.op, change.row["x"]) for change in told] == [("insert", "1"), ("never", "2")]

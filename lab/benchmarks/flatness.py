@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from axlog.document.operations import Delete
 from axlog.live.document import Document, parse
-from axlog.live.widget import Widget
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from lab.benchmarks.measuring import Result, Side, interleave
 from lab.benchmarks.messages import CHUNK, WARM, feeding, plain
 from lab.generators import active
@@ -38,13 +39,15 @@ def _measure_documents(result: Result, small: int, large: int, count: int, round
     texts = {size: each.document for size, each in made.items()}
     sent = plain(active.updates(made[small], count + WARM))
 
-    def making(size: int) -> Callable[[], Widget]:
-        return lambda: Widget(texts[size], {"view": made[size].pattern}, keep="needed")
+    def making(size: int) -> Callable[[], Document]:
+        return lambda: Document(
+            texts[size], views={"view": made[size].pattern}, options=Options(keep="needed")
+        )
 
     sides = {f"{size} nodes": feeding(making(size), sent[:WARM]) for size in (large, small)}
     costs = interleave(sides, sent[WARM:], CHUNK, rounds)
     for size in (small, large):
-        result.sizes[f"nodes of the document called {size}"] = len(making(size)().document.tree)
+        result.sizes[f"nodes of the document called {size}"] = len(maintained(making(size)()).tree)
     result.compare("a message", costs, f"{large} nodes", f"{small} nodes", "1.2 or less")
 
 
@@ -62,12 +65,12 @@ def _measure_deletions(result: Result, rows: int, rounds: int, maintainer: str) 
     def deleting(size: int) -> Callable[[], Side[int]]:
         def side() -> Side[int]:
             document = orders_of(size, maintainer)
-            nodes = list(document.tree.children(document.tree.root))
-            document.apply([Delete(nodes.pop())])  # what is lazy is done
+            nodes = list(maintained(document).tree.children(maintained(document).tree.root))
+            maintained(document).apply([Delete(nodes.pop())])  # what is lazy is done
 
             def work(chunk: Sequence[int]) -> None:
                 for number in chunk:
-                    document.apply([Delete(nodes[number])])
+                    maintained(document).apply([Delete(nodes[number])])
 
             return work
 

@@ -15,7 +15,9 @@ from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import streams_of
+from axlog.live.options import Options
 from axlog.samples import orders
 from lab.benchmarks.measuring import Plot, Result
 from lab.benchmarks.messages import plain
@@ -70,7 +72,9 @@ class _Run:
     def __init__(self, options: dict[str, Any]) -> None:
         query = options.get("query", orders.ON_TIME)
         others = {name: value for name, value in options.items() if name != "query"}
-        self.widget = Widget(orders.DOCUMENT, {"v": query}, keep="needed", **others)
+        self.widget = Document(
+            orders.DOCUMENT, views={"v": query}, options=Options(keep="needed", **others)
+        )
         self.told: dict[str, int] = {}
         self.orders = self.messages = 0
         self.taken = 0.0
@@ -88,4 +92,4 @@ class _Run:
 
     @property
     def entries(self) -> int:
-        return sum(sum(w.sizes().values()) for w in self.widget._collector.waitings)
+        return sum(sum(w.sizes().values()) for w in streams_of(self.widget).collector.waitings)

@@ -14,7 +14,9 @@ from time import perf_counter
 from lxml.etree import fromstring
 
 from axlog.document.parser import make_parser
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Keep, Options, Validate
 from axlog.samples import orders
 from lab.benchmarks.measuring import Cost, Result, Side, interleave
 from lab.generators import active
@@ -29,12 +31,13 @@ def messages(count: int = 4000, rounds: int = 5, seeds: int = 4) -> Result:
     result = Result("message", "parse and maintain (F2: 1.5 x the bare parse or less; F3: 0.3 x)")
     result.sizes = {"messages": count, "rounds": rounds, "chunk": CHUNK, "P3 widgets": seeds}
     sent = plain(orders.messages(count + WARM))
-    for keep in ("needed", "all"):
+    kinds: tuple[Keep, ...] = ("needed", "all")
+    for keep in kinds:
         _measure(result, f"order monitor, keep={keep}", monitor(keep), sent, rounds)
     for seed in range(seeds):
         made = active.widget(seed=seed, deletes=True)
         text, sent = made.document, plain(active.updates(made, count // 2 + WARM, seed=seed))
-        for keep in ("needed", "all"):
+        for keep in kinds:
             make = _kept(text, made.pattern, keep)
             _measure(result, f"P3 view {seed}, keep={keep}", make, sent, rounds)
     _measure_unwanted(result, count, rounds)
@@ -47,15 +50,17 @@ def plain(updates: Iterable[Mapping[str, object]]) -> list[Message]:
     return [(str(u["stream"]), str(u["insert"]).encode(), float(str(u["at"]))) for u in updates]
 
 
-def monitor(keep: str = "needed", validate: str = "all") -> Callable[[], Widget]:
-    return lambda: Widget(orders.DOCUMENT, {"late": orders.LATE}, keep=keep, validate=validate)
+def monitor(keep: Keep = "needed", validate: Validate = "all") -> Callable[[], Document]:
+    return lambda: Document(
+        orders.DOCUMENT, views={"late": orders.LATE}, options=Options(keep=keep, validate=validate)
+    )
 
 
-def _kept(text: str, pattern: str, keep: str) -> Callable[[], Widget]:
-    return lambda: Widget(text, {"view": pattern}, keep=keep)
+def _kept(text: str, pattern: str, keep: Keep) -> Callable[[], Document]:
+    return lambda: Document(text, views={"view": pattern}, options=Options(keep=keep))
 
 
-def feeding(make: Callable[[], Widget], warm: Sequence[Message]) -> Callable[[], Side[Message]]:
+def feeding(make: Callable[[], Document], warm: Sequence[Message]) -> Callable[[], Side[Message]]:
     """A side that feeds a new widget, warmed up."""
 
     def side() -> Side[Message]:
@@ -83,13 +88,13 @@ def parsing() -> Side[Message]:
     return work
 
 
-def _costs(make: Callable[[], Widget], sent: Sequence[Message], rounds: int) -> dict[str, Cost]:
+def _costs(make: Callable[[], Document], sent: Sequence[Message], rounds: int) -> dict[str, Cost]:
     sides = {"maintain": feeding(make, sent[:WARM]), "bare parse": parsing}
     return interleave(sides, sent[WARM:], CHUNK, rounds)
 
 
 def _measure(
-    result: Result, what: str, make: Callable[[], Widget], sent: Sequence[Message], rounds: int
+    result: Result, what: str, make: Callable[[], Document], sent: Sequence[Message], rounds: int
 ) -> None:
     result.compare(what, _costs(make, sent, rounds), "maintain", "bare parse", "1.5 or less")
 
@@ -109,7 +114,7 @@ def _measure_settling(result: Result, count: int) -> None:
     for stream, message, at in plain(orders.messages(count)):
         widget.feed(stream, message, at=at)
     start = perf_counter()
-    widget.document.settle()
+    maintained(widget).settle()
     result.figures["making a kept message's nodes, us"] = 1e6 * (perf_counter() - start) / count
     result.remarks.append("keep=all puts that last cost off until the document is needed")
 

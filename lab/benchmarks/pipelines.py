@@ -17,7 +17,8 @@ from time import perf_counter
 from typing import Any
 
 from axlog.document.stream_update import read_line
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.samples import orders
 from lab.benchmarks.measuring import Result, Side, interleave
 
@@ -47,7 +48,7 @@ def pipelines(count: int = 20_000, rounds: int = 3) -> Result:
 
 
 def _widget() -> Side[str]:
-    widget = Widget(orders.DOCUMENT, views={"late": orders.LATE}, keep="needed")
+    widget = Document(orders.DOCUMENT, views={"late": orders.LATE}, options=Options(keep="needed"))
 
     def take(lines: Sequence[str]) -> None:
         with widget.batch():

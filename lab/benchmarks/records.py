@@ -21,6 +21,7 @@ from lxml import etree
 
 from axlog.document.operations import Rename
 from axlog.live.document import Document, parse
+from axlog.live.internals import maintained
 from axlog.views.records.maintainer import Records
 from lab.benchmarks.measuring import Cost, Plot, Ratio, Result
 
@@ -98,15 +99,15 @@ def _measure(at: int, shape: tuple[int, int, int], query: str, updates: int) -> 
     view = document.watch(query, maintainer="records")
     kept = view.maintainer
     assert isinstance(kept, Records)
-    nodes = list(document.tree.partition("x"))
+    nodes = list(maintained(document).tree.partition("x"))
     random = Random(at)
     chosen = [random.choice(nodes[: 1 + len(nodes) // 2]) for _ in range(updates)]
     before = kept.steps
     times = []
     for node in chosen:
         start = perf_counter()
-        document.apply([Rename(node, "a")])
-        document.apply([Rename(node, "x")])
+        maintained(document).apply([Rename(node, "a")])
+        maintained(document).apply([Rename(node, "x")])
         times.append((perf_counter() - start) / 2)
     operations = (kept.steps - before) / (2 * updates)
     theirs = _lxml(text, query, random, min(updates, 20))
@@ -136,9 +137,9 @@ def _cost(times: list[float]) -> Cost:
 def _bytes(kept: Records, document: Document) -> float:
     """Bytes of the records for a node of the document."""
     if kept.downward is not None:
-        return kept.downward.__sizeof__() / len(document.tree)
+        return kept.downward.__sizeof__() / len(maintained(document).tree)
     assert kept.forest is not None, "the plan builds one of them"
-    return kept.forest.sequences.__sizeof__() / len(document.tree)
+    return kept.forest.sequences.__sizeof__() / len(maintained(document).tree)
 
 
 def _report(result: Result, name: str, sweep: str, points: list[Point]) -> None:

@@ -20,7 +20,8 @@ from lxml.etree import XPath, fromstring
 from axlog.document.loader import load
 from axlog.document.parser import make_parser
 from axlog.evaluate.answers import answers
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.query.query import parse_query
 from lab.benchmarks.measuring import Cost, Result
 from lab.benchmarks.messages import WARM, Message, plain
@@ -66,7 +67,7 @@ def _measure(result: Result, size: int, count: int, times: int) -> None:
 
 
 def _fed(text: str, query: str, sent: Sequence[Message]) -> Cost:
-    widget = Widget(text, {"view": query}, keep="needed")
+    widget = Document(text, views={"view": query}, options=Options(keep="needed"))
     taken = []
     for stream, message, at in sent:
         start = perf_counter()

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.samples import orders
 from lab.generators.appendix_views import VIEWS
 
@@ -100,7 +100,7 @@ def _kept(
         if told.changes and not first:
             first.append(time.time() - task["started"])
 
-    widget = Widget(orders.DOCUMENT, {"v": QUERIES[task["view"]]}, facts=orders.KEYS)
+    widget = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
     kept = maintain(
         spark, widget, sources, once=True, hold=0.0, checkpoint=checkpoint,
         limit=task["batch"], report=report, state=state,

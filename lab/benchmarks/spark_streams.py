@@ -28,7 +28,8 @@ from time import perf_counter, sleep
 from typing import Any
 
 from axlog.errors import SetupError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.samples import orders
 from lab.benchmarks.measuring import Parts, Plot, Ratio, Result
 from lab.benchmarks.spark_process import apart
@@ -205,7 +206,12 @@ def _write(place: Path, size: Size) -> None:
 def _embedded(place: Path) -> float:
     with (place / "messages.jsonl").open(encoding="utf-8") as lines:
         messages = [(m["stream"], m["insert"], m["at"]) for m in map(json.loads, lines)]
-    widget = Widget(orders.DOCUMENT, {"on-time": orders.ON_TIME}, facts=orders.KEYS, keep="needed")
+    widget = Document(
+        orders.DOCUMENT,
+        views={"on-time": orders.ON_TIME},
+        facts=orders.KEYS,
+        options=Options(keep="needed"),
+    )
     started = perf_counter()
     for stream, xml, at in messages:
         widget.feed(stream, xml, at=at)

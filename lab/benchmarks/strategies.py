@@ -22,7 +22,9 @@ from time import perf_counter
 from axlog.document.loader import read_forest
 from axlog.errors import WorkloadError
 from axlog.future.relevance import lazily_wanted
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.match.filters import Filter
 from axlog.query.pattern import Axis
 from axlog.query.query import parse_query
@@ -40,11 +42,13 @@ class Strategy:
     def __init__(self, made: active.Widget, name: str) -> None:
         start = perf_counter()
         reevaluates = name in ("Reeval", "Filter")
-        self.widget = Widget(
+        self.widget = Document(
             made.document,
-            keep="all" if reevaluates else "needed",
-            cache="disk" if name == "Axlog NoCache" else "memory",
-            memory=0,
+            options=Options(
+                keep="all" if reevaluates else "needed",
+                cache="disk" if name == "Axlog NoCache" else "memory",
+                memory=0,
+            ),
         )
         self.widget.watch(
             made.pattern, _VIEW, maintainer="reevaluate" if reevaluates else "counting"
@@ -67,9 +71,9 @@ class Strategy:
         return {row.values_: row.count for row in self.widget.view(_VIEW).rows()}
 
 
-def _filters(widget: Widget, text: str) -> dict[str, Filter]:
+def _filters(widget: Document, text: str) -> dict[str, Filter]:
     """For each stream, all that some scenario asks it for."""
-    tree = widget.document.nodes()
+    tree = maintained(widget).nodes()
     made = {stream: Filter() for stream in tree.calls()}
     wanted = lazily_wanted(tree, parse_query(text).pattern, together=True)
     for number, (relation, stream) in enumerate(sorted(wanted, key=str)):

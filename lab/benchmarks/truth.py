@@ -17,7 +17,8 @@ from time import process_time
 from axlog.document.loader import load
 from axlog.errors import WorkloadError
 from axlog.future.truth import Outlook
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Never, Options
 from axlog.query.query import parse_query
 from axlog.query.truth import Truth
 from axlog.samples import orders
@@ -110,8 +111,8 @@ def _streams(count: int) -> list[_Stream]:
 def _kept(result: Result, stream: _Stream, rounds: int) -> None:
     walks: list[int] = []
 
-    def made(asks: bool, never: str = "off") -> Side[Message]:
-        widget = Widget(stream.document, {"v": stream.query}, never=never)
+    def made(asks: bool, never: Never = "off") -> Side[Message]:
+        widget = Document(stream.document, views={"v": stream.query}, options=Options(never=never))
         view, feed = widget.view("v"), widget.feed
 
         def side(chunk: Sequence[Message]) -> None:
@@ -147,7 +148,7 @@ def _ended(result: Result, count: int, rounds: int) -> None:
     walks: list[int] = []
 
     def made(asks: bool) -> Side[str]:
-        widget = Widget(f"<managers>{trees}</managers>", {"v": _DONE})
+        widget = Document(f"<managers>{trees}</managers>", views={"v": _DONE})
         view = widget.view("v")
 
         def side(chunk: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from axlog.cli import options
 from axlog.cli.output import is_json
+from axlog.live.store import Sync
 from lab.benchmarks.measuring import Plot, Result
 from lab.cli.bench import draw
 from lab.stress.load import LoadReport, Moment, Sizes, run_load
@@ -27,7 +28,7 @@ def load(
     minutes: Annotated[float, typer.Option(help="Duration of feeding in minutes.", min=0.01)] = 1.0,
     views: Annotated[int, typer.Option(help="Views over the document.", min=1)] = 40,
     publishers: Annotated[int, typer.Option(help="Of them published.", min=1)] = 8,
-    sync: Annotated[str, typer.Option(help="The log's policy: always, batch or off.")] = "batch",
+    sync: Annotated[Sync, typer.Option(help="The log's policy: always, batch or off.")] = "batch",
     directory: Annotated[
         Path | None, typer.Option(help="Directory of the store (default: a temporary one).")
     ] = None,

@@ -18,6 +18,7 @@ from typing import Any
 from axlog.document.loader import load
 from axlog.errors import AxlogError, InputError, QueryError, SetupError
 from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.query.template import Piece, PieceKind
 from lab.conformance.answering import Answer
 from lab.conformance.cases import Case, Outcome, Result, reason_of
@@ -117,7 +118,9 @@ def _answer(given: UpdateCase) -> Answer | None:
     """Run the updates; return the answer of the last query, None if there is none."""
     source = given.case.document or "<none/>"
     tree = load(source, keep_whitespace=True)
-    document = Document(tree, keep_whitespace=True, namespaces=given.case.namespaces)
+    document = Document(
+        tree, options=Options(keep_whitespace=True, namespaces=given.case.namespaces)
+    )
     found = None
     for text, updates in given.steps:
         if not updates:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 
 from axlog.errors import AxlogError
-from axlog.live.document import parse
-from axlog.live.widget import Widget
+from axlog.live.document import Document, parse
 from axlog.query.query import parse_query
 from axlog.views.change import Row
 from axlog.views.view import View
@@ -69,7 +68,7 @@ class Example:
         query = parse_query(self.query, dict(self.namespaces), self.language, self.show)
         if not self.messages:
             return parse(self.document).watch(query)
-        widget = Widget(self.document)
+        widget = Document(self.document)
         view = widget.watch(query)
         for stream, message, time in self.messages:
             widget.feed(stream, message, at=time)
@@ -103,7 +102,7 @@ def _shown(view: View, row: Row) -> str:
     """A row: as the query's constructor writes it, or column by column."""
     if view.query.template is not None:
         return view.xml(row)
-    said = "  ".join(f"{name} = {_plain(value)}" for name, value in row.plain().items())
+    said = "  ".join(f"{name} = {_plain(value)}" for name, value in row.to_dict().items())
     return said if row.count == 1 else f"{said}  ({row.count} derivations)"
 
 

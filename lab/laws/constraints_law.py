@@ -30,7 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from axlog.views.view import View
@@ -198,7 +200,7 @@ class _Run:
         self.case = case
         self.seen: Counter[str] = Counter()
         options: dict[str, Any] = dict(case.options)
-        self.widget = Widget(case.document, {"v": case.query}, **options)
+        self.widget = Document(case.document, views={"v": case.query}, options=Options(**options))
         self.view: View = self.widget.view("v")
         self.present: list[list[Binding]] = [[] for _ in case.parts]
         self.is_open = [True for _ in case.parts]
@@ -225,7 +227,7 @@ class _Run:
         return self.widget.feed(stream, self.case.message(number), at=at)
 
     def futures(self, clock: int | None = None, horizon: int = _HORIZON) -> Futures:
-        clock = self.widget.document.tree.clock if clock is None else clock
+        clock = maintained(self.widget).tree.clock if clock is None else clock
         present = tuple(map(tuple, self.present))
         streams = [self.case.stream(part) for part in range(len(present))]
         calls = tuple(self.case.calls(stream) > self.called[stream] for stream in streams)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from random import Random
 
 from axlog.errors import StoreError
-from axlog.live.durable import DurableWidget
+from axlog.live.durable import DurableDocument
 from axlog.live.store import start
 from axlog.store.log import POLICIES
 from axlog.store.log_reader import LogReader
@@ -91,9 +91,9 @@ def make_stored(
                   widget.record)  # fmt: skip
 
 
-def _state(widget: DurableWidget) -> object:
+def _state(widget: DurableDocument) -> object:
     views = [
-        (view.sequence, [(row.plain(), row.count) for row in view.rows()])
+        (view.sequence, [(row.to_dict(), row.count) for row in view.rows()])
         for view in widget.views.values()
     ]
     return widget.xml(), views, widget.clock
@@ -144,7 +144,7 @@ def _check_refusal(
         )
 
 
-def _check_opened(widget: DurableWidget, stored: Stored, damage: Damage) -> str:
+def _check_opened(widget: DurableDocument, stored: Stored, damage: Damage) -> str:
     what = f"{damage} of {stored.policy}, closed: {stored.is_closed}"
     assert widget.record in stored.states, f"{what}: record {widget.record} was never written"
     assert _state(widget) == stored.states[widget.record], f"{what}: another state"

@@ -1,6 +1,6 @@
 """The whole public API gives the same rows and changes, however a document is had.
 
-    document, Widget, durable store
+    document, Document, durable store
     x  every maintainer, forced, or as axlog chooses on small and on large documents
     x  both caches, views read at once or deferred
 
@@ -25,9 +25,11 @@ from typing import Any
 from axlog.document.loader import load
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
-from axlog.live.durable import DurableWidget
+from axlog.live.durable import DurableDocument
+from axlog.live.internals import maintained
+from axlog.live.maintained import MaintainedTree
+from axlog.live.options import Options
 from axlog.live.store import start
-from axlog.live.widget import Widget
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query, parse_query
 from axlog.store.keyvalue import KeyValueStore
@@ -100,8 +102,8 @@ class _Run:
     heard: Told = field(default_factory=dict)
     _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # when last read, if deferred
     _files: FaultyFiles | None = None
-    _widget: Widget | None = None
-    document: Document = field(init=False)
+    _widget: Document | None = None
+    document: MaintainedTree = field(init=False)
 
     def __post_init__(self) -> None:
         self._open()
@@ -115,16 +117,16 @@ class _Run:
         text, cache = self.case.text, self.face.cache
         if self.face.kind == "document":
             shelf = Shelf(KeyValueStore(), _MEMORY) if cache == "disk" else None
-            self.document = Document(load(text), shelf=shelf)
+            self.document = MaintainedTree(load(text), shelf=shelf)
         elif self.face.kind == "widget":
-            self._widget = Widget(text, never="off", cache=cache, memory=_MEMORY)
-            self.document = self._widget.document
+            self._widget = Document(text, options=Options(never="off", cache=cache, memory=_MEMORY))
+            self.document = maintained(self._widget)
         else:
             # A store has its rows in memory, whatever the face says.
             self._files = FaultyFiles(Random(0)) if self._files is None else self._files.killed()
-            options = {"never": "off"}
+            options = Options(never="off")
             self._widget = start(self._files, text, {}, "always", False, options=options)
-            self.document = self._widget.document
+            self.document = maintained(self._widget)
         if self.face.is_restless:
             self.document.thresholds = Thresholds(1, RESTLESS)
 
@@ -144,7 +146,7 @@ class _Run:
         for name in self.queries:
             view = self.view(name)
             self.heard[name] = []
-            view.listen(self.heard[name].append)
+            view.subscribe(self.heard[name].append)
             if self.face.is_deferred:
                 view.defer()
                 self._shown[name] = _values(view)
@@ -164,7 +166,7 @@ class _Run:
         for told in self.heard.values():
             told.clear()
         if step.get("reopen"):
-            if isinstance(self._widget, DurableWidget):
+            if isinstance(self._widget, DurableDocument):
                 if "snapshot" in step["reopen"]:
                     self._widget.snapshot()
                 self._open()

@@ -38,20 +38,21 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UpdateError
 from axlog.evaluate.answers import selected
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.views.change import Change
 
 Edit = Mapping[str, Any]
 
 
-def carry_out(widget: Widget, edits: Sequence[Edit]) -> list[Change]:
+def carry_out(widget: Document, edits: Sequence[Edit]) -> list[Change]:
     """One update: a message of a stream, or operations that are applied together."""
     if "stream" in edits[0]:
         (message,) = edits
         return widget.take(StreamUpdate.of(message))
-    operations = operations_of(widget.document.nodes(), edits)
-    return widget.document.apply(operations, edits[0].get("at"))
+    operations = operations_of(maintained(widget).nodes(), edits)
+    return maintained(widget).apply(operations, edits[0].get("at"))
 
 
 def operations_of(tree: Tree, edits: Iterable[Edit]) -> list[Operation]:

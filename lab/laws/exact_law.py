@@ -20,7 +20,9 @@ from typing import Any, TypeAlias
 
 from axlog.document.ids import Id
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
@@ -56,12 +58,14 @@ class Bench:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.tested = Widget(case.document, keep=case.keep, validate=case.validate)
-        document = self.tested.document
+        self.tested = Document(
+            case.document, options=Options(keep=case.keep, validate=case.validate)
+        )
+        document = maintained(self.tested)
         shelf = None if case.memory is None else Shelf(KeyValueStore(), case.memory)
         document.engine = CountingEngine(document.tree, case.block, shelf)
         document.thresholds = Thresholds(1, RESTLESS)
-        self.plain = Widget(case.document)
+        self.plain = Document(case.document)
         self.patterns: dict[str, Pattern] = {}
         self.heard: dict[str, list[Change]] = {}
 
@@ -78,11 +82,11 @@ class Bench:
                 view = self.tested.watch(query, name, maintainer=wanted)
                 self.plain.watch(query, name, maintainer="reevaluate")
                 self.heard[name] = []
-                view.listen(self.heard[name].append)
+                view.subscribe(self.heard[name].append)
             if until and until[0] == step and name in self.patterns:
                 del self.patterns[name]
-                self.tested.document.forget(name)
-                self.plain.document.forget(name)
+                self.tested.unwatch(name)
+                self.plain.unwatch(name)
 
     def _maintainer(self, pattern: Pattern) -> str | None:
         """The wanted maintainer where it takes the pattern, else counting, else none."""
@@ -120,7 +124,7 @@ class Bench:
         """At the end: the documents are the same, and so are the rows by definition."""
         if self.case.keep == self.case.validate == "all":
             _same("the document", self.tested.xml(), self.plain.xml())
-        tree = self.plain.document.tree
+        tree = maintained(self.plain).tree
         for name, pattern in self.patterns.items():
             answers = reference.rows(tree, pattern).values()
             wanted = Counter((answer.values, answer.count) for answer in answers)
@@ -219,12 +223,12 @@ def check_idle(case: Case) -> None:
     for step in ((), *case.steps):
         if step:
             bench.take(step)
-        for stream in sorted(bench.tested.document.tree.calls()):
+        for stream in sorted(maintained(bench.tested).tree.calls()):
             _check_idle_message(bench.tested, stream)
 
 
-def _check_idle_message(widget: Widget, stream: str) -> None:
-    document = widget.document
+def _check_idle_message(widget: Document, stream: str) -> None:
+    document = maintained(widget)
     call = document.tree.call(document.tree.calls_by_stream[stream])
     if call.mode == "one-shot" or call.most is not None:
         return

@@ -21,6 +21,7 @@ from random import Random
 from axlog.errors import UndecidedError
 from axlog.future.generalized_rows import Values
 from axlog.future.truth import Outlook
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.edits import Edit
@@ -56,7 +57,7 @@ class _Run(StreamedCase):
 
     def _possible(self) -> dict[Values, Shown] | None:
         try:
-            outlook = Outlook(self.plain.document.nodes(), self.pattern)
+            outlook = Outlook(maintained(self.plain).nodes(), self.pattern)
             return {k: tuple(row.values()) for k, row in outlook.bindings().items()}
         except UndecidedError:
             return None
@@ -66,7 +67,7 @@ class _Run(StreamedCase):
 
         At the end it may be decided what was not before: then nothing was reported since.
         """
-        if not self.tested.document.tree.calls() or self.is_broken:
+        if not maintained(self.tested).tree.calls() or self.is_broken:
             return
         said = self.view.how_never()  # as `explain` does
         try:
@@ -112,7 +113,7 @@ class _Run(StreamedCase):
 
     def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
         if not edits:
-            later = (self.plain.document.tree.clock + self.random.choice((1, 2, 5))) / 1_000_000
+            later = (maintained(self.plain).tree.clock + self.random.choice((1, 2, 5))) / 1_000_000
             self.plain.advance(later)
             changes = self.tested.advance(later)
         else:
@@ -124,7 +125,7 @@ class _Run(StreamedCase):
         before, self.before = self.before, self._possible()
         if before is None or self.before is None:
             return None
-        outlook = Outlook(self.plain.document.nodes(), self.pattern)
+        outlook = Outlook(maintained(self.plain).nodes(), self.pattern)
         try:
             fallen = [
                 shown for row, shown in before.items() if outlook.truth_of(row) is Truth.NEVER
@@ -170,7 +171,7 @@ class _Joined(_Run):
         super().__init__(random, "kept", case)
 
     def message(self) -> tuple[Edit, ...]:
-        random, tree = self.random, self.plain.document.nodes()
+        random, tree = self.random, maintained(self.plain).nodes()
         streams = [stream for stream in "fgh" if stream in tree.calls()]
         if not streams:
             return ()

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from random import Random
 
 from axlog.errors import AxlogError, UpdateError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Collect, Options
 from axlog.views.view import View
 from lab.laws.never_law import Step, make_never_case, take
 from lab.laws.small_cases import calling
@@ -36,6 +37,8 @@ QUERIES = (
     "match //p[e/$x][d/$x] return $x",
     "match /r/m/p/d#t where t <= 3",
 )
+
+COLLECTS: tuple[Collect, ...] = ("auto", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +107,14 @@ def _content(random: Random, stream: str) -> str:
     return f"<{found}>{value}</{found}>" if found else ""
 
 
-def check_finished(case: FinishedCase, make: Callable[..., Widget] = Widget) -> Counter[str]:
+def check_finished(case: FinishedCase, make: Callable[..., Document] = Document) -> Counter[str]:
     """Compare widgets that collect with one that does not; what was compared, by name."""
     seen: Counter[str] = Counter()
     views = {f"v{n}": query for n, query in enumerate(case.queries)}
-    plain = make(case.document, views, collect="off", facts=case.facts)
+    plain = make(case.document, views=views, facts=case.facts, options=Options(collect="off"))
     widgets = [
-        make(case.document, views, collect=collect, facts=case.facts)
-        for collect in ("auto", "state")
+        make(case.document, views=views, facts=case.facts, options=Options(collect=collect))
+        for collect in COLLECTS
     ]
     for number, step in enumerate(case.steps):
         wanted = take(plain, step)
@@ -139,7 +142,7 @@ def _compare(when: str, view: View, wanted: View, has_keys: bool, seen: Counter[
         return
     try:
         _same(f"the truth {when}", view.truth, truth)
-        said = [sorted(str(one.plain()) for one in each) for each in (view.possible(), possible)]
+        said = [sorted(str(one.to_dict()) for one in each) for each in (view.possible(), possible)]
     except UpdateError as error:
         _same(f"the refusal {when}", (error.code, has_keys), ("AX307", True))
         seen["refused"] += 1

@@ -26,7 +26,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from axlog.errors import AxlogError, InputError, Place
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.views.change import Change
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.view import View
@@ -154,8 +155,8 @@ def _json(thing: Mapping[str, Any]) -> str:
 
 def play(fixture: Fixture, maintainer: str | None = None, block: int = 64) -> Fixture:
     """The fixture with what really comes of its updates, in the sections that it has."""
-    widget = Widget(fixture.document)
-    document = widget.document
+    widget = Document(fixture.document)
+    document = maintained(widget)
     document.engine = CountingEngine(document.tree, block)
     for name, query in fixture.queries.items():
         widget.watch(query, name, maintainer=maintainer)
@@ -164,7 +165,7 @@ def play(fixture: Fixture, maintainer: str | None = None, block: int = 64) -> Fi
     return replace(fixture, rows=first, steps=steps)
 
 
-def _play_step(widget: Widget, step: Step) -> Step:
+def _play_step(widget: Document, step: Step) -> Step:
     try:
         changes = carry_out(widget, step.updates)
     except AxlogError as error:
@@ -174,16 +175,16 @@ def _play_step(widget: Widget, step: Step) -> Step:
 
 
 def _of_view(name: str, changes: Iterable[Change]) -> list[Plain]:
-    return [change.plain() for change in changes if change.view == name]
+    return [change.to_dict() for change in changes if change.view == name]
 
 
-def _rows(widget: Widget, names: Iterable[str]) -> ByView:
+def _rows(widget: Document, names: Iterable[str]) -> ByView:
     return {name: plain_rows(widget.view(name)) for name in names}
 
 
 def plain_rows(view: View) -> list[Plain]:
     """A view's rows as `axlog query` writes them."""
-    return [{"row": row.plain(), "count": row.count} for row in view.rows()]
+    return [{"row": row.to_dict(), "count": row.count} for row in view.rows()]
 
 
 def fixture_of(case: Case, title: str) -> Fixture:
@@ -192,10 +193,10 @@ def fixture_of(case: Case, title: str) -> Fixture:
     names = [_ONLY] if count == 1 else [f"view{number + 1}" for number in range(count)]
     queries = {name: str(pattern) for name, pattern in zip(names, case.patterns, strict=True)}
     every: ByView = {name: [] for name in names}
-    widget = Widget(case.document)
+    widget = Document(case.document)
     steps: list[Step] = []
     for step in case.steps:
-        tree = widget.document.nodes()
+        tree = maintained(widget).nodes()
         written = tuple(with_paths(tree, edit) for edit in step)
         steps.append(Step(written, every, every))
         try:

@@ -12,7 +12,9 @@ from random import Random
 from typing import Any
 
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Keep, Validate
 from axlog.query.pattern import Kind, Name, Pattern
 from lab.laws import small_cases
 from lab.laws.edits import Edit, carry_out, edit_of
@@ -50,8 +52,8 @@ class Case:
     since: tuple[int, ...] = ()
     until: tuple[int | None, ...] = ()
     block: int = 64
-    keep: str = "all"
-    validate: str = "all"
+    keep: Keep = "all"
+    validate: Validate = "all"
     memory: int | None = None
     maintainer: str = "counting"  # or another where it takes the pattern, or DEFAULT
     facts: tuple[str, ...] = ()  # declared of what may still come (law 4)
@@ -64,7 +66,7 @@ class _Making:
     """A case under way: the document that its updates are made on, and what was made."""
 
     random: Random
-    widget: Widget
+    widget: Document
     steps: list[Step] = field(default_factory=list)
     streams: int = 0
     refused: int = 0
@@ -88,7 +90,7 @@ def make_case(random: Random) -> Case:
     only_fed = bool(streams) and random.random() < 0.4
     count = random.choice((1, 1, 2, 3))
     patterns = tuple(small_cases.pattern(random, features) for _ in range(count))
-    making = _Making(random, Widget(text), streams=streams)
+    making = _Making(random, Document(text), streams=streams)
     for _ in range(random.randint(1, 6)):
         fed = streams and (only_fed or random.random() < 0.7)
         making.add(_message(making) if fed else _edits(making))
@@ -122,7 +124,7 @@ def make_deaf_case(random: Random) -> Case:
             patterns.append(made)
     streams = random.randint(1, 3)
     text = _document(random, streams)
-    making = _Making(random, Widget(text), streams=streams)
+    making = _Making(random, Document(text), streams=streams)
     for _ in range(random.randint(0, 3)):
         making.add(_message(making))
     return Case(text, tuple(patterns), tuple(making.steps), block=random.choice(BLOCKS))
@@ -156,7 +158,7 @@ def _document(random: Random, streams: int) -> str:
 
 def _edits(making: _Making) -> Step:
     """A random pending update list."""
-    tree = making.widget.document.nodes()
+    tree = maintained(making.widget).nodes()
     edits: list[dict[str, Any]] = []
     while not edits:
         edits = [edit_of(tree, op) for op in small_cases.operations(making.random, tree)]
@@ -165,7 +167,7 @@ def _edits(making: _Making) -> Step:
 
 def _message(making: _Making) -> Step:
     """A random message: mostly trees for an open stream."""
-    random, tree = making.random, making.widget.document.nodes()
+    random, tree = making.random, maintained(making.widget).nodes()
     open_streams = sorted(tree.calls())
     if not open_streams or random.random() < 0.03:
         open_streams = [f"s{random.randrange(making.streams + 1)}"]
@@ -210,7 +212,7 @@ def _at(making: _Making, edit: dict[str, Any]) -> dict[str, Any]:
     if making.random.random() < 0.3:
         return edit
     ahead = making.random.choice((0, 1, 1, 2, 5, -1))
-    return {**edit, "at": max(0, making.widget.document.tree.clock + ahead) / 1_000_000}
+    return {**edit, "at": max(0, maintained(making.widget).tree.clock + ahead) / 1_000_000}
 
 
 # Cutting down -------------------------------------------------------------------------------------

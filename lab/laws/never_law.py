@@ -20,7 +20,9 @@ from random import Random
 from typing import Any
 
 from axlog.future.truth import Outlook, Possible
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from axlog.views.view import shown_possible
@@ -119,18 +121,18 @@ def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
 class Definition:
     """`never` by its definition, step by step, over a widget's document."""
 
-    def __init__(self, widget: Widget) -> None:
+    def __init__(self, widget: Document) -> None:
         self._widget = widget
         self._view = widget.view("v")
         self._since: dict[tuple[tuple[Any, ...], object, object], int] = {}
         self._note(self._outlook().possible())
 
     def _outlook(self) -> Outlook:
-        return Outlook(self._widget.document.nodes(), self._view.query.pattern)
+        return Outlook(maintained(self._widget).nodes(), self._view.query.pattern)
 
     def _note(self, possible: list[Possible]) -> None:
         """Since when each row has been possible, by what it needs and its deadline."""
-        clock = self._widget.document.tree.clock
+        clock = maintained(self._widget).tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
 
@@ -157,7 +159,7 @@ class Definition:
         ]
 
 
-def take(widget: Widget, step: Step) -> list[Change]:
+def take(widget: Document, step: Step) -> list[Change]:
     """Carry out one step."""
     what, content, time = step
     if what == "advance":
@@ -167,17 +169,20 @@ def take(widget: Widget, step: Step) -> list[Change]:
     return widget.feed(what, content, at=time / 1_000_000)
 
 
-def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counter[str]:
+def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Counter[str]:
     """Compare what widgets report with the definition; what was compared, by name."""
     seen: Counter[str] = Counter()
-    defining = make(case.document, facts=case.facts, views={"v": case.query}, collect="off")
+    defining = make(
+        case.document, facts=case.facts, views={"v": case.query}, options=Options(collect="off")
+    )
     definition = Definition(defining)
-    options: list[dict[str, Any]] = [
-        {}, {"keep": "needed"}, {"collect": "off"}, {"cache": "disk"},
-        {"cache": "disk", "keep": "needed"}, {"never": "all"},
+    options = [
+        Options(), Options(keep="needed"), Options(collect="off"), Options(cache="disk"),
+        Options(cache="disk", keep="needed"), Options(never="all"),
     ]  # fmt: skip
-    widgets = [make(case.document, {"v": case.query}, facts=case.facts, **o) for o in options]
-    prospects = widgets[0]._collector.prospects(widgets[0].view("v"))
+    views = {"v": case.query}
+    widgets = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
+    prospects = streams_of(widgets[0]).collector.prospects(widgets[0].view("v"))
     is_certain = prospects is not None
     for step in case.steps:
         take(defining, step)
@@ -186,7 +191,7 @@ def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counte
         *each, exact = each
         others = each[:1] * (len(each) - 1)
         _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
-        if widgets[-1]._collector.prospects(widgets[-1].view("v")) is not None:
+        if streams_of(widgets[-1]).collector.prospects(widgets[-1].view("v")) is not None:
             told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
             _same(f'what never="all" tells after {step}', told, wanted)
             seen["exact"] += 1
@@ -208,14 +213,14 @@ def check_never(case: NeverCase, make: Callable[..., Widget] = Widget) -> Counte
         seen["steps"] += 1
         seen["never"] += len(never)
         seen["rows"] += sum(c.op == "insert" for c in each[0])
-    dropped = widgets[0]._collector.waitings
+    dropped = streams_of(widgets[0]).collector.waitings
     seen["dropped"] += sum(waiting.dropped for waiting in dropped)
     seen["certain" if is_certain else "late"] += 1
     return seen
 
 
 def _plain(possible: list[Possible]) -> list[str]:
-    return sorted(str(one.plain()) for one in possible)
+    return sorted(str(one.to_dict()) for one in possible)
 
 
 def _same(what: str, found: object, wanted: object) -> None:

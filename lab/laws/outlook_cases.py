@@ -21,7 +21,8 @@ from axlog.document.tree import NodeKind, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.definition import every_branch
 from axlog.future.keys import parse_fact
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.query.normalize import bound_variables
 from axlog.query.normalize import check as check_pattern
 from axlog.query.pattern import (
@@ -78,7 +79,7 @@ def make_outlook_case(random: Random) -> Case:
         if len(list(pattern.nodes())) <= 5 and has_not == wants_not and _may_meet(pattern):
             break
     if random.random() < 0.8:
-        tree = Widget(text).document.tree  # the root element may stand behind comments
+        tree = maintained(Document(text)).tree  # the root element may stand behind comments
         pattern = _rooted(pattern, tree.label(tree.root))
     return Case(text, (pattern,), _steps(random, text))
 
@@ -142,15 +143,15 @@ def _may_meet(pattern: Pattern) -> bool:
 
 
 def _steps(random: Random, text: str) -> tuple[Step, ...]:
-    widget = Widget(text)
+    widget = Document(text)
     steps: list[Step] = []
     for _ in range(random.choice((0, 0, 1, 2))):
-        streams = sorted(widget.document.nodes().calls())
+        streams = sorted(maintained(widget).nodes().calls())
         if not streams:
             break
         edit: dict[str, Any] = {"stream": random.choice(streams)}
         edit |= {"end": True} if random.random() < 0.1 else {"insert": fragment(random, 2)}
-        edit["at"] = (widget.document.tree.clock + random.choice((0, 1, 2))) / 1_000_000
+        edit["at"] = (maintained(widget).tree.clock + random.choice((0, 1, 2))) / 1_000_000
         try:
             carry_out(widget, [edit])
         except AxlogError:
@@ -161,13 +162,13 @@ def _steps(random: Random, text: str) -> tuple[Step, ...]:
 
 def document_of(case: Case) -> Tree:
     """The document of a case after its messages."""
-    widget = Widget(case.document)
+    widget = Document(case.document)
     for step in case.steps:
         try:
             carry_out(widget, list[Edit](step))
         except AxlogError:  # a case cut down may have lost the stream
             continue
-    tree = widget.document.nodes()
+    tree = maintained(widget).nodes()
     tree.facts = tuple(parse_fact(fact) for fact in case.facts)
     tree.types = None if case.types is None else parse_schema(case.types)
     return tree
@@ -198,7 +199,7 @@ def _cuts(case: Case) -> Iterator[Case]:
     for number in range(len(pattern.outputs)):
         outputs = pattern.outputs[:number] + pattern.outputs[number + 1 :]
         yield replace(case, patterns=(replace(pattern, outputs=outputs),))
-    tree = Widget(case.document).document.nodes()
+    tree = maintained(Document(case.document)).nodes()
     for node in list(tree.subtree(tree.root))[1:]:
         if tree.kind(node) is not NodeKind.ATTRIBUTE and tree.kind(tree.parent(node)) is not (
             NodeKind.ATTRIBUTE
@@ -207,7 +208,7 @@ def _cuts(case: Case) -> Iterator[Case]:
 
 
 def _without(text: str, identifier: Id) -> str:
-    tree = Widget(text).document.nodes()
+    tree = maintained(Document(text)).nodes()
     apply(tree, [Delete(tree.find(identifier))])
     return serialise(tree)
 

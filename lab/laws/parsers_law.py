@@ -38,10 +38,9 @@ from axlog.document.times import microseconds
 from axlog.errors import AxlogError
 from axlog.evaluate.patches import read_patch
 from axlog.future.keys import parse_fact
-from axlog.live.document import parse
+from axlog.live.document import Document, parse
 from axlog.live.recovery import load_parts, restore, snapshot_parts
 from axlog.live.store import start
-from axlog.live.widget import Widget
 from axlog.match.filters import Filter
 from axlog.query.query import parse_query
 from axlog.store.log import Log
@@ -120,14 +119,14 @@ def _statement(data: bytes) -> None:
 
 
 def _message(data: bytes) -> None:
-    widget = Widget(DOCUMENT, views={"v": "match //b/c/$x return $x"})
+    widget = Document(DOCUMENT, views={"v": "match //b/c/$x return $x"})
     widget.feed("s", data)
     widget.view("v").rows()
 
 
 def _line(data: bytes) -> None:
     update = read_line(_text(data))
-    widget = Widget(DOCUMENT)
+    widget = Document(DOCUMENT)
     if update.action == "insert":
         widget.feed(update.stream, update.content, update.at)
     elif update.action == "delete":
@@ -249,9 +248,9 @@ def _forged_log(data: bytes) -> None:
     records = _store().records
     log.append([data, *records[1:]] if b'"open"' in data else [*records[:2], data])
     log.close()
-    found = restore(files, Widget, {})
+    found = restore(files, Document, {})
     if found is not None:
-        _look(found.widget)
+        _look(found.document)
 
 
 def _forged_snapshot(data: bytes) -> None:
@@ -263,10 +262,10 @@ def _forged_snapshot(data: bytes) -> None:
     files = FaultyFiles(Random(0))
     write_snapshot(files, _store().number, parts)
     (number,) = snapshots(files)
-    _look(load_parts(read_snapshot(files, number), number).widget)
+    _look(load_parts(read_snapshot(files, number), number).document)
 
 
-def _look(widget: Widget) -> Any:
+def _look(widget: Document) -> Any:
     """Use what was read: what is wrong with it may show only then."""
     widget.xml()
     for view in widget.views.values():

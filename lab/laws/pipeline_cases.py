@@ -29,7 +29,8 @@ from axlog.connect.protocol import Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.views.change import Change, Row
 from axlog.views.net_changes import net
 from lab.laws import tuning_law
@@ -132,7 +133,7 @@ def _shown(row: Row) -> Row:
 
 def _values(row: Row) -> tuple[Any, ...]:
     """What a row shows, as something that can be counted."""
-    return tuple(tuple(v) if isinstance(v, list) else v for v in row.plain().values())
+    return tuple(tuple(v) if isinstance(v, list) else v for v in row.to_dict().values())
 
 
 def _text(content: str | bytes) -> str:
@@ -162,7 +163,7 @@ def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
     return found
 
 
-def first_rows(widget: Widget) -> list[Change]:
+def first_rows(widget: Document) -> list[Change]:
     """The rows that a document has at once."""
     return [
         Change("insert", row, view=name)
@@ -173,7 +174,7 @@ def first_rows(widget: Widget) -> list[Change]:
 
 def reference(case: PipelineCase) -> Answer | None:
     """What the pipeline is to come to; None where the engines may differ (`_is_ambiguous`)."""
-    widget = Widget(case.document, case.named(), never="joins")
+    widget = Document(case.document, views=case.named(), options=Options(never="joins"))
     changes = first_rows(widget)
     refused: list[Refusal] = []
     others: set[str] = set()  # what was refused for another reason than its time

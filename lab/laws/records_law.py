@@ -12,7 +12,8 @@ from dataclasses import replace
 from random import Random
 
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.query.pattern import Axis, Kind, Name, Pattern, PatternNode, Wildcard
 from axlog.query.query import Query
 from axlog.views.change import Change
@@ -43,10 +44,10 @@ def make_records_case(random: Random) -> Case:
         text, pattern = f"<r>{children}</r>", _row_pattern(random)
     else:
         text, pattern = small_cases.document(random, random.randint(1, 16)), _pattern(random)
-    widget = Widget(text)
+    widget = Document(text)
     steps: list[Step] = []
     for _ in range(random.randint(1, 6)):
-        tree = widget.document.nodes()
+        tree = maintained(widget).nodes()
         step = tuple(edit_of(tree, op) for op in small_cases.operations(random, tree))
         try:
             if step:
@@ -86,12 +87,12 @@ def check_records(case: Case) -> None:
     """Rows, counts and changes are those of re-evaluation after every update, and in one batch."""
     (pattern,) = case.patterns
     query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
-    tested, plain, batched = (Widget(case.document) for _ in range(3))
+    tested, plain, batched = (Document(case.document) for _ in range(3))
     view = tested.watch(query, "view", maintainer="records")
     wanted = plain.watch(query, "view", maintainer="reevaluate")
     together = batched.watch(query, "view", maintainer="records")
     heard: list[Change] = []
-    together.listen(heard.append)
+    together.subscribe(heard.append)
     _same("the first rows", _rows(view), _rows(wanted))
     every: list[Change] = []
     with batched.batch():

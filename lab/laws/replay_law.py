@@ -22,10 +22,12 @@ from typing import Any
 
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, StoreError
-from axlog.live.durable import DurableWidget
+from axlog.live.document import Document
+from axlog.live.durable import DurableDocument
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.live.store import start
 from axlog.live.verification import verify
-from axlog.live.widget import Widget
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
@@ -75,7 +77,7 @@ def check_replay(made: ReplayCase) -> None:
         _check_joins(made.case, made.events, made.seed)
         return
     views = {f"view{n + 1}": str(p) for n, p in enumerate(made.case.patterns)}
-    options = {"keep": made.case.keep, "validate": made.case.validate}
+    options = Options(keep=made.case.keep, validate=made.case.validate)
     run = _Run(made.case.document, views, options, made.seed)
     for event, step in zip(made.events, made.case.steps, strict=True):
         run.happen(event)
@@ -86,8 +88,7 @@ def check_replay(made: ReplayCase) -> None:
 
 def _check_joins(case: NeverCase, events: tuple[str, ...], seed: int) -> None:
     for keep in ("all", "needed"):
-        options = {"keep": keep, "facts": case.facts}
-        run = _Run(case.document, {"v": case.query}, options, seed)
+        run = _Run(case.document, {"v": case.query}, Options(keep=keep), seed, case.facts)
         for event, step in zip(events, case.steps, strict=True):
             run.happen(event)
             run.both(str(step), lambda widget, step=step: take(widget, step))  # type: ignore[misc]
@@ -118,15 +119,23 @@ class _Run:
     """The durable widget and the plain one side by side."""
 
     def __init__(
-        self, document: str, views: dict[str, str], options: dict[str, Any], seed: int
+        self,
+        document: str,
+        views: dict[str, str],
+        options: Options,
+        seed: int,
+        facts: tuple[str, ...] = (),
     ) -> None:
         self._options, self._source, self._views = options, document, views
+        self._facts = facts
         self._files = FaultyFiles(Random(seed))
-        self._plain = Widget(document, views, **options)
+        self._plain = Document(document, views=views, facts=facts, options=options)
         self._durable = self._open()
 
-    def _open(self) -> DurableWidget:
-        return start(self._files, self._source, self._views, "always", False, options=self._options)
+    def _open(self) -> DurableDocument:
+        return start(
+            self._files, self._source, self._views, "always", False, self._facts, self._options
+        )
 
     def happen(self, event: str) -> None:
         """Something that must not be noticed."""
@@ -142,7 +151,7 @@ class _Run:
     def take(self, update: StreamUpdate) -> None:
         self.both(str(update), lambda widget: widget.take(update))
 
-    def both(self, what: str, do: Callable[[Widget], list[Change]]) -> None:
+    def both(self, what: str, do: Callable[[Document], list[Change]]) -> None:
         """Do something on both sides and compare."""
         told, wanted = _tried(self._durable, do), _tried(self._plain, do)
         _same(f"what {what} does", _said(told), _said(wanted))
@@ -163,7 +172,7 @@ class _Run:
 
     def compare_at_the_end(self) -> None:
         self.compare()
-        if self._plain.document.forgotten == 0:
+        if maintained(self._plain).forgotten == 0:
             _same("the document", self._durable.xml(), self._plain.xml())
             _same("the ids", _ids(self._durable), _ids(self._plain))
         for found in verify(self._files).views:
@@ -173,12 +182,12 @@ class _Run:
 
 def _outlook(view: View) -> object:
     try:
-        return view.truth, sorted(str(one.plain()) for one in view.possible())
+        return view.truth, sorted(str(one.to_dict()) for one in view.possible())
     except AxlogError as error:
         return error.code
 
 
-def _tried(widget: Widget, do: Callable[[Widget], list[Change]]) -> list[Change] | str:
+def _tried(widget: Document, do: Callable[[Document], list[Change]]) -> list[Change] | str:
     try:
         return do(widget)
     except StoreError:
@@ -193,8 +202,8 @@ def _said(told: list[Change] | str) -> Any:
     return [(c.view, c.op, c.sequence, c.row.values_, c.time) for c in told]
 
 
-def _ids(widget: Widget) -> list[object]:
-    tree = widget.document.nodes()
+def _ids(widget: Document) -> list[object]:
+    tree = maintained(widget).nodes()
     return [tree.id(node) for node in tree.subtree(0)]
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 from axlog.errors import AxlogError, UndecidedError
 from axlog.future.keys import is_broken
 from axlog.future.truth import Outlook
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.views.change import Change
@@ -63,12 +66,14 @@ def _make(random: Random) -> Case:
 class StreamedCase:
     """A case to which more comes: a widget with the view, and one without that is walked over."""
 
-    def __init__(self, random: Random, case: Case | None = None, **options: str) -> None:
+    def __init__(self, random: Random, case: Case | None = None, **options: Any) -> None:
         case = case or _make(random)
         self.case, self.random = case, random
         options = {"cache": random.choice(("memory", "memory", "disk")), **options}
-        self.tested = Widget(case.document, facts=case.facts, types=case.types, **options)  # type: ignore[arg-type]  # texts
-        self.plain = Widget(case.document, facts=case.facts, types=case.types)
+        self.tested = Document(
+            case.document, facts=case.facts, types=case.types, options=Options(**options)
+        )
+        self.plain = Document(case.document, facts=case.facts, types=case.types)
         (pattern,) = case.patterns
         self.pattern = pattern
         self.view = self.tested.watch(Query(pattern, str(pattern)), "v")
@@ -88,18 +93,18 @@ class StreamedCase:
     @property
     def is_broken(self) -> bool:
         """Whether a trusted key is not kept to: nothing is said of such documents."""
-        tree = self.plain.document.nodes()
+        tree = maintained(self.plain).nodes()
         return any(is_broken(tree, key) for key in tree.facts)
 
     def statement(self) -> tuple[Edit, ...]:
         """What a person could write."""
-        tree = self.plain.document.nodes()
+        tree = maintained(self.plain).nodes()
         made = small_cases.operations(self.random, tree, 1)
         return tuple(edit_of(tree, operation) for operation in made)
 
     def message(self) -> tuple[Edit, ...]:
         """What a stream brings next; nothing where none is open."""
-        random, tree = self.random, self.plain.document.nodes()
+        random, tree = self.random, maintained(self.plain).nodes()
         if not tree.calls():
             return ()
         stream = random.choice(sorted(tree.calls()))
@@ -126,7 +131,7 @@ class StreamedCase:
 
     def told(self) -> str:
         """The case with all that happened, for people."""
-        how = f"cache {'disk' if self.tested.document.engine.shelf else 'memory'}"
+        how = f"cache {'disk' if maintained(self.tested).engine.shelf else 'memory'}"
         said = [str(self.case), str(self.pattern), how, *self.said, self.plain.xml()]
         return "\n".join(said)
 
@@ -136,7 +141,7 @@ class _Run(StreamedCase):
 
     def step(self) -> str | None:
         """Something happens; what it was."""
-        random, tree = self.random, self.plain.document.nodes()
+        random, tree = self.random, maintained(self.plain).nodes()
         pick = random.random()
         if pick < 0.1:
             later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
@@ -152,7 +157,7 @@ class _Run(StreamedCase):
     def compare(self, step: str) -> None:
         self.said.append(step)
         try:
-            wanted = Outlook(self.plain.document.nodes(), self.pattern).truth
+            wanted = Outlook(maintained(self.plain).nodes(), self.pattern).truth
         except UndecidedError:
             wanted = None
         try:

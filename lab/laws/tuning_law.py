@@ -19,8 +19,10 @@ from typing import Any
 from axlog.connect.channels.subscription_filters import passes
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Keep, Options, Validate
 from axlog.live.tuner import TuningReport
-from axlog.live.widget import Widget
 from axlog.match.filters import Filter
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Kind, Pattern
@@ -32,6 +34,10 @@ from lab.laws import small_cases
 from lab.laws.edits import carry_out
 from lab.laws.fuzz_cases import Case, Step
 from lab.laws.small_cases import DOWNWARD, Features, calling, fragment
+
+KEEPS: tuple[Keep, ...] = ("all", "needed")
+VALIDATIONS: tuple[Validate, ...] = ("all", "wanted")
+
 
 _CONNECTED = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _PLAIN = replace(_CONNECTED, connectives=False)
@@ -85,7 +91,7 @@ def make_joined_case(random: Random) -> Case:
     text = calling(text) if len(text) % 2 else text
     count = random.choice((1, 1, 2))
     patterns = tuple(parse_pattern(each) for each in random.sample(_JOINS, count))
-    follower = Widget(text)
+    follower = Document(text)
     steps: list[Step] = [(TUNE,)] if random.random() < 0.6 else []
     for _ in range(random.randint(2, 10)):
         step = (_leaves(random, follower),)
@@ -95,12 +101,17 @@ def make_joined_case(random: Random) -> Case:
             steps.append((random.choice((TUNE, TUNE, EXACTLY)),))
         if random.random() < 0.1:
             steps.append(
-                ({"advance": (follower.document.tree.clock + random.choice((1, 4))) / 1_000_000},)
+                (
+                    {
+                        "advance": (maintained(follower).tree.clock + random.choice((1, 4)))
+                        / 1_000_000
+                    },
+                )
             )
             follower.advance(steps[-1][0]["advance"])
-        if not follower.document.tree.calls():
+        if not maintained(follower).tree.calls():
             break
-    keep, validate = random.choice(("all", "needed")), random.choice(("all", "wanted"))
+    keep, validate = random.choice(KEEPS), random.choice(VALIDATIONS)
     at_source = keep == "needed" and random.random() < 0.4
     return Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
 
@@ -109,9 +120,9 @@ def _leaf(random: Random) -> str:
     return f"<{random.choice(_VALUES)}/>"
 
 
-def _leaves(random: Random, widget: Widget) -> dict[str, Any]:
+def _leaves(random: Random, widget: Document) -> dict[str, Any]:
     """What the call of a stream may well bring where it stands."""
-    tree = widget.document.tree
+    tree = maintained(widget).tree
     stream = random.choice(sorted(tree.calls()))
     edit: dict[str, Any] = {"stream": stream}
     is_top = tree.label(tree.parent(tree.calls()[stream])) == "r"
@@ -123,7 +134,7 @@ def _leaves(random: Random, widget: Widget) -> dict[str, Any]:
         edit["insert"] = f"<{label}>{inside}</{label}>"
     else:
         edit["insert"] = _leaf(random)
-    return {**edit, "at": (widget.document.tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
+    return {**edit, "at": (maintained(widget).tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
 
 
 def _make_any_case(random: Random) -> Case:
@@ -137,7 +148,7 @@ def _make_any_case(random: Random) -> Case:
     features = random.choice((_PLAIN, _PLAIN, _CONNECTED, _CONNECTED, DOWNWARD))
     count = random.choice((1, 1, 1, 2, 3))
     patterns = tuple(_pattern(random, features) for _ in range(count))
-    follower = Widget(text)
+    follower = Document(text)
     steps: list[Step] = []
     for _ in range(random.randint(2, 9)):
         if random.random() < 0.3:
@@ -149,8 +160,8 @@ def _make_any_case(random: Random) -> Case:
             if random.random() < 0.8:  # the rest stays: what is refused is refused by both
                 continue
         steps.append(step)
-    keep = random.choice(("all", "needed"))
-    validate = random.choice(("all", "wanted")) if _is_sound(steps) else "all"
+    keep = random.choice(KEEPS)
+    validate: Validate = random.choice(VALIDATIONS) if _is_sound(steps) else "all"
     at_source = keep == "needed" and random.random() < 0.4
     made = Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
     if keep == validate == "all" and random.random() < 0.3:
@@ -166,8 +177,8 @@ def _pattern(random: Random, features: Features) -> Pattern:
             return made
 
 
-def _message(random: Random, widget: Widget, streams: int) -> dict[str, Any]:
-    open_streams = sorted(widget.document.tree.calls()) or ["s0"]
+def _message(random: Random, widget: Document, streams: int) -> dict[str, Any]:
+    open_streams = sorted(maintained(widget).tree.calls()) or ["s0"]
     edit: dict[str, Any] = {"stream": random.choice(open_streams)}
     pick = random.random()
     if pick < 0.82:
@@ -182,7 +193,7 @@ def _message(random: Random, widget: Widget, streams: int) -> dict[str, Any]:
     else:
         edit["end"] = True
     ahead = random.choice((None, 0, 1, 2, 5))
-    clock = widget.document.tree.clock
+    clock = maintained(widget).tree.clock
     return edit if ahead is None else {**edit, "at": (clock + ahead) / 1_000_000}
 
 
@@ -193,11 +204,11 @@ def _is_sound(steps: list[Step]) -> bool:
 
 def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = None) -> None:
     """Law 5 on one case; `tell` hears what each tuning did."""
-    tested = Widget(case.document, keep=case.keep, validate=case.validate)
+    tested = Document(case.document, options=Options(keep=case.keep, validate=case.validate))
     # Without the messages, only joins tell what never comes.
     keeps = case.keep == case.validate == "all"
-    untuned = Widget(case.document, never="kept" if keeps else "joins")
-    plain = Widget(case.document)
+    untuned = Document(case.document, options=Options(never="kept" if keeps else "joins"))
+    plain = Document(case.document)
     source = _Source(tested) if case.at_source else None
     patterns: dict[str, Pattern] = {}
     heard: dict[str, list[Change]] = {}
@@ -209,7 +220,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
         patterns[name], heard[name] = pattern, []
         is_taken = MAINTAINERS[case.maintainer].refusal(pattern) is None
         kept_by = case.maintainer if is_taken else Counting.name
-        tested.watch(query, name, maintainer=kept_by).listen(heard[name].append)
+        tested.watch(query, name, maintainer=kept_by).subscribe(heard[name].append)
         untuned.watch(query, name, maintainer=kept_by)
         plain.watch(query, name, maintainer="reevaluate")
     for step in case.steps:
@@ -241,19 +252,19 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             others = [change for change in too if change.view == name]
             _same(f"what never comes to {name}", _changes(mine), _changes(others))
             _same(f"the rows of {name}", _rows(tested, name), _rows(plain, name))
-    if tested.document.forgotten == 0:
+    if maintained(tested).forgotten == 0:
         _same("the document", tested.xml(), plain.xml())
 
 
 class _Source:
     """Where a widget's streams come from: what its filters do not let pass is not sent."""
 
-    def __init__(self, widget: Widget) -> None:
+    def __init__(self, widget: Document) -> None:
         self._widget = widget
         self._filters: dict[str, Filter | None] = {}
 
     def install(self) -> None:
-        for stream in self._widget.document.tree.calls():
+        for stream in maintained(self._widget).tree.calls():
             made = self._widget.filter(stream)
             self._filters[stream] = None if made is None else Filter.from_json(made.to_json())
 
@@ -262,13 +273,13 @@ class _Source:
             return _take(self._widget, step)
         update = StreamUpdate.of(step[0])
         wanted = self._filters.get(update.stream)
-        is_open = update.stream in self._widget.document.tree.calls()
+        is_open = update.stream in maintained(self._widget).tree.calls()
         if wanted is None or not is_open or passes(wanted, update):
             return _take(self._widget, step)
         return self._widget.advance(self._widget.clock if update.at is None else update.at)
 
 
-def _take(widget: Widget, step: Step) -> list[Change] | str:
+def _take(widget: Document, step: Step) -> list[Change] | str:
     try:
         if "advance" in step[0]:
             return widget.advance(step[0]["advance"])
@@ -285,7 +296,7 @@ def _changes(changes: Iterable[Change]) -> Counter[tuple[object, ...]]:
     )
 
 
-def _rows(widget: Widget, name: str) -> Counter[tuple[object, ...]]:
+def _rows(widget: Document, name: str) -> Counter[tuple[object, ...]]:
     return Counter(row.values_ for row in widget.view(name).rows())
 
 

@@ -28,6 +28,7 @@ from axlog.document.operations import ReplaceValue
 from axlog.errors import QueryError, UndecidedError
 from axlog.future.unknowns import is_consistent
 from axlog.live.document import parse
+from axlog.live.internals import maintained
 from axlog.match.filters import Filter
 from axlog.query.pattern import (
     Axis,
@@ -269,12 +270,12 @@ def check_values(case: ValuesCase) -> Counter[str]:
         seen["refused"] += 1
     pairs, found = list(case.pairs), Counter(view.rows())
     _compare(case, pairs, found, seen)
-    tree = document.tree
+    tree = maintained(document).tree
     for at, pair in case.updates:
         pairs[at] = pair
         node = list(tree.children(tree.root))[at]
         given = {tree.label(each): each for each in tree.attributes(node)}
-        changes = document.apply(
+        changes = maintained(document).apply(
             [ReplaceValue(given["@a"], pair[0]), ReplaceValue(given["@b"], pair[1])]
         )
         for change in changes:

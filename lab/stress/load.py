@@ -28,9 +28,10 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
-from axlog.live.durable import DurableWidget
+from axlog.live.durable import DurableDocument
+from axlog.live.internals import maintained
 from axlog.live.metrics import resident
-from axlog.live.store import open_store
+from axlog.live.store import Sync, open_store
 from axlog.live.verification import verify
 from axlog.store.files import DiskFiles
 from axlog.views.change import Change
@@ -55,7 +56,7 @@ class Sizes:
     batch: int = 100  # orders that are deleted together, with as many shipments
     outbox: int = 500  # changes that may wait for a sink
     pause: float = 0.1  # seconds that the slow sink needs for a batch of changes
-    sync: str = "batch"
+    sync: Sync = "batch"
     compact_after: int = 50_000
 
 
@@ -250,8 +251,8 @@ class _Load:
 
     def __init__(self, path: Path, sizes: Sizes, show: Callable[[Moment], None] | None) -> None:
         self.sizes, self._path, self._show = sizes, path, show
-        self.widget: DurableWidget = open_store(
-            path, DOCUMENT, views_of(sizes.views), sync=sizes.sync,
+        self.widget: DurableDocument = open_store(
+            path, DOCUMENT, views=views_of(sizes.views), sync=sizes.sync,
             compact_after=sizes.compact_after,
         )  # fmt: skip
         self._fed = _Fed()
@@ -314,7 +315,7 @@ class _Load:
         return not stream
 
     def _look(self, phase: Phase) -> None:
-        memory, nodes = resident(), len(self.widget.document.tree)
+        memory, nodes = resident(), len(maintained(self.widget).tree)
         phase.memory.append(memory)
         self.most_nodes = max(self.most_nodes, nodes)
         waiting = max(box.waiting for box in self.widget.outboxes.values())

@@ -26,11 +26,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import sleep
-from typing import Any
+from typing import cast
 
 from axlog.errors import AxlogError, StoreError
-from axlog.live.durable import DurableWidget
-from axlog.live.store import open_store, start
+from axlog.live.durable import DurableDocument
+from axlog.live.internals import maintained
+from axlog.live.options import Options
+from axlog.live.store import Sync, open_store, start
 from axlog.samples import orders
 from axlog.views.change import Change
 from lab.stress.faulty_disk import Crashed, FaultyFiles
@@ -46,7 +48,7 @@ class Plan:
 
     document: str
     query: str
-    options: dict[str, Any]
+    options: Options
     operations: tuple[dict[str, object], ...]
 
 
@@ -57,13 +59,13 @@ def make_plan(seed: int, count: int) -> Plan:
     draw = Random(f"torture:{seed}")
     kind = draw.choice(("kept", "needed", "edited"))
     if kind == "edited":
-        return Plan(_EDITED, _EDITED_QUERY, {}, tuple(_edit(draw, n) for n in range(count)))
+        return Plan(_EDITED, _EDITED_QUERY, Options(), tuple(_edit(draw, n) for n in range(count)))
     operations = [
         {"stream": update["stream"], "insert": update["insert"]}
         for update in orders.messages(count, seed=seed, rate=0.001)
     ]
     query = orders.LATE.replace(str(orders.LATE_AFTER), str(draw.choice((1, 5, 20))))
-    options: dict[str, Any] = {"keep": "needed"} if kind == "needed" else {}
+    options = Options(keep="needed" if kind == "needed" else "all")
     return Plan(orders.DOCUMENT, query, options, tuple(_refused_now_and_then(draw, operations)))
 
 
@@ -94,7 +96,7 @@ def _refused_now_and_then(
     return [refused if draw.random() < 0.05 else operation for operation in operations]
 
 
-def carry_out(widget: DurableWidget, operation: dict[str, object], number: int) -> None:
+def carry_out(widget: DurableDocument, operation: dict[str, object], number: int) -> None:
     """Apply an operation at its time; every plan has rejected ones."""
     try:
         if "batch" in operation:
@@ -113,7 +115,7 @@ def carry_out(widget: DurableWidget, operation: dict[str, object], number: int) 
         return
 
 
-def position(widget: DurableWidget) -> int:
+def position(widget: DurableDocument) -> int:
     """Return how many operations the store has: each advances the clock to its number, except
     rejected ones.
     """
@@ -132,7 +134,7 @@ class _Outside:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         if batch > self.last:
-            self.changes += [json.dumps(change.plain(), sort_keys=True) for change in changes]
+            self.changes += [json.dumps(change.to_dict(), sort_keys=True) for change in changes]
             self.last = batch
 
 
@@ -172,7 +174,7 @@ class _Stopped(Exception):
         self.acknowledged = acknowledged
 
 
-def _work(widget: DurableWidget, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
+def _work(widget: DurableDocument, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
     """Continue from an operation to the end, with publishing and snapshots."""
     box = widget.outbox(VIEW, VIEW)
     for number in range(done, len(plan.operations)):
@@ -210,14 +212,14 @@ def _quiet(plan: Plan) -> tuple[object, list[str]]:
     return _seen(widget), outside.changes
 
 
-def _seen(widget: DurableWidget) -> object:
-    rows = [(row.plain(), row.count) for row in widget.view(VIEW).rows()]
-    xml = None if widget.document.forgotten else widget.xml()
+def _seen(widget: DurableDocument) -> object:
+    rows = [(row.to_dict(), row.count) for row in widget.view(VIEW).rows()]
+    xml = None if maintained(widget).forgotten else widget.xml()
     return xml, rows, widget.view(VIEW).sequence
 
 
 def _compare(
-    widget: DurableWidget, outside: _Outside, quiet: tuple[object, list[str]], seed: int
+    widget: DurableDocument, outside: _Outside, quiet: tuple[object, list[str]], seed: int
 ) -> None:
     if _seen(widget) != quiet[0]:
         raise AssertionError(f"seed {seed}: {_seen(widget)} is not {quiet[0]}")
@@ -243,7 +245,7 @@ class SqliteSink:
         (last,) = run("select coalesce(max(batch), 0) from last").fetchone()
         if batch > last:
             for change in changes:
-                said = json.dumps(change.plain(), sort_keys=True)
+                said = json.dumps(change.to_dict(), sort_keys=True)
                 run("insert into changes values (?, ?)", (batch, said))
             run("insert into last values (?)", (batch,))
         run("commit")
@@ -274,13 +276,11 @@ def _told(moment: str) -> Iterator[None]:
     os.write(1, f"past {moment}\n".encode())
 
 
-def child(directory: Path, seed: int, count: int, sync: str) -> None:
+def child(directory: Path, seed: int, count: int, sync: Sync) -> None:
     """A process that feeds its store until it is killed, or the plan is done."""
     plan = make_plan(seed, count)
-    widget = open_store(
-        directory / "store", plan.document, {VIEW: plan.query}, sync=sync, compact_after=60,
-        **plan.options,
-    )  # fmt: skip
+    widget = open_store(directory / "store", plan.document, views={VIEW: plan.query}, sync=sync,
+                        compact_after=60, options=plan.options)  # fmt: skip
     draw = Random(f"child:{seed}:{widget.record}")
     sink = SqliteSink(directory / "published.sqlite")
     box = widget.publish(VIEW, _Telling(sink), VIEW)
@@ -294,7 +294,7 @@ def child(directory: Path, seed: int, count: int, sync: str) -> None:
     os.write(1, b"done\n")
 
 
-def _something_else(widget: DurableWidget, draw: Random) -> None:
+def _something_else(widget: DurableDocument, draw: Random) -> None:
     """From time to time, an invalid update, which changes nothing."""
     pick = draw.random()
     if pick < 0.06:
@@ -405,4 +405,4 @@ class _Round:
 
 
 if __name__ == "__main__":
-    child(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    child(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), cast("Sync", sys.argv[4]))

@@ -17,8 +17,9 @@ from axlog.errors import AxlogError
 from axlog.future.containment import contains
 from axlog.live.document import Document, parse
 from axlog.live.file_watch import watch_file
+from axlog.live.options import Options
+from axlog.live.relevance import relevance
 from axlog.live.store import open_store as open
-from axlog.live.widget import Widget
 from axlog.query.query import xpath
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
@@ -31,14 +32,15 @@ __all__ = [
     "Document",
     "Id",
     "Limits",
+    "Options",
     "Row",
     "Truth",
     "View",
-    "Widget",
     "__version__",
     "contains",
     "open",
     "parse",
+    "relevance",
     "watch_file",
     "xpath",
 ]

@@ -31,7 +31,7 @@ from axlog.connect.protocol import Position, Reading
 from axlog.connect.sinks.memory import MemorySink
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import ConnectorError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline import kinds
 from axlog.views.change import Change
 
@@ -68,7 +68,7 @@ class FakeStream:
             if self.items[number] is not ABORT:
                 yield self._update(stream, number)
 
-    def feed(self, widget: Widget, stream: str) -> list[Change]:
+    def feed(self, widget: Document, stream: str) -> list[Change]:
         """Feed all messages to a widget; return the changes."""
         return [change for update in self.updates(stream) for change in widget.take(update)]
 
@@ -162,7 +162,7 @@ class Collecting(MemorySink):
     def told(self, view: str | None = None) -> list[tuple[str, dict[str, Any]]]:
         """The changes of all views or one: operations and rows, in order."""
         said = [change for change in self.changes if view is None or change.view == view]
-        return [(change.op, change.row.plain()) for change in said]
+        return [(change.op, change.row.to_dict()) for change in said]
 
 
 class _NoOptions(Options):

@@ -303,7 +303,7 @@ FORGED: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("key", sorted(STORES), ids=" ".join)
 @pytest.mark.parametrize("how", FORGED)
 def test_stores(key: tuple[str, str], how: str, place: Path) -> None:
-    with axlog.open(place / "store", DOCUMENT, {"v": "//c"}) as store:
+    with axlog.open(place / "store", DOCUMENT, views={"v": "//c"}) as store:
         for _ in range(3):
             store.feed("s", "<c>2</c>")
     FORGED[how](place / "store")

@@ -32,7 +32,7 @@ from axlog.connect.sources.poller import Alerter, digest
 from axlog.connect.sources.tables import TABLE, TableOptions
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, ConnectorError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline import kinds
 from lab.laws.feeds_law import HEADS, random_item
 
@@ -108,7 +108,7 @@ def feed(server: FeedServer, tmp_path: Path, **options: Any) -> Source:
 
 def test_a_feed_that_changes_is_followed_into_a_widget(server: FeedServer, tmp_path: Path) -> None:
     source = feed(server, tmp_path)
-    widget = Widget(
+    widget = Document(
         '<news><ax:call xmlns:ax="urn:axlog" stream="news" deletes="yes"/></news>',
         views={"titles": "match /news/item/title/$t return $t"},
     )
@@ -595,7 +595,7 @@ def test_the_versions_of_a_real_document(
         versions = [packed.extractfile(name).read() for name in named]  # type: ignore[union-attr]
     path = tmp_path / "d.xml"
     source = DOCUMENT.make(DocumentOptions(url="d.xml", interval=0), origin(tmp_path, "d"))
-    widget = Widget('<all><ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/></all>')
+    widget = Document('<all><ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/></all>')
     position: Any = None
     for content in versions:
         path.write_bytes(content)

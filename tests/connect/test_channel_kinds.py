@@ -20,7 +20,7 @@ from axlog.connect.channels.streams import ChannelSink, ChannelSource
 from axlog.connect.http import LOOPBACK, Allowance
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import ChannelError, ConnectorError, StreamError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.match.filters import Filter
 from axlog.pipeline import kinds
 from axlog.server.application import make_application
@@ -120,11 +120,11 @@ def test_a_view_feeds_another_widget_through_a_channel(
     open_channel: Callable[[], Channel],
 ) -> None:
     channel = open_channel()
-    first = Widget(
+    first = Document(
         '<a><ax:call xmlns:ax="urn:axlog" stream="orders" deletes="yes"/></a>',
         views={"oids": "match /a/order/oid/$x return $x"},
     )
-    second = Widget(
+    second = Document(
         '<b><ax:call xmlns:ax="urn:axlog" stream="rows" deletes="yes"/></b>',
         views={"again": "match /b/row/x/$y return $y"},
     )

@@ -48,7 +48,7 @@ VALUES: dict[str, Any] = {
 
 def taken(reading: Reading) -> list[str]:
     """What a widget takes of a reading, as text."""
-    widget = axlog.Widget(DOCUMENT, views={"v": "match /a/*#t return t.cont"})
+    widget = axlog.parse(DOCUMENT, views={"v": "match /a/*#t return t.cont"})
     for update in reading.updates:
         try:
             widget.take(StreamUpdate("s", update.action, update.content, 1, update.origin))

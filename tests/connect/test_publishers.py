@@ -25,7 +25,7 @@ from axlog.connect.kinds import Origin, Secret, ViewShape
 from axlog.connect.protocol import Sink
 from axlog.connect.sinks.envelopes import ENVELOPES
 from axlog.errors import ConnectorError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline import kinds
 from axlog.server.webhooks import is_signed
 from axlog.views.change import Change
@@ -38,7 +38,7 @@ class Orders:
     """A widget whose view's changes are written to a sink, each batch twice."""
 
     def __init__(self) -> None:
-        self.widget = Widget(DOCUMENT, views={"late": QUERY})
+        self.widget = Document(DOCUMENT, views={"late": QUERY})
         self.batch = 0
 
     def origin(self, directory: Path, run: str = "r1") -> Origin:
@@ -168,11 +168,11 @@ def test_a_state_that_is_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def changes_of_every_kind() -> Sequence[Change]:
-    widget = Widget("<a><b>1</b></a>", views={"v": "match /a/b#t return t.val"})
+    widget = Document("<a><b>1</b></a>", views={"v": "match /a/b#t return t.val"})
     (row,) = widget.view("v").rows()
-    updated = widget.document.update('replace value of node /a/b with "2"')
+    updated = widget.update('replace value of node /a/b with "2"')
     assert [change.op for change in updated] == ["update"]
-    deleted = widget.document.update("delete nodes /a/b")
+    deleted = widget.update("delete nodes /a/b")
     return [Change("insert", row, view="v"), *updated, *deleted, Change("never", row, view="v")]
 
 

@@ -29,7 +29,7 @@ from tests.connect.test_publishing_kills import COUNT, DOCUMENT, VIEW, step
 
 place, seed = Path(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(seed)
-widget = axlog.open(place / "store", DOCUMENT, {"v": VIEW}, sync="batch", compact_after=60)
+widget = axlog.open(place / "store", DOCUMENT, views={"v": VIEW}, sync="batch", compact_after=60)
 shape = ViewShape.of("v", widget.view("v").query, False)
 origin = Origin(place, run="run", views=(shape,))
 widget.publish("v", SqlSink(SqlOptions(url=Secret("sqlite:///t.db")), origin), name="sql")
@@ -42,7 +42,7 @@ widget.close(flush=60)
 """
 
 
-def step(widget: axlog.Widget, number: int) -> None:
+def step(widget: axlog.Document, number: int) -> None:
     """One update: values come, and some go."""
     if number % 5 == 4:
         widget.delete("s", f'match /b["{number - 3}"]', at=number)
@@ -60,9 +60,9 @@ def test_oracle_sinks_of_killed_widgets(tmp_path: Path) -> None:
         assert ended.returncode == -9
         killed += 1
     assert killed >= 2
-    quiet = axlog.Widget(DOCUMENT, views={"v": VIEW})
+    quiet = axlog.parse(DOCUMENT, views={"v": VIEW})
     told: list[str] = []
-    quiet.view("v").listen(lambda change: told.append(f"{change.op} {change.row['x']}"))
+    quiet.view("v").subscribe(lambda change: told.append(f"{change.op} {change.row['x']}"))
     for number in range(COUNT):
         step(quiet, number)
     with closing(sqlite3.connect(tmp_path / "t.db")) as base:

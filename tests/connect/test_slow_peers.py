@@ -16,6 +16,7 @@ import yaml
 
 from axlog.connect.channels.channel import LocalChannel
 from axlog.connect.channels.registry import Channels
+from axlog.live.internals import streams_of
 from axlog.pipeline.loader import load
 from axlog.runtime import source_reader
 from axlog.runtime.embedded import Runner
@@ -76,7 +77,7 @@ class Peer:
             self.runner.round()
             for one in self.runner.instances.values():
                 for widget in one.widgets.values():
-                    widget.tuner.wait()
+                    streams_of(widget).tuner.wait()
 
     def stop(self) -> None:
         if self.runner is not None:

@@ -11,6 +11,7 @@ from axlog.connect.sources.memory import MemorySource
 from axlog.document.clock_bounds import Horizon, is_date, read_ahead
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import InputError, StreamError
+from axlog.live.internals import streams_of
 from axlog.pipeline.loader import load as load_pipeline
 from axlog.runtime.embedded import run
 
@@ -24,9 +25,9 @@ def document(attributes: str = "") -> str:
     return f"<r>{call.format('f', attributes)}{call.format('g', '')}</r>"
 
 
-def widget_at(now: datetime = NOW, attributes: str = "", **options) -> axlog.Widget:
-    made = axlog.Widget(document(attributes), views=VIEWS, **options)
-    made.now = now.timestamp
+def widget_at(now: datetime = NOW, attributes: str = "", **options) -> axlog.Document:
+    made = axlog.parse(document(attributes), views=VIEWS, options=axlog.Options(**options))
+    streams_of(made).now = now.timestamp
     return made
 
 
@@ -69,7 +70,7 @@ def test_streams_declare_how_far_ahead_they_may_be():
     assert code_of(lambda: widget_at(attributes='ahead="none"').feed("f", "<a/>", FAR)) is None
     for wrong in ("soon", "1 day", "-1h", ""):
         with pytest.raises(InputError) as refused:
-            axlog.Widget(document(f'ahead="{wrong}"'))
+            axlog.parse(document(f'ahead="{wrong}"'))
         assert refused.value.code == "AX105"
 
 
@@ -83,12 +84,14 @@ def test_what_is_a_date():
 def test_a_store_decides_once(tmp_path: Path, on_error):
     """A message that was rejected then is not accepted by a replay that comes later."""
     at = NOW + timedelta(days=2)
-    with axlog.open(tmp_path, document(), VIEWS, on_error=on_error) as widget:
-        widget.now = NOW.timestamp
+    with axlog.open(
+        tmp_path, document(), views=VIEWS, options=axlog.Options(on_error=on_error)
+    ) as widget:
+        streams_of(widget).now = NOW.timestamp
         widget.feed("f", "<a>1</a>", at=NOW)
         code = code_of(lambda: widget.feed("f", "<a>2</a>", at=at))
         assert code == (None if on_error == "dead-letter" else "AX417")
-        widget.now = at.timestamp
+        streams_of(widget).now = at.timestamp
         widget.feed("g", "<a>3</a>", at=at)
         letters = [letter.error.code for letter in widget.dead_letters]
         xml = widget.xml()

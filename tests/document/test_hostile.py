@@ -313,9 +313,11 @@ def test_names_of_statements_with_their_namespaces():
             document.update(statement)
         assert refusal.value.code == "AX125"
         assert document.xml() == "<a><b/></a>"
-        axlog.parse("<a><b/></a>", limits=Limits(expansion=1000)).update(statement)
+        axlog.parse("<a><b/></a>", options=axlog.Options(limits=Limits(expansion=1000))).update(
+            statement
+        )
     # A namespace that few names are in, that nobody uses, or that is given with the statement.
-    document = axlog.parse("<a/>", namespaces={"p": "u" * 20_000})
+    document = axlog.parse("<a/>", options=axlog.Options(namespaces={"p": "u" * 20_000}))
     document.update(f'insert node <b xmlns="{uri}"/> into /a')
     document.update(f'insert node <b xmlns:q="{uri}">{many}</b> into /a')
     document.update("insert node <p:b/> into /a")
@@ -334,7 +336,7 @@ def test_namespaces_of_records_that_are_passed_on_one_by_one():
 
 
 def test_messages_of_a_stream_have_the_limit_of_names():
-    widget = axlog.Widget(
+    widget = axlog.parse(
         '<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>', views={"v": "match /r/*/*/$x"}
     )
     assert not widget.view("v").holds()

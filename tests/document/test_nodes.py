@@ -9,6 +9,8 @@ from axlog.document.parser import parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
 from axlog.future.containment import contains
+from axlog.live.internals import streams_of
+from axlog.live.options import Keep
 from axlog.match.filters import Filter
 from axlog.query.query import Query, parse_query
 from axlog.query.xpath_compiler import parse_xpath
@@ -171,13 +173,13 @@ CALL = '<ax:call xmlns:ax="urn:axlog" stream="s"{}/>'
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_streams_bring_them(keep: str) -> None:
+def test_streams_bring_them(keep: Keep) -> None:
     views = {
         "labels": "match /r/m/node()#t return t.label",
         "empty": "match /r[m[not(node())]]",
         "beside": "match /r/comment()#t return t.label",
     }
-    widget = axlog.Widget(f"<r>{CALL.format('')}</r>", views=views, keep=keep)
+    widget = axlog.parse(f"<r>{CALL.format('')}</r>", views=views, options=axlog.Options(keep=keep))
     messages = ["<m><x/></m>", "<m><!--c--></m>", "<m><?p d?>t</m><!--beside-->", "<m/>"]
     with widget.batch():
         for message in messages[:2]:
@@ -193,13 +195,13 @@ def test_streams_bring_them(keep: str) -> None:
 
 
 def test_a_stream_deletes_comments_beside_its_call() -> None:
-    widget = axlog.Widget("<r><!--1--><!--2-->{}</r>".format(CALL.format(' deletes="yes"')))
+    widget = axlog.parse("<r><!--1--><!--2-->{}</r>".format(CALL.format(' deletes="yes"')))
     widget.delete("s", "match /comment()[. = '1']")
     assert widget.xml().startswith("<r><!--2--><ax:call")
 
 
 def test_a_stream_that_has_brought_its_trees_brings_no_comments() -> None:
-    widget = axlog.Widget("<r>{}</r>".format(CALL.format(' most="1"')))
+    widget = axlog.parse("<r>{}</r>".format(CALL.format(' most="1"')))
     widget.feed("s", "<!--1-->")
     widget.feed("s", "<a/>")
     with pytest.raises(AxlogError, match="AX406"):
@@ -215,14 +217,14 @@ REFUSED = (
 
 @pytest.mark.parametrize(("text", "declared"), REFUSED)
 def test_the_analyses_refuse_them_by_name(text: str, declared: str) -> None:
-    widget = axlog.Widget(f"<r>{CALL.format(declared)}</r>", views={"v": text})
+    widget = axlog.parse(f"<r>{CALL.format(declared)}</r>", views={"v": text})
     with pytest.raises(AxlogError, match="comment or processing instruction") as refused:
         _ = widget.view("v").truth
     assert refused.value.code == "AX503"
 
 
 def test_node_alone_is_decided() -> None:
-    widget = axlog.Widget(f"<r>{CALL.format('')}</r>", views={"v": "match /r/node()"})
+    widget = axlog.parse(f"<r>{CALL.format('')}</r>", views={"v": "match /r/node()"})
     assert widget.view("v").truth.value == "possible"
 
 
@@ -240,8 +242,10 @@ def test_containment_refuses_them_in_the_first_query() -> None:
 def test_bindings_that_travel_have_them(message: str) -> None:
     """What Spark's tasks find in a message is what the document finds."""
     views = {"v": "match /r/m/node()#t return t.label", "b": "match /r/comment()#t return t.label"}
-    widget = axlog.Widget(f"<r>{CALL.format('')}</r>", views=views, keep="needed")
-    plan = widget._streaming.plan("s")
+    widget = axlog.parse(
+        f"<r>{CALL.format('')}</r>", views=views, options=axlog.Options(keep="needed")
+    )
+    plan = streams_of(widget).engine.plan("s")
     assert plan is not None
     found = sorted(row for bag in bags_of(plan, message.encode(), 0) for row in bag)
     widget.feed("s", message)

@@ -10,7 +10,8 @@ from axlog.document.serializer import serialise
 from axlog.document.tree import Tree
 from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, StoreError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from lab.laws.edits import carry_out
 from lab.laws.fuzz_cases import make_case
 from tests.document_invariants import invariants
@@ -28,7 +29,7 @@ def test_differential_saved_and_loaded_at_any_step() -> None:
     for seed in range(150):
         draw = random.Random(f"saving:{seed}")
         case = make_case(draw)
-        plain, saved = Widget(case.document), Widget(case.document)
+        plain, saved = Document(case.document), Document(case.document)
         for step in case.steps:
             outcomes: list[str | None] = []
             for widget in (plain, saved):
@@ -39,15 +40,15 @@ def test_differential_saved_and_loaded_at_any_step() -> None:
                     outcomes.append(error.code)
             assert outcomes[0] == outcomes[1]
             if draw.random() < 0.5:
-                saved = Widget(load_tree(save_tree(saved.document.nodes())))
-            invariants(saved.document.nodes())
-            assert seen(saved.document.nodes()) == seen(plain.document.nodes())
+                saved = Document(load_tree(save_tree(maintained(saved).nodes())))
+            invariants(maintained(saved).nodes())
+            assert seen(maintained(saved).nodes()) == seen(maintained(plain).nodes())
 
 
 def tree_parts() -> dict[str, bytes]:
-    document = Widget(
-        '<a x="1"><b>t</b><ax:call xmlns:ax="urn:axlog" stream="s" most="3"/></a>'
-    ).document
+    document = maintained(
+        Document('<a x="1"><b>t</b><ax:call xmlns:ax="urn:axlog" stream="s" most="3"/></a>')
+    )
     document.update("insert node <c>new</c> as first into /a")
     return save_tree(document.nodes())
 

@@ -22,6 +22,7 @@ from axlog.connect.channels.channel import LocalChannel
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import EARLIEST, LATEST, Times, microseconds, plain, shown
 from axlog.errors import AxlogError, LateError
+from axlog.live.internals import maintained
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
@@ -94,16 +95,19 @@ def test_returned_seconds_are_whole_floats_or_fractions() -> None:
 
 def test_there_are_two_ways_to_return_times() -> None:
     with pytest.raises(AxlogError, match="times='hours'"):
-        axlog.Widget("<a/>", times="hours")  # type: ignore[arg-type]
+        axlog.parse("<a/>", options=axlog.Options(times="hours"))  # type: ignore[arg-type]
 
 
 # Every public name that takes or returns a time ---------------------------------------------------
 
 
-def _fed(times: Times, start: int) -> axlog.Widget:
+def _fed(times: Times, start: int) -> axlog.Document:
     """A pair complete, one under way, some microseconds after a start."""
-    made = axlog.Widget(
-        DOCUMENT, {"v": PAIRS}, facts=KEYS, times=times, at=timedelta(microseconds=start)
+    made = axlog.parse(
+        DOCUMENT,
+        views={"v": PAIRS},
+        facts=KEYS,
+        options=axlog.Options(times=times, at=timedelta(microseconds=start)),
     )
     made.feed("o", "<a>1</a>", at=timedelta(microseconds=start + 1_000_001))
     made.feed("s", "<b>1</b>", at=timedelta(microseconds=start + 2_000_003))
@@ -111,14 +115,13 @@ def _fed(times: Times, start: int) -> axlog.Widget:
     return made
 
 
-RETURNED: dict[str, tuple[Callable[[axlog.Widget], Any], int]] = {
-    "Widget.clock": (lambda w: w.clock, 3_000_007),
-    "Document.clock": (lambda w: w.document.clock, 3_000_007),
-    "Widget.streams().last": (lambda w: w.streams()["s"].last, 2_000_003),
-    "Widget.tune().clock": (lambda w: w.tune().clock, 3_000_007),
-    "Widget.collect().clock": (lambda w: w.collect().clock, 3_000_007),
+RETURNED: dict[str, tuple[Callable[[axlog.Document], Any], int]] = {
+    "Document.clock": (lambda w: w.clock, 3_000_007),
+    "Document.streams().last": (lambda w: w.streams()["s"].last, 2_000_003),
+    "Document.tune().clock": (lambda w: w.tune().clock, 3_000_007),
+    "Document.collect().clock": (lambda w: w.collect().clock, 3_000_007),
     "View.rows()": (lambda w: w.view("v").rows()[0]["asked.time"], 1_000_001),
-    "View.some()": (lambda w: w.view("v").some(1)[0]["asked.time"], 1_000_001),
+    "View.head()": (lambda w: w.view("v").head(1)[0]["asked.time"], 1_000_001),
     "View.possible().deadline": (lambda w: _under_way(w).deadline, 13_000_007),
     "View.possible().row": (lambda w: _under_way(w).row["asked.time"], 3_000_007),
     "View.why().time": (lambda w: _why(w)[-1].time, 2_000_003),
@@ -127,11 +130,11 @@ RETURNED: dict[str, tuple[Callable[[axlog.Widget], Any], int]] = {
 }  # fmt: skip
 
 
-def _under_way(widget: axlog.Widget) -> Any:
+def _under_way(widget: axlog.Document) -> Any:
     return next(one for one in widget.view("v").possible() if one.row["x"] == "2")
 
 
-def _why(widget: axlog.Widget) -> Any:
+def _why(widget: axlog.Document) -> Any:
     view = widget.view("v")
     (derivation,) = view.why(view.rows()[0])
     assert view.why({"x": "1", "asked.time": view.rows()[0]["asked.time"]}) == [derivation]
@@ -157,8 +160,8 @@ def test_every_time_that_is_taken_may_be_a_returned_one(times: Times) -> None:
     assert made.view("v").status(row) is axlog.Truth.POSSIBLE
     assert made.feed("o", "<a>3</a>", at=made.clock) == []
     assert made.update("insert node <z/> into /m", at=made.clock) == []
-    assert made.document.insert("match /m#t return t.id", "<z/>", at=made.clock) == []
-    assert made.document.delete("match /m/z#t return t.id", at=made.clock) == []
+    assert maintained(made).insert("match /m#t return t.id", "<z/>", at=made.clock) == []
+    assert maintained(made).delete("match /m/z#t return t.id", at=made.clock) == []
     with made.batch():
         made.feed("o", "<a>4</a>", at=until)
     assert made.clock == until
@@ -169,16 +172,16 @@ def test_every_time_that_is_taken_may_be_a_returned_one(times: Times) -> None:
 
 
 def test_a_document_of_dates_begins_before_all_dates() -> None:
-    document = axlog.parse("<r/>", times="dates")
+    document = axlog.parse("<r/>", options=axlog.Options(times="dates"))
     document.watch("match //a#t return t.time", name="v")
-    (change,) = document.insert("match /r#t return t.id", "<a/>", at="1815-12-10")
+    (change,) = maintained(document).insert("match /r#t return t.id", "<a/>", at="1815-12-10")
     assert change.time == change.row["t.time"] == datetime(1815, 12, 10, tzinfo=UTC)
-    assert change.plain()["row"] == {"t.time": "1815-12-10T00:00:00Z"}
+    assert change.to_dict()["row"] == {"t.time": "1815-12-10T00:00:00Z"}
 
 
 def test_what_lies_before_the_start_is_refused_with_advice() -> None:
     with pytest.raises(LateError, match="at="):
-        axlog.Widget(DOCUMENT).feed("o", "<a/>", at=-1)
+        axlog.parse(DOCUMENT).feed("o", "<a/>", at=-1)
     with pytest.raises(LateError, match="at="):
         axlog.parse("<r/>").update("insert node <a/> into /r", at=-1)
 
@@ -209,7 +212,7 @@ def test_times_may_all_be_moved_to_before_1970() -> None:
     told = []
     for start in (0, -40_000_000_000_000_000):
         made = _fed("seconds", start)
-        moved = [c.plain() for c in made.advance(timedelta(microseconds=start + 13_000_008))]
+        moved = [c.to_dict() for c in made.advance(timedelta(microseconds=start + 13_000_008))]
         told.append(([c["row"]["x"] for c in moved], made.view("v").truth, len(made.view("v"))))
     assert told[0] == told[1]
     assert told[0][0] == ["2"]
@@ -221,7 +224,9 @@ def test_times_may_all_be_moved_to_before_1970() -> None:
 @pytest.mark.parametrize("times", BOTH)
 def test_a_store_keeps_its_unit_and_its_start(tmp_path: Path, times: Times) -> None:
     views = {"v": "match //a#t return t.time"}
-    with axlog.open(tmp_path, DOCUMENT, views, times=times, at="-3us") as store:
+    with axlog.open(
+        tmp_path, DOCUMENT, views=views, options=axlog.Options(times=times, at="-3us")
+    ) as store:
         store.feed("o", "<a/>", at="-2us")
         clock = store.clock
         assert clock == shown(-2, times)
@@ -279,6 +284,6 @@ def test_the_command_line_writes_seconds_or_dates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", BOTH)
 def test_a_definition_for_spark_keeps_unit_and_start(times: Times) -> None:
-    made = axlog.Widget(DOCUMENT, {"v": PAIRS}, times=times, at="-3us")
+    made = axlog.parse(DOCUMENT, views={"v": PAIRS}, options=axlog.Options(times=times, at="-3us"))
     again = Definition.read(json.loads(json.dumps(Definition.of(made).plain()))).widget()
     assert again.clock == made.clock == shown(-3, times)

@@ -30,6 +30,7 @@ from axlog.document.update_lists import (
 )
 from axlog.errors import AxlogError, UpdateError
 from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from lab.laws import small_cases
@@ -230,7 +231,7 @@ def test_differential_views_after_reduced_and_aggregated_lists() -> None:
         last_reduced = [*lists[:-1], *map(reduce, lists[-1:])]
         for document, way in zip(documents, (lists, last_reduced, merged), strict=True):
             for one in way:
-                document.apply(resolved(document.tree, one))
+                maintained(document).apply(resolved(maintained(document).tree, one))
         assert answer(documents[0]) == answer(documents[1]) == answer(documents[2]), seed
         fresh = axlog.parse(documents[0].xml())
         for pattern in patterns:

@@ -34,7 +34,7 @@ def test_differential_never_is_what_the_definition_says(start: int) -> None:
 
 
 def test_join_of_three_ends_with_the_stream_that_it_waits_for() -> None:
-    widget = axlog.Widget(THREE, {"v": JOIN})
+    widget = axlog.parse(THREE, views={"v": JOIN})
     for stream, label in zip("fgh", "abc", strict=True):
         widget.feed(stream, f"<{label}><k>1</k></{label}>")
     widget.feed("f", "<a><k>2</k></a>")
@@ -46,7 +46,7 @@ def test_join_of_three_ends_with_the_stream_that_it_waits_for() -> None:
 
 def test_join_of_three_ends_by_the_clock() -> None:
     query = JOIN.replace("$x]", "$x#t1]", 1).replace("s/c/k/$x", "s/c/k/$x#t3")
-    widget = axlog.Widget(THREE, {"v": query.replace("return", "where t3 - t1 <= 5 return")})
+    widget = axlog.parse(THREE, views={"v": query.replace("return", "where t3 - t1 <= 5 return")})
     widget.feed("f", "<a><k>1</k></a>", at=1)
     widget.feed("f", "<a><k>2</k></a>", at=2)
     widget.feed("g", "<b><k>1</k></b>", at=2)
@@ -58,7 +58,7 @@ def test_join_of_three_ends_by_the_clock() -> None:
 
 def test_join_of_three_ends_by_a_key() -> None:
     query = JOIN.replace("s/c", "s/c[w]")
-    widget = axlog.Widget(THREE, {"v": query}, facts=["key s/c by k trusted"])
+    widget = axlog.parse(THREE, views={"v": query}, facts=["key s/c by k trusted"])
     widget.feed("f", "<a><k>1</k></a>")
     widget.feed("g", "<b><k>1</k></b>")
     assert never(widget.feed("h", "<c><k>1</k></c>")) == [("1",)]  # without w
@@ -71,7 +71,7 @@ def test_match_inside_a_subtree_ends_with_its_stream() -> None:
         for name in "ab"
     )
     query = 'match /managers/manager[name/$n]/projects/project/"done" return $n'
-    widget = axlog.Widget(f"<managers>{trees}</managers>", {"done": query})
+    widget = axlog.parse(f"<managers>{trees}</managers>", views={"done": query})
     widget.feed("a", "<project>done</project>")
     assert widget.end("a") == []
     assert never(widget.end("b")) == [("b",)]
@@ -79,7 +79,7 @@ def test_match_inside_a_subtree_ends_with_its_stream() -> None:
 
 def test_rows_that_show_nodes_are_told_apart_by_them() -> None:
     document = f"<r><a>1{F}</a><a>1{G}</a></r>"
-    widget = axlog.Widget(document, {"v": "match /r/a#t[b] return t.id, t.val"})
+    widget = axlog.parse(document, views={"v": "match /r/a#t[b] return t.id, t.val"})
     one, other = (possible.row for possible in widget.view("v").possible())
     assert one["t.val"] is None
     assert never(widget.end("g")) == [tuple(other.values())]
@@ -87,7 +87,7 @@ def test_rows_that_show_nodes_are_told_apart_by_them() -> None:
 
 
 def test_or_ends_when_no_way_is_left() -> None:
-    widget = axlog.Widget(THREE, {"v": "match /r[p/a/$x][q/b or s/c] return $x"})
+    widget = axlog.parse(THREE, views={"v": "match /r[p/a/$x][q/b or s/c] return $x"})
     widget.feed("f", "<a>1</a>")
     assert widget.end("g") == []
     assert never(widget.end("h")) == [(None,), ("1",)]
@@ -96,13 +96,13 @@ def test_or_ends_when_no_way_is_left() -> None:
 def test_deletion_ends_what_cannot_come_again() -> None:
     deleting = CALL.format("f", ' deletes="only"')
     document = f"<r><p><a>1</a>{deleting}</p><q>{G}</q></r>"
-    widget = axlog.Widget(document, {"v": "match /r[p/a/$x]/q/b return $x"})
+    widget = axlog.parse(document, views={"v": "match /r[p/a/$x]/q/b return $x"})
     assert never(widget.delete("f", "match /a")) == [("1",)]
 
 
 def test_calls_inside_messages_are_followed() -> None:
     outer = CALL.format("f", ' calls="yes"')
-    widget = axlog.Widget(f"<r>{outer}</r>", {"v": "match /r/a[@k = $x]/b return $x"})
+    widget = axlog.parse(f"<r>{outer}</r>", views={"v": "match /r/a[@k = $x]/b return $x"})
     widget.feed("f", f"<a k='1'>{G}</a>")
     widget.feed("f", f"<a k='2'>{H}</a>")
     widget.feed("h", "<b/>")
@@ -112,22 +112,22 @@ def test_calls_inside_messages_are_followed() -> None:
 
 def test_not_is_told_on_demand() -> None:
     query = "match /r[p/a][not(q/b)]"
-    widget = axlog.Widget(THREE, {"v": query})
+    widget = axlog.parse(THREE, views={"v": query})
     assert "`not`" in str(widget.view("v").explain().never)
-    widget = axlog.Widget(THREE, {"v": query}, never="all")
+    widget = axlog.parse(THREE, views={"v": query}, options=axlog.Options(never="all"))
     assert never(widget.feed("f", "<z/>")) == []
     assert never(widget.feed("g", "<b/>")) == [()]
 
 
 def test_limited_calls_run_out() -> None:
     two = CALL.format("f", ' most="2"')
-    widget = axlog.Widget(f"<r>{two}</r>", {"v": "match /r[a][b]"})
+    widget = axlog.parse(f"<r>{two}</r>", views={"v": "match /r[a][b]"})
     assert never(widget.feed("f", "<z/>")) == [()]
 
 
 def test_a_part_that_is_not_decided_does_not_matter_where_no_row_can_come() -> None:
     query = 'match /$x//b or //* != "10", /b#t return t.time'
-    widget = axlog.Widget(f"<c><b>1{F}</b>a</c>", {"v": query})
+    widget = axlog.parse(f"<c><b>1{F}</b>a</c>", views={"v": query})
     assert str(widget.view("v").explain().never).startswith("reported")
     assert widget.view("v").possible() == []
     assert widget.feed("f", "<b>10</b>") == []
@@ -137,7 +137,7 @@ def test_a_part_that_is_not_decided_does_not_matter_where_no_row_can_come() -> N
 def test_values_above_a_stream_are_settled_with_its_last_tree() -> None:
     one = CALL.format("f", ' most="1"')
     query = 'match /r[p = "1"][q/b][s/c]'
-    widget = axlog.Widget(f"<r><p>{one}</p><q>{G}</q><s>{H}</s></r>", {"v": query})
+    widget = axlog.parse(f"<r><p>{one}</p><q>{G}</q><s>{H}</s></r>", views={"v": query})
     assert "may still change" in str(widget.view("v").explain().never)
     widget.feed("f", "<a>1</a>")
     assert str(widget.view("v").explain().never).startswith("reported")
@@ -146,7 +146,7 @@ def test_values_above_a_stream_are_settled_with_its_last_tree() -> None:
 
 def test_explain_says_how_and_why_not() -> None:
     def said(query: str, **options: str) -> str:
-        widget = axlog.Widget(THREE, {"v": query}, **options)  # type: ignore[arg-type]
+        widget = axlog.parse(THREE, views={"v": query}, options=axlog.Options(**options))  # type: ignore[arg-type]
         return str(widget.view("v").explain().never)
 
     assert "tables" in said("match /r[p/a/$x][q/b/$x]")
@@ -161,10 +161,12 @@ def test_explain_says_how_and_why_not() -> None:
 
 
 def test_statements_start_anew_and_never_off_says_nothing() -> None:
-    widget = axlog.Widget(THREE, {"v": JOIN})
+    widget = axlog.parse(THREE, views={"v": JOIN})
     widget.feed("f", "<a><k>1</k></a>")
     assert widget.update("delete nodes //a") == []
     assert never(widget.end("g")) == [(None,)]
-    quiet = axlog.Widget(THREE, {"v": "match /r[p/a/$x][q/b/$x] return $x"}, never="off")
+    quiet = axlog.parse(
+        THREE, views={"v": "match /r[p/a/$x][q/b/$x] return $x"}, options=axlog.Options(never="off")
+    )
     quiet.feed("f", "<a>1</a>")
     assert quiet.end("g") == []

@@ -20,7 +20,7 @@ CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 THREE = f"<r>{CALL.format('f', '')}{CALL.format('g', '')}{CALL.format('h', '')}</r>"
 
 
-def truth(widget: axlog.Widget) -> Truth:
+def truth(widget: axlog.Document) -> Truth:
     return widget.view("v").truth
 
 
@@ -57,14 +57,14 @@ def test_law_holds_where_a_view_follows_statements_after_collection(seed: int) -
 def test_rows_go_whose_partners_were_never_kept() -> None:
     """Rows of a part that nothing to come completes pass by; a statement needs them after all."""
     query = "match /b[$x#t0]/a#t1 where t1 - t0 >= 2us return t0.time"
-    widget = axlog.Widget(f"<b>a{CALL.format('s', '')}</b>", {"v": query})
+    widget = axlog.parse(f"<b>a{CALL.format('s', '')}</b>", views={"v": query})
     assert [c.op for c in widget.feed("s", "<a/>", at=2e-6)] == ["insert"]
     assert [c.op for c in widget.update("delete node /b/text()")] == ["delete"]
     assert len(widget.view("v")) == 0
 
 
 def test_many_messages_need_one_walk() -> None:
-    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"})
+    widget = axlog.parse(THREE, views={"v": "match /r[a][b][c]"})
     view = widget.view("v")
     for number in range(50):
         assert truth(widget) is Truth.POSSIBLE
@@ -84,11 +84,11 @@ def test_many_messages_need_one_walk() -> None:
 
 def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
     query = "match /r[a#t1][b#t2][c#t3] where t2 - t1 <= 5s and t3 - t2 <= 5s"
-    widget = axlog.Widget(f"<r><a/>{CALL.format('f', '')}</r>", {"v": query})
+    widget = axlog.parse(f"<r><a/>{CALL.format('f', '')}</r>", views={"v": query})
     assert truth(widget) is Truth.POSSIBLE  # another a may come: no deadline
     few = CALL.format("f", ' most="2"')
     text = f"<r><a/><e>{CALL.format('e', '')}</e>{few}</r>"
-    widget = axlog.Widget(text, {"v": query})
+    widget = axlog.parse(text, views={"v": query})
     assert truth(widget) is Truth.POSSIBLE
     widget.feed("e", "<z/>", at=5)
     assert truth(widget) is Truth.POSSIBLE
@@ -97,7 +97,7 @@ def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
 
 
 def test_statements_start_anew() -> None:
-    widget = axlog.Widget("<r/>", {"v": "match /r/a"})
+    widget = axlog.parse("<r/>", views={"v": "match /r/a"})
     assert truth(widget) is Truth.NEVER
     widget.update("insert node <a/> into /r")
     assert truth(widget) is Truth.TRUE
@@ -106,7 +106,9 @@ def test_statements_start_anew() -> None:
 
 
 def test_without_the_messages_a_verdict_found_before_is_kept() -> None:
-    widget = axlog.Widget(THREE, {"v": "match /r[a][b][c]"}, keep="needed")
+    widget = axlog.parse(
+        THREE, views={"v": "match /r[a][b][c]"}, options=axlog.Options(keep="needed")
+    )
     assert truth(widget) is Truth.POSSIBLE
     widget.feed("f", "<a/>")
     assert truth(widget) is Truth.POSSIBLE
@@ -119,14 +121,16 @@ def test_many_ends_need_no_walk_each() -> None:
     """P1's managers: each stream could still bring the row; the witness falls again and again."""
     calls = [CALL.format(f"s{number}", "") for number in range(30)]
     trees = "".join(f"<m><p>{call}</p></m>" for call in calls)
-    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"})
+    widget = axlog.parse(f"<r>{trees}</r>", views={"v": "match /r/m/p/d"})
     view = widget.view("v")
     for number in reversed(range(30)):
         assert truth(widget) is Truth.POSSIBLE
         widget.end(f"s{number}")
     assert truth(widget) is Truth.NEVER
     assert view.standing.searches <= 2
-    widget = axlog.Widget(f"<r>{trees}</r>", {"v": "match /r/m/p/d"}, never="off")
+    widget = axlog.parse(
+        f"<r>{trees}</r>", views={"v": "match /r/m/p/d"}, options=axlog.Options(never="off")
+    )
     for number in range(30):
         assert truth(widget) is Truth.POSSIBLE
         widget.end(f"s{number}")
@@ -144,16 +148,16 @@ def test_many_ends_need_no_walk_each() -> None:
 )
 def test_a_node_that_is_there_has_a_say_in_what_may_come(query: str, wanted: Truth) -> None:
     """What streams bring must agree with the label of a node above them."""
-    widget = axlog.Widget(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
+    widget = axlog.parse(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
     widget.watch(query, "v")
     assert truth(widget) is wanted
 
 
 def test_a_key_uses_up_what_a_row_does_not_show() -> None:
     """What is waited for comes, but otherwise, and no second one does."""
-    widget = axlog.Widget(
+    widget = axlog.parse(
         f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>",
-        {"v": "match /r[p/a[w]/k/$x][q/d[k/$x]/v/$y] return $y"},
+        views={"v": "match /r[p/a[w]/k/$x][q/d[k/$x]/v/$y] return $y"},
         facts=["key p/a by k trusted"],
     )
     widget.feed("g", "<d><k>1</k><v>6</v></d>")
@@ -174,7 +178,7 @@ def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> No
 def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
     """The stream brings no row of the part that compares the value, yet makes it hold."""
     document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
-    widget = axlog.Widget(document, {"v": 'match /r[p = "1"]/q/b'})
+    widget = axlog.parse(document, views={"v": 'match /r[p = "1"]/q/b'})
     with pytest.raises(UndecidedError):
         truth(widget)
     for stream in streams:

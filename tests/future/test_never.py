@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 import axlog
 from axlog import Truth
 from axlog.errors import UpdateError
+from axlog.live.internals import streams_of
+from axlog.live.options import Keep
 from axlog.samples import orders
 from axlog.views.change import Change
 from lab.laws.never_law import check_never, make_never_case
@@ -20,18 +23,20 @@ SHIPPED = "<order><oid>{}</oid></order>"
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 
 
-def monitor(query: str, keyed: bool = True, **options: str) -> axlog.Widget:
+def monitor(query: str, keyed: bool = True, **options: Any) -> axlog.Document:
     facts = orders.KEYS if keyed else ()
-    return axlog.Widget(orders.DOCUMENT, {"v": query}, facts=facts, **options)  # type: ignore[arg-type]
+    return axlog.parse(
+        orders.DOCUMENT, views={"v": query}, facts=facts, options=axlog.Options(**options)
+    )
 
 
 def never(changes: list[Change]) -> list[tuple[object, ...]]:
     return [change.row.values_ for change in changes if change.op == "never"]
 
 
-def kept(widget: axlog.Widget) -> dict[str, int]:
+def kept(widget: axlog.Document) -> dict[str, int]:
     sizes: Counter[str] = Counter()
-    for waiting in widget._collector.waitings:
+    for waiting in streams_of(widget).collector.waitings:
         sizes.update(waiting.sizes())
     return +sizes
 
@@ -51,11 +56,11 @@ def test_differential_never_is_what_the_definition_says(start: int) -> None:
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_example_11_the_clock_ends_a_match(keep: str) -> None:
-    timed = axlog.Widget(
+def test_example_11_the_clock_ends_a_match(keep: Keep) -> None:
+    timed = axlog.parse(
         f"<r><p><a/></p><q>{CALL.format('f')}</q><e>{CALL.format('g')}</e></r>",
-        {"v": "match /r[p/a#t1][q/d#t2] where t2 - t1 <= 3"},
-        keep=keep,
+        views={"v": "match /r[p/a#t1][q/d#t2] where t2 - t1 <= 3"},
+        options=axlog.Options(keep=keep),
     )
     assert timed.view("v").truth is Truth.POSSIBLE
     assert timed.feed("g", "<z/>", at=3) == []
@@ -65,7 +70,7 @@ def test_example_11_the_clock_ends_a_match(keep: str) -> None:
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_example_13_shipped_early_is_never_late_with_keys(keep: str) -> None:
+def test_example_13_shipped_early_is_never_late_with_keys(keep: Keep) -> None:
     widget = monitor(orders.LATE, keep=keep)
     widget.feed("orders", PLACED.format(17), at=0)
     assert kept(widget) == {"rows": 1, "values": 1}
@@ -81,12 +86,12 @@ def test_example_13_without_keys_an_oid_may_come_again() -> None:
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_example_13_not_shipped_in_time_is_never_on_time(keep: str) -> None:
+def test_example_13_not_shipped_in_time_is_never_on_time(keep: Keep) -> None:
     widget = monitor(orders.ON_TIME, keep=keep)
     widget.feed("orders", PLACED.format(17), at=100)
     widget.feed("orders", PLACED.format(18), at=200)
     told: list[Change] = []
-    widget.view("v").listen(told.append)
+    widget.view("v").subscribe(told.append)
     assert widget.advance(100 + orders.LATE_AFTER) == []
     assert never(widget.advance(101 + orders.LATE_AFTER)) == [("17",)]
     assert never(told) == [("17",)]
@@ -130,7 +135,7 @@ def test_statement_after_collection_finds_the_rows_again() -> None:
     widget.feed("shipments", SHIPPED.format(17), at=10)
     assert kept(widget) == {"deadlines": 1}
     delete = 'delete nodes /management/shipping/orders/order[oid = "17"]'
-    assert [change.op for change in widget.document.update(delete)] == ["delete"]
+    assert [change.op for change in widget.update(delete)] == ["delete"]
     assert widget.view("v").rows() == []
 
 
@@ -139,12 +144,12 @@ def test_statement_after_collection_is_refused_where_nothing_was_kept() -> None:
     widget.feed("orders", PLACED.format(17), at=0)
     widget.feed("shipments", SHIPPED.format(17), at=10)
     with pytest.raises(UpdateError, match="AX307"):
-        widget.document.update("delete nodes //order")
+        widget.update("delete nodes //order")
 
 
 def test_nothing_is_dropped_where_a_stream_may_delete() -> None:
     document = orders.DOCUMENT.replace('stream="shipments"', 'stream="shipments" deletes="yes"')
-    widget = axlog.Widget(document, {"v": orders.ON_TIME}, facts=orders.KEYS)
+    widget = axlog.parse(document, views={"v": orders.ON_TIME}, facts=orders.KEYS)
     widget.feed("orders", PLACED.format(17), at=0)
     widget.feed("shipments", SHIPPED.format(17), at=10)
     assert kept(widget) == {}
@@ -154,13 +159,16 @@ def test_nothing_is_dropped_where_a_stream_may_delete() -> None:
 @pytest.mark.parametrize("facts", [(), orders.KEYS])
 @pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
 def test_differential_law_5_on_the_order_monitor(query: str, facts: tuple[str, ...]) -> None:
-    options: tuple[dict[str, str], ...] = (
+    options: tuple[dict[str, Any], ...] = (
         {},
         {"keep": "needed"},
         {"collect": "off"},
         {"keep": "needed", "validate": "wanted"},
     )
-    widgets = [axlog.Widget(orders.DOCUMENT, {"v": query}, facts=facts, **o) for o in options]  # type: ignore[arg-type]
+    widgets = [
+        axlog.parse(orders.DOCUMENT, views={"v": query}, facts=facts, options=axlog.Options(**o))
+        for o in options
+    ]
     for message in orders.messages(400, rate=0.002):
         stream, content, at = str(message["stream"]), str(message["insert"]), message["at"]
         first, *others = [w.feed(stream, content, at=at) for w in widgets]  # type: ignore[arg-type]

@@ -15,8 +15,8 @@ PLACED = (
 KEYS = ("key webstore/orders/order by oid trusted", "key shipping/orders/order by oid trusted")
 
 
-def monitor(query: str, facts: tuple[str, ...] = ()) -> axlog.Widget:
-    return axlog.Widget(orders.DOCUMENT, views={"v": query}, facts=facts)
+def monitor(query: str, facts: tuple[str, ...] = ()) -> axlog.Document:
+    return axlog.parse(orders.DOCUMENT, views={"v": query}, facts=facts)
 
 
 def test_example_13_an_order_shipped_early_may_come_again_unless_keys_say_no() -> None:

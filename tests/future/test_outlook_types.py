@@ -24,6 +24,7 @@ from axlog.errors import InputError, SchemaError, StreamError, UndecidedError, U
 from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook
 from axlog.future.typed_truth import typed_future, typed_truth
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.query.normalize import bound_variables
 from axlog.query.pattern import Kind, Output
@@ -51,7 +52,7 @@ def truth(tree: Tree, query: str) -> Truth:
 
 def test_example_10_p2_a_widget_refuses_what_breaks_its_type() -> None:
     queries = {"c": "match /a/c#t return t.id", "e": "match /a/e"}
-    widget = axlog.Widget(EXAMPLE, views=queries, types=P2_TYPE)
+    widget = axlog.parse(EXAMPLE, views=queries, types=P2_TYPE)
     before = widget.xml()
     assert (widget.view("c").truth, widget.view("e").truth) == (Truth.POSSIBLE, Truth.NEVER)
     with pytest.raises(UpdateError, match="AX705"):
@@ -63,7 +64,12 @@ def test_example_10_p2_a_widget_refuses_what_breaks_its_type() -> None:
 
 
 def test_a_refused_message_goes_to_the_dead_letters() -> None:
-    widget = axlog.Widget(EXAMPLE, views={"c": "match /a/c"}, types=P2_TYPE, on_error="dead-letter")
+    widget = axlog.parse(
+        EXAMPLE,
+        views={"c": "match /a/c"},
+        types=P2_TYPE,
+        options=axlog.Options(on_error="dead-letter"),
+    )
     assert widget.feed("f", "<e/>") == []
     assert [letter.error.code for letter in widget.dead_letters] == ["AX705"]
     assert len(widget.feed("f", "<c/>")) == 1
@@ -71,16 +77,16 @@ def test_a_refused_message_goes_to_the_dead_letters() -> None:
 
 def test_a_service_brings_only_what_its_type_says() -> None:
     types = "root: a  a -> |b| >= 0 & |w| >= 0  b -> |b| <= 1  call w root: b  b -> |b| = 1"
-    widget = axlog.Widget(EXAMPLE, types=types)
+    widget = axlog.parse(EXAMPLE, types=types)
     with pytest.raises(StreamError, match="AX706"):
         widget.feed("f", "<b/>")
 
 
 def test_an_end_that_leaves_too_few_calls_is_refused() -> None:
-    widget = axlog.Widget(EXAMPLE, types=P2_TYPE)
+    widget = axlog.parse(EXAMPLE, types=P2_TYPE)
     with pytest.raises(UpdateError, match="AX705"):
         widget.end("f")
-    assert "f" in widget.document.tree.calls()
+    assert "f" in maintained(widget).tree.calls()
 
 
 @pytest.mark.parametrize(
@@ -97,12 +103,12 @@ def test_example_21_p5_documents_refuse_what_breaks_a_dtd(
 ) -> None:
     doc = axlog.parse(start, types=dtd)
     view = doc.watch("match //c#t return t.id")
-    root = doc.tree.label(doc.tree.root)
+    root = maintained(doc).tree.label(maintained(doc).tree.root)
     if not is_seen:
-        assert doc.insert(f"match /{root}#t return t.id", added)
+        assert maintained(doc).insert(f"match /{root}#t return t.id", added)
         return
     with pytest.raises(UpdateError, match="AX705"):
-        doc.insert(f"match /{root}#t return t.id", added)
+        maintained(doc).insert(f"match /{root}#t return t.id", added)
     assert doc.xml() == start
     assert len(view.rows()) == 1
 
@@ -121,8 +127,8 @@ def test_calls_are_added_to_a_dtd(tmp_path: Path) -> None:
     path.write_text(D1, encoding="utf-8")
     written = xml("a[b[c], ?f]")
     with pytest.raises(InputError, match="AX704"):
-        axlog.Widget(written, types=path)
-    widget = axlog.Widget(written, types=(path, "a -> |f| >= 0  call f root: b"))
+        axlog.parse(written, types=path)
+    widget = axlog.parse(written, types=(path, "a -> |f| >= 0  call f root: b"))
     with pytest.raises(UpdateError):
         widget.feed("f", "<b/>")
     widget.feed("f", "<b><c/></b>")

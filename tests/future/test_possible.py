@@ -10,8 +10,8 @@ from axlog.cli.application import application
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.future.truth import Outlook, Possible
-from axlog.live.document import parse
-from axlog.live.widget import Widget
+from axlog.live.document import Document, parse
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from tests.papers import SECOND, document, end, feed, xml
@@ -91,7 +91,7 @@ def test_example_13_p3_an_order_has_a_deadline() -> None:
 
 
 def test_example_13_p3_with_keys_an_early_order_is_never_late() -> None:
-    widget = Widget(xml(SITES), {"late": LATE.format(">=")}, facts=(
+    widget = Document(xml(SITES), views={"late": LATE.format(">=")}, facts=(
         "key webstore/orders/order by oid trusted", "key shipping/orders/order by oid trusted",
     ))  # fmt: skip
     widget.feed("placed", xml(ORDER), at=100)
@@ -236,7 +236,7 @@ def test_deletion_that_would_merge_texts_is_refused() -> None:
 
 def test_a_view_lists_what_may_come() -> None:
     view = parse(xml("r[p[b], q[?f], w[s]]")).watch(FIGURE_4)
-    assert [one.plain() for one in view.possible()] == [
+    assert [one.to_dict() for one in view.possible()] == [
         {"row": {"x": "b", "y": None}, "needs": [{"stream": "f", "pattern": "$y"}]}
     ]
     assert view.status({"x": "b", "y": "anything"}) is Truth.POSSIBLE
@@ -254,7 +254,7 @@ def test_axlog_truth_prints_example_2() -> None:
 def test_rows_beside_not_where_calls_are_limited_are_asked_for_by_what_they_show() -> None:
     """Limited calls keep every variable of a scenario, also those that its row does not show."""
     call = '<ax:call xmlns:ax="urn:axlog" stream="s" most="2"/>'
-    tree = parse(f"<r><a><b>1</b>{call}</a></r>").tree
+    tree = maintained(parse(f"<r><a><b>1</b>{call}</a></r>")).tree
     assert outlook(tree, "match /r/a[not(c)][b/$x]").truth is Truth.TRUE
     for negated in ("", "[not(c)]"):
         assert possible(tree, f"match /r/a{negated}[b/$x]") == []  # it is there

@@ -17,8 +17,8 @@ from axlog.future import profiles
 from axlog.future.coverage import FACTS, FEATURES, Feature, matrix
 from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook
-from axlog.live.document import parse
-from axlog.live.widget import Widget
+from axlog.live.document import Document, parse
+from axlog.live.options import Options
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.fuzz_cases import Case
@@ -220,7 +220,7 @@ def test_linear_constraints_are_decided(query: str, expected: Truth) -> None:
     assert truth("r[?f]", query) is expected
     call = '<ax:call xmlns:ax="urn:axlog" stream="f"/>'
     for keep in ("all", "needed"):
-        view = Widget(f"<r>{call}</r>", {"v": query}, keep=keep).view("v")
+        view = Document(f"<r>{call}</r>", views={"v": query}, options=Options(keep=keep)).view("v")
         assert view.truth is expected
         assert bool(view.possible()) == (expected is Truth.POSSIBLE)
         assert view.status({}) is expected

@@ -16,7 +16,7 @@ from axlog.document.loader import load
 from axlog.document.serializer import serialise
 from axlog.errors import WorkloadError
 from axlog.evaluate.answers import answers
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.query.query import parse_query
 from lab.benchmarks.flatness import orders_of
 from lab.benchmarks.measuring import Parts, Result, interleave
@@ -82,7 +82,7 @@ def test_differential_all_ways_of_keeping_give_the_same_rows() -> None:
 def test_oracle_maintained_rows_are_the_evaluated_ones() -> None:
     """What `reevaluation` compares the times of has the same answers."""
     made = active.widget(document_size=400, seed=1)
-    widget = Widget(made.document, {"view": made.pattern})
+    widget = Document(made.document, views={"view": made.pattern})
     for stream, message, at in plain(active.updates(made, 150)):
         widget.feed(stream, message, at=at)
     pattern = parse_query(made.pattern).pattern
@@ -94,7 +94,7 @@ def test_oracle_maintained_rows_are_the_evaluated_ones() -> None:
 def test_deletions_that_flatness_measures_take_one_row_each() -> None:
     document = orders_of(20)
     assert len(document.views["ids"]) == 20
-    assert len(document.delete('match /orders/order#n[oid/"o7"] return n.id')) == 1
+    assert len(document.update("delete node /orders/order[oid = 'o7']")) == 1
 
 
 def test_interleaving_gives_every_side_all_items_in_every_round() -> None:

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Keep, Options
 from axlog.query.truth import Truth
 from lab.laws.constraints_cases import (
     CALLS,
@@ -89,7 +90,7 @@ def test_what_the_law_found(case: ConstraintsCase, calls: int, cache: str) -> No
 @pytest.mark.parametrize("keep", ["all", "needed"])
 @pytest.mark.parametrize("never", ["kept", "all"])
 @pytest.mark.parametrize("part", [0, 1])
-def test_rows_fall_with_the_last_call_of_a_stream(part: int, never: str, keep: str) -> None:
+def test_rows_fall_with_the_last_call_of_a_stream(part: int, never: str, keep: Keep) -> None:
     parts = (Part("a", "t1", inner="t4", place="p"), B)
     case = ConstraintsCase(
         parts[: part + 1], (Linear(((1, "t4"), (-1, "t1")), ">=", 1),), (),
@@ -117,16 +118,16 @@ def test_calls_let_the_times_of_a_message_differ(calls: str, deadline: int | Non
     call = f'<ax:call xmlns:ax="urn:axlog" stream="q" calls="{calls}"/>'
     document = f"<r><p>{CALL.format('p')}</p><q>{call}</q></r>"
     query = "match /r[p/a#t1][q/b#t2[c#t4]] where t1 - t4 + t2 = 2us"
-    (one,) = Widget(document, {"v": query}).view("v")._possible()
+    (one,) = Document(document, views={"v": query}).view("v")._possible()
     assert one.deadline == deadline
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_never_is_told_from_disk_as_from_memory(keep: str) -> None:
+def test_never_is_told_from_disk_as_from_memory(keep: Keep) -> None:
     told = []
     for cache in ("memory", "disk"):
         query = "match /r[p/a/$x#t1][q/b/$x#t2] where t2 - t1 <= 5us return $x, t1.time"
-        widget = Widget(TWO, {"late": query}, cache=cache, keep=keep)
+        widget = Document(TWO, views={"late": query}, options=Options(cache=cache, keep=keep))
         widget.feed("p", "<a>17</a>", at=1e-6)
         told.append([(c.op, c.row.values_) for c in widget.advance(7e-6)])
     assert told == [[("never", ("17", 1))]] * 2
@@ -134,7 +135,7 @@ def test_never_is_told_from_disk_as_from_memory(keep: str) -> None:
 
 def test_a_pinned_variable_is_shown_and_dominates() -> None:
     query = 'match /r[p/a/$x][q/b/$y] where $x = "1" and $x = $y return $x, $y'
-    view = (widget := Widget(TWO, {"v": query})).view("v")
+    view = (widget := Document(TWO, views={"v": query})).view("v")
     assert [dict(one.row) for one in view.possible()] == [{"x": "1", "y": "1"}]
     widget.feed("p", "<a>1</a>")
     widget.feed("q", "<b>1</b>")

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from axlog.evaluate.statements import operations_of
-from axlog.live.document import parse
-from axlog.live.widget import Widget
+from axlog.live.document import Document, parse
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.query.update_parser import parse_statements
 from axlog.views.algebraic.selection import Selections
 from axlog.views.change import Change
@@ -67,9 +68,9 @@ def test_the_targets_of_statements_are_plain_handles() -> None:
     """A cache on disk writes rows of handles; a subclass of int it cannot write."""
     document = parse("<a><b/></a>")
     for statement in parse_statements('for $x in //b return rename node $x as "c"; delete node /a'):
-        (operation,) = operations_of(document.nodes(), statement)
+        (operation,) = operations_of(maintained(document).nodes(), statement)
         assert type(operation.target) is int
-    widget = Widget("<a><b/></a>", cache="disk", memory=0)
+    widget = Document("<a><b/></a>", options=Options(cache="disk", memory=0))
     view = widget.watch("match /c#t[b], not(/z) return t.id", maintainer="counting")
     assert len(widget.update('rename node /a as "c"')) == 1
     assert len(view) == 1
@@ -77,10 +78,12 @@ def test_the_targets_of_statements_are_plain_handles() -> None:
 
 @pytest.mark.parametrize("maintainer", ["counting", "algebraic", "ivma", "adaptive", "reevaluate"])
 def test_a_deferred_view_of_a_stream_tells_when_it_is_read(maintainer: str) -> None:
-    widget = Widget('<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', never="off")
+    widget = Document(
+        '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', options=Options(never="off")
+    )
     view = widget.watch("match /a/b#t return t.label", maintainer=maintainer).defer()
     heard: list[Change] = []
-    view.listen(heard.append)
+    view.subscribe(heard.append)
     assert widget.feed("s", "<b/>") == []
     assert widget.feed("s", "<b/>") == []
     assert (heard, view.owed) == ([], 2)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from axlog.document.loader import read_forest
 from axlog.document.operations import Insert, Where
 from axlog.live.document import Document, parse
-from axlog.live.widget import Widget
+from axlog.live.internals import maintained
+from axlog.live.options import Options, Validate
 from axlog.views.counting.engine import BLOCK
 from axlog.views.counting.maintainer import Counting
 from lab.laws.fixtures import fixture_of, play, read_fixture, write_fixture
@@ -96,8 +97,9 @@ WIDE = "<r><quiet>" + "<q><w>1</w></q>" * 500 + "</quiet><loud/></r>"
 
 
 def work(document: Document) -> tuple[int, int]:
-    document.engine.build()  # views are set up when first needed: that is not the update's work
-    return document.engine.visited, document.engine.climbed
+    engine = maintained(document).engine
+    engine.build()  # views are set up when first needed: that is not the update's work
+    return engine.visited, engine.climbed
 
 
 def spent(document: Document, before: tuple[int, int]) -> tuple[int, int]:
@@ -106,12 +108,9 @@ def spent(document: Document, before: tuple[int, int]) -> tuple[int, int]:
 
 
 def insert(document: Document, path: str, xml: str) -> list[Any]:
-    target = next(
-        node
-        for node in document.tree.subtree(document.tree.root)
-        if document.tree.path(node) == path
-    )
-    return document.apply([Insert(Where.LAST, target, tuple(read_forest(xml)))])
+    tree = maintained(document).tree
+    target = next(node for node in tree.subtree(tree.root) if tree.path(node) == path)
+    return maintained(document).apply([Insert(Where.LAST, target, tuple(read_forest(xml)))])
 
 
 def test_an_unnoticed_insertion_is_not_evaluated_and_moves_nothing() -> None:
@@ -161,13 +160,17 @@ MONITOR = (
 
 
 @pytest.mark.parametrize("validate", ["all", "wanted"])
-def test_an_unnoticed_message_touches_no_site(validate: str) -> None:
-    widget = Widget(MONITOR, {"pairs": "match /m[o/a/$x][s/b/$x] return $x"}, validate=validate)
+def test_an_unnoticed_message_touches_no_site(validate: Validate) -> None:
+    widget = Document(
+        MONITOR,
+        views={"pairs": "match /m[o/a/$x][s/b/$x] return $x"},
+        options=Options(validate=validate),
+    )
     widget.feed("o", "<a>1</a>")
-    before = work(widget.document)
+    before = work(widget)
     assert widget.feed("o", "<z><y>1</y></z>") == []
     assert widget.feed("s", "<a>1</a>") == []  # wanted by the other stream, not by this one
-    assert spent(widget.document, before) == (0, 0)
+    assert spent(widget, before) == (0, 0)
     assert len(widget.feed("s", "<b>1</b>")) == 1
 
 
@@ -175,27 +178,27 @@ def test_example_15_optimism_leaves_nothing_to_match_when_the_last_branch_comes(
     """P3 3.6: what came before y is matched already; y's message does no work per subtree."""
     costs = []
     for subtrees in (10, 500):
-        widget = Widget(
+        widget = Document(
             '<a xmlns:ax="urn:axlog"><d><ax:call stream="f"/></d><b><ax:call stream="g"/></b></a>',
-            {"view": "match /a[d/y][b/c/$x] return $x"},
+            views={"view": "match /a[d/y][b/c/$x] return $x"},
         )
         for number in range(subtrees):
             assert widget.feed("g", f"<c>{number}</c>") == []
-        before = work(widget.document)
+        before = work(widget)
         assert len(widget.feed("f", "<y/>")) == subtrees
-        costs.append(spent(widget.document, before))
+        costs.append(spent(widget, before))
     assert costs[0] == costs[1]
 
 
 def test_cost_of_a_deletion_does_not_grow_with_the_view() -> None:
     costs = []
     for rows in (50, 1000):
-        widget = Widget(MONITOR, {"pairs": "match /m[o/a/$x][s/b/$x] return $x"})
+        widget = Document(MONITOR, views={"pairs": "match /m[o/a/$x][s/b/$x] return $x"})
         for number in range(rows):
             widget.feed("o", f"<a>{number}</a>")
             widget.feed("s", f"<b>{number}</b>")
         widget.xml()  # what was put aside becomes nodes
-        before = work(widget.document)
+        before = work(widget)
         assert len(widget.delete("o", 'match /a/"7"')) == 1
-        costs.append(spent(widget.document, before))
+        costs.append(spent(widget, before))
     assert costs[0] == costs[1]

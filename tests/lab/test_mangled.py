@@ -148,7 +148,7 @@ def test_what_is_allowed_is_still_there():
 def test_names_and_texts_cannot_become_code(name):
     """Patterns are compiled to Python; what stands in quotes in them stays a text."""
     quoted = name.replace('"', '""')
-    widget = axlog.Widget(
+    widget = axlog.parse(
         "<a><ax:call xmlns:ax='urn:axlog' stream='s'/></a>",
         views={"v": f'match /a/b[c = "{quoted}"]/d/$x return $x'},
     )

@@ -10,7 +10,9 @@ import pytest
 
 import axlog
 from axlog.errors import AxlogError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Cache, Keep
 from axlog.query.query import Query
 from axlog.views.change import Change
 from lab.laws.edits import carry_out
@@ -26,11 +28,11 @@ def told(changes: list[Change]) -> list[tuple[Any, ...]]:
     return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.sequence) for c in changes]
 
 
-def everything(widget: Widget) -> dict[str, Any]:
+def everything(widget: Document) -> dict[str, Any]:
     """All that can be seen of a widget."""
     names = widget.views
     return {
-        "tree": None if widget.document.forgotten else snapshot(widget.document.nodes()),
+        "tree": None if maintained(widget).forgotten else snapshot(maintained(widget).nodes()),
         "rows": {n: [(r.values_, r.count) for r in names[n].rows()] for n in names},
         "sequences": {name: view.sequence for name, view in names.items()},
         "streams": widget.streams(),
@@ -44,14 +46,14 @@ def test_a_document_is_as_before(maintainer: str) -> None:
     doc = axlog.parse("<r><a>1</a><!--c--></r>")
     view = doc.watch("//a", "v", maintainer=maintainer)
     heard: list[Change] = []
-    view.listen(heard.append)
-    before = snapshot(doc.tree)
+    view.subscribe(heard.append)
+    before = snapshot(maintained(doc).tree)
     with pytest.raises(Failed), doc.batch():
         doc.update("insert node <a>2</a> into /r; rename node //a[1] as 'b'", at=5)
         doc.update("delete nodes //comment()")
         raise Failed
-    invariants(doc.tree)
-    assert snapshot(doc.tree) == before
+    invariants(maintained(doc).tree)
+    assert snapshot(maintained(doc).tree) == before
     assert (len(view.rows()), heard, doc.clock) == (1, [], 0)
     with doc.batch():
         changes = doc.update("insert node <a>3</a> into /r")
@@ -72,7 +74,7 @@ def test_views_of_the_body_are_gone_with_it() -> None:
     doc.watch("//a", "old")
     with pytest.raises(Failed), doc.batch():
         doc.watch("//b", "new")
-        doc.forget("old")
+        doc.unwatch("old")
         raise Failed
     assert list(doc.views) == ["old"]
     assert [c.view for c in doc.update("insert node <a/> into /r")] == ["old"]
@@ -82,7 +84,7 @@ def test_an_inner_batch_takes_back_its_own_part() -> None:
     doc = axlog.parse("<r/>")
     view = doc.watch("//*[self::a or self::b]")
     heard: list[Change] = []
-    view.listen(heard.append)
+    view.subscribe(heard.append)
     with doc.batch():
         doc.update("insert node <a/> into /r")
         with pytest.raises(Failed), doc.batch():
@@ -99,7 +101,7 @@ def test_what_a_listener_raises_takes_nothing_back() -> None:
     def listener(change: Change) -> None:
         raise Failed
 
-    view.listen(listener)
+    view.subscribe(listener)
     with pytest.raises(Failed), doc.batch():
         doc.update("insert node <a/> into /r")
     assert doc.xml() == "<r><a/></r>"
@@ -114,16 +116,13 @@ LATE = "match /r[o/m/$x#t1][s/m/$x#t2] where t2 - t1 <= 5 return $x"
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
 @pytest.mark.parametrize("cache", ["memory", "disk"])
-def test_a_widget_is_as_before(keep: str, cache: str) -> None:
+def test_a_widget_is_as_before(keep: Keep, cache: Cache) -> None:
     """The rows that a join dropped as time passed are there again."""
     key = "key o/m by x enforced"
-    options: dict[str, Any] = {
-        "keep": keep,
-        "cache": cache,
-        "facts": [key] if keep == "all" else [],
-    }
-    tested = Widget(CALLS, {"v": LATE}, **options)
-    plain = Widget(CALLS, {"v": LATE}, **options)
+    facts = [key] if keep == "all" else []
+    options = axlog.Options(keep=keep, cache=cache)
+    tested = Document(CALLS, views={"v": LATE}, facts=facts, options=options)
+    plain = Document(CALLS, views={"v": LATE}, facts=facts, options=options)
     for widget in (tested, plain):
         widget.feed("o", "<m>1</m>", at=1)
     before = everything(tested)
@@ -167,7 +166,7 @@ def test_oracle_random_batches_that_fail_change_nothing() -> None:
         case = make_case(random)
         if case.keep != "all" or case.validate != "all" or len(case.steps) < 2:
             continue
-        tested, plain = Widget(case.document), Widget(case.document)
+        tested, plain = Document(case.document), Document(case.document)
         for number, pattern in enumerate(case.patterns):
             query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
             for widget in (tested, plain):
@@ -180,7 +179,7 @@ def test_oracle_random_batches_that_fail_change_nothing() -> None:
                     for lost in case.steps[middle:]:
                         attempt(tested, lost)
                     raise Failed
-                invariants(tested.document.tree)
+                invariants(maintained(tested).tree)
                 assert everything(tested) == before, seed
                 failed += 1
             found, wanted = attempt(tested, step), attempt(plain, step)
@@ -189,7 +188,7 @@ def test_oracle_random_batches_that_fail_change_nothing() -> None:
     assert failed > 30
 
 
-def attempt(widget: Widget, step: Any) -> object:
+def attempt(widget: Document, step: Any) -> object:
     try:
         return told(carry_out(widget, step))
     except AxlogError as error:

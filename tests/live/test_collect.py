@@ -10,24 +10,26 @@ import pytest
 
 import axlog
 from axlog.errors import AxlogError, StoreError, StreamError, UpdateError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Keep
 from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 DONE = 'match /managers/manager[name/$n]/projects/project/"done" return $n'
 
 
-def managers() -> Widget:
+def managers() -> Document:
     """Example 6: manager trees, each with a call for projects."""
     calling = CALL.replace("/>", ' calls="yes"/>')
     trees = [
         f"<manager><name>{name}</name><projects>{calling.format(name)}</projects></manager>"
         for name in "abc"
     ]
-    return Widget(f"<managers>{''.join(trees)}</managers>", {"done": DONE})
+    return Document(f"<managers>{''.join(trees)}</managers>", views={"done": DONE})
 
 
-def names(widget: Widget) -> list[str]:
+def names(widget: Document) -> list[str]:
     return [row["n"] for row in widget.view("done").rows()]
 
 
@@ -35,7 +37,7 @@ def test_example_6_managers_who_are_finished_are_collected() -> None:
     widget = managers()
     nothing = widget.collect()
     assert (nothing.streams, nothing.nodes, nothing.kept) == ((), 0, None)
-    before = len(widget.document)
+    before = len(widget)
     widget.feed("a", "<project>done</project>")  # satisfied
     widget.end("b")  # cannot be any more
     report = widget.collect()
@@ -45,7 +47,7 @@ def test_example_6_managers_who_are_finished_are_collected() -> None:
         "/managers/manager[2]",
     ]
     assert report.nodes >= 8
-    assert len(widget.document) < before
+    assert len(widget) < before
     assert names(widget) == ["a"]
     told = widget.feed("c", "<project>done</project>")
     assert [(change.op, change.row["n"]) for change in told] == [("insert", "c")]
@@ -89,7 +91,7 @@ def test_what_would_need_the_whole_document_is_refused() -> None:
     for needs_it in (
         lambda: widget.watch("match //manager"),
         lambda: widget.update("delete nodes //manager"),
-        lambda: widget.document.apply([]),
+        lambda: maintained(widget).apply([]),
         lambda: widget.view("done").why({"n": "a"}),
         widget.xml,
     ):
@@ -107,13 +109,17 @@ def test_nothing_goes_where_it_can_be_seen() -> None:
         "match /r/a#a return a.id", "match /r/a#a return a.val", "match /r[a][not(c)]",
         "match /r[a or c]",
     ):  # fmt: skip
-        kept[query] = Widget(source, {"v": query}).collect().kept
-    kept["deletes"] = Widget(deleting, {"v": "match /r/a"}).collect().kept
-    kept["views"] = Widget(source).collect().kept
-    forgetting = Widget(source, {"v": "match /r/c/$x return $x"}, keep="needed")
+        kept[query] = Document(source, views={"v": query}).collect().kept
+    kept["deletes"] = Document(deleting, views={"v": "match /r/a"}).collect().kept
+    kept["views"] = Document(source).collect().kept
+    forgetting = Document(
+        source, views={"v": "match /r/c/$x return $x"}, options=axlog.Options(keep="needed")
+    )
     forgetting.feed("f", "<c>1</c>")
     kept["forgotten"] = forgetting.collect().kept
-    enforced = Widget(source, {"v": "match /r/c/$x return $x"}, facts=["key r/c by k enforced"])
+    enforced = Document(
+        source, views={"v": "match /r/c/$x return $x"}, facts=["key r/c by k enforced"]
+    )
     kept["enforced"] = enforced.collect().kept
     assert all(kept.values()), kept
 
@@ -131,9 +137,9 @@ def _order(oid: int, client: str = "<client>INRIA</client>") -> str:
 
 
 def test_delivered_orders_leave_the_document_under_the_key() -> None:
-    widget = Widget(SHOP, {"v": ON_TIME}, facts=KEYS)
-    empty = len(widget.document)
-    plain = Widget(SHOP, {"v": ON_TIME}, facts=KEYS, collect="off")
+    widget = Document(SHOP, views={"v": ON_TIME}, facts=KEYS)
+    empty = len(widget)
+    plain = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="off"))
     for each in (widget, plain):
         each.feed("orders", _order(1), at=1)
         each.feed("orders", _order(2), at=2)
@@ -144,14 +150,14 @@ def test_delivered_orders_leave_the_document_under_the_key() -> None:
         "shipping", _order(2, ""), at=4
     )
     widget.collect()
-    assert len(widget.document) == empty
+    assert len(widget) == empty
     assert [row["x"] for row in widget.view("v").rows()] == ["1", "2"]
 
 
 def test_without_the_key_what_was_shipped_too_late_stays() -> None:
     dropped = {}
     for facts in ((), KEYS):
-        widget = Widget(SHOP, {"v": ON_TIME}, facts=facts)
+        widget = Document(SHOP, views={"v": ON_TIME}, facts=facts)
         widget.feed("orders", _order(1), at=1)
         widget.feed("shipping", _order(1, ""), at=10)
         dropped[facts] = widget.collect().nodes
@@ -159,12 +165,12 @@ def test_without_the_key_what_was_shipped_too_late_stays() -> None:
 
 
 def test_automatic_collection_keeps_the_document_small() -> None:
-    widget = Widget(SHOP, {"v": ON_TIME}, facts=KEYS, collect="auto")
+    widget = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="auto"))
     for oid in range(300):
         widget.feed("orders", _order(oid), at=oid)
         widget.feed("shipping", _order(oid, ""), at=oid)
     assert len(widget.view("v")) == 300
-    assert len(widget.document) < 300 * 4
+    assert len(widget) < 300 * 4
     assert {each.kind for each in widget.collected} >= {"nodes"}
     assert len(widget.collected) <= 1000
 
@@ -173,10 +179,12 @@ def test_a_new_call_that_may_delete_finds_the_rows_that_were_let_go() -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
     changes = []
     for collect in ("off", "state"):
-        widget = Widget(CALLING_SHOP, {"v": ON_TIME}, facts=KEYS, collect=collect)
+        widget = Document(
+            CALLING_SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect=collect)
+        )
         widget.feed("orders", _order(1), at=1)
         widget.feed("shipping", _order(1, ""), at=2)
-        assert widget._collector.has_dropped == (collect == "state")
+        assert streams_of(widget).collector.has_dropped == (collect == "state")
         made = widget.feed("shipping", f"<order>{deleting}</order>", at=3)
         made += widget.feed("d", "<oid>1</oid>", at=4)
         made += widget.delete("d", 'match /oid/"1"', at=5)
@@ -185,9 +193,11 @@ def test_a_new_call_that_may_delete_finds_the_rows_that_were_let_go() -> None:
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: str) -> None:
+def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: Keep) -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
-    widget = Widget(CALLING_SHOP, {"v": ON_TIME}, facts=KEYS, keep=keep)
+    widget = Document(
+        CALLING_SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(keep=keep)
+    )
     widget.feed("orders", _order(1), at=1)
     widget.feed("shipping", _order(1, ""), at=2)
     if keep == "all":
@@ -200,9 +210,11 @@ def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: str) ->
 
 def test_a_store_keeps_the_whole_document(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="AX875"):
-        axlog.open(tmp_path / "one", SHOP, {"v": ON_TIME}, collect="auto")
+        axlog.open(
+            tmp_path / "one", SHOP, views={"v": ON_TIME}, options=axlog.Options(collect="auto")
+        )
     with (
-        axlog.open(tmp_path / "two", SHOP, {"v": ON_TIME}) as widget,
+        axlog.open(tmp_path / "two", SHOP, views={"v": ON_TIME}) as widget,
         pytest.raises(UpdateError, match="AX876"),
     ):
         widget.collect()

@@ -78,7 +78,7 @@ def test_fuzzed_stores():
 
 def test_records_that_were_acknowledged_are_not_truncated_after_a_close(tmp_path: Path):
     """The report that started it: 2,000 rows, sync="off", one bit."""
-    with axlog.open(tmp_path, DOCUMENT, VIEWS, sync="off", compact_after=None) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off", compact_after=None) as widget:
         for number in range(2000):
             widget.feed("f", f"<a>{number}</a>")
     path = tmp_path / segment_name(1)
@@ -95,7 +95,7 @@ def test_records_that_were_acknowledged_are_not_truncated_after_a_close(tmp_path
 
 
 def test_a_torn_end_is_reported(tmp_path: Path, caplog):
-    with axlog.open(tmp_path, DOCUMENT, VIEWS) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
         widget.feed("f", "<a>1</a>")
         end = (tmp_path / segment_name(1)).stat().st_size
         widget.feed("f", "<a>2</a>")
@@ -121,7 +121,7 @@ def test_a_torn_end_is_reported(tmp_path: Path, caplog):
 
 
 def test_a_store_whose_log_is_missing_is_refused(tmp_path: Path):
-    with axlog.open(tmp_path, DOCUMENT, VIEWS) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
         widget.feed("f", "<a>1</a>")
         widget.snapshot()
         widget.feed("f", "<a>2</a>")
@@ -129,15 +129,15 @@ def test_a_store_whose_log_is_missing_is_refused(tmp_path: Path):
         path.unlink()
     for source in (None, DOCUMENT):
         with pytest.raises(StoreError) as refused:
-            axlog.open(tmp_path, source, VIEWS)
+            axlog.open(tmp_path, source, views=VIEWS)
         assert refused.value.code == "AX878"
     (tmp_path / NAME).unlink()
     with pytest.raises(StoreError) as refused:
-        axlog.open(tmp_path, DOCUMENT, VIEWS)
+        axlog.open(tmp_path, DOCUMENT, views=VIEWS)
     assert refused.value.code == "AX878"
     for path in tmp_path.glob("snapshot-*"):
         path.unlink()
-    axlog.open(tmp_path, DOCUMENT, VIEWS).close()  # nothing of a store is left: a new one
+    axlog.open(tmp_path, DOCUMENT, views=VIEWS).close()  # nothing of a store is left: a new one
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
@@ -165,7 +165,7 @@ def test_every_segment_of_a_log_has_to_be_there(is_closed):
 
 def test_a_forked_child_cannot_write(tmp_path: Path):
     """It shares the parent's files: what it wrote would stand in the middle of the parent's log."""
-    with axlog.open(tmp_path, DOCUMENT, VIEWS, sync="batch") as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="batch") as widget:
         widget.feed("f", "<a>1</a>")
         reading, writing = os.pipe()
         child = os.fork()
@@ -256,7 +256,7 @@ def test_a_later_version_is_refused_by_its_code(tmp_path: Path, version, monkeyp
 
 def test_a_store_that_was_refused_opens_as_before(tmp_path: Path):
     """An open that fails after the log was opened leaves a log that was closed."""
-    axlog.open(tmp_path, DOCUMENT, VIEWS).close()
+    axlog.open(tmp_path, DOCUMENT, views=VIEWS).close()
     with pytest.raises(axlog.AxlogError):
         axlog.open(tmp_path, views={"w": "match /r["})
     assert verify(DiskFiles(tmp_path)).is_closed

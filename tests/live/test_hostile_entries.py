@@ -37,6 +37,7 @@ from axlog.document.update_lists import UpdateList, resolved
 from axlog.errors import AxlogError
 from axlog.evaluate.patches import read_patch
 from axlog.live.file_watch import watch_file
+from axlog.live.internals import maintained
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner
 from axlog.server.application import make_application
@@ -61,11 +62,11 @@ def text_of(content: bytes) -> str:
 # Entry points -------------------------------------------------------------------------------------
 
 
-def widget(**options: Any) -> axlog.Widget:
-    return axlog.Widget(DOCUMENT, views={"v": QUERY}, **options)
+def widget(**options: Any) -> axlog.Document:
+    return axlog.parse(DOCUMENT, views={"v": QUERY}, options=axlog.Options(**options))
 
 
-def kept(made: axlog.Widget) -> object:
+def kept(made: axlog.Document) -> object:
     return made.xml(), made.view("v").rows(), made.clock
 
 
@@ -100,7 +101,7 @@ class Feeding(Parsing):
 
     def state(self) -> object:
         if self.options.get("keep") == "needed":
-            return self.made.view("v").rows(), self.made.document.forgotten
+            return self.made.view("v").rows(), maintained(self.made).forgotten
         return kept(self.made)
 
 
@@ -112,7 +113,7 @@ class Storing(Parsing):
 
     def prepare(self, place: Path) -> None:
         self.place = place / "store"
-        with axlog.open(self.place, DOCUMENT, {"v": QUERY}, sync="off") as made:
+        with axlog.open(self.place, DOCUMENT, views={"v": QUERY}, sync="off") as made:
             made.feed("s", "<b><c>2</c></b>", at=1)
 
     def enter(self, content: bytes) -> None:
@@ -289,7 +290,7 @@ def listed_in_json(content: bytes, place: Path) -> None:
 def apply(given: UpdateList) -> None:
     document = axlog.parse(DOCUMENT)
     try:
-        document.apply(resolved(document.tree, given))
+        maintained(document).apply(resolved(maintained(document).tree, given))
     except AxlogError:
         assert document.xml() == axlog.parse(DOCUMENT).xml()
         raise
@@ -307,7 +308,7 @@ def typed(content: bytes, place: Path) -> None:
 def inserted(content: bytes, place: Path) -> None:
     document = axlog.parse(DOCUMENT)
     try:
-        document.insert("match /a#t return t.id", content)
+        maintained(document).insert("match /a#t return t.id", content)
     except AxlogError:
         assert document.xml() == axlog.parse(DOCUMENT).xml()
         raise

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axlog.live import provenance, tuner
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from lab.laws.fixtures import fixture_of, write_fixture
 from lab.laws.fuzzing import run_case
 from lab.laws.tuning_law import check_tuning, make_tuning_case
@@ -73,7 +74,10 @@ def test_ids_count_messages_that_nobody_wants() -> None:
     """Found by `fuzz --law 5`: with `keep="all"` a message that is not wanted has a place."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
     views = {"v": "match //c#t return t.id"}
-    tuned, plain = Widget(document, views, validate="wanted"), Widget(document, views)
+    tuned, plain = (
+        Document(document, views=views, options=Options(validate="wanted")),
+        Document(document, views=views),
+    )
     tuned.tune()
     for widget in (tuned, plain):
         widget.feed("s", "<a/>")
@@ -91,7 +95,7 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
         "comments": "match //comment()#t return t.val",
         "instructions": "match /r/b/processing-instruction()#t return t.val",
     }
-    widget = Widget(document, views)
+    widget = Document(document, views=views)
     assert not widget.tune().unsubscribed
     told = widget.feed("s", "<b><!--one--><?p two?></b>")
     assert [change.row["t.val"] for change in told] == ["one", "two"]
@@ -101,7 +105,9 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
 def test_a_row_whose_value_may_change_is_not_collected(options: dict[str, Any]) -> None:
     """Found by seed 609: no stream feeds the join, but one changes a value that a part compares."""
     document = '<r>1<b><ax:call xmlns:ax="urn:axlog" stream="s"/></b></r>'
-    widget = Widget(document, {"v": 'match /r#t = "1", /* return t.label'}, **options)
+    widget = Document(
+        document, views={"v": 'match /r#t = "1", /* return t.label'}, options=Options(**options)
+    )
     assert len(widget.view("v").rows()) == 1
     assert [change.op for change in widget.feed("s", "<c>2</c>")] == ["delete"]
 
@@ -110,4 +116,4 @@ def test_a_filter_that_has_no_text_is_not_sent() -> None:
     """Found by seed 177: the name that ties a connective to its node cannot be parsed again."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
     view = "match /$x//b//a#t3[self::node()#t1[//$x or b and self::$x] or c and @*#t2]"
-    assert Widget(document, {"v": view}, keep="needed").filter("s") is None
+    assert Document(document, views={"v": view}, options=Options(keep="needed")).filter("s") is None

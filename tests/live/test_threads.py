@@ -17,8 +17,10 @@ from axlog.errors import AxlogError, UndecidedError
 from axlog.future import truth
 from axlog.future.capacity import fits
 from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.maintained import MaintainedTree
 from axlog.live.metrics import widget_health, widget_samples
-from axlog.live.widget import Widget
+from axlog.live.options import Options
 from axlog.server.row_lists import Asked
 from axlog.server.summaries import Observer
 from axlog.views.view import View
@@ -42,14 +44,14 @@ Read = Callable[[Any], object]
 
 
 def _row(view: View) -> dict[str, Any]:
-    found = view.some(1)
+    found = view.head(1)
     return dict(found[0]) if found else dict.fromkeys(view.columns, "0")
 
 
 READS: dict[type, dict[str, Read]] = {
     View: {
         "rows": lambda view: view.rows(),
-        "some": lambda view: view.some(3),
+        "head": lambda view: view.head(3),
         "holds": lambda view: view.holds(),
         "truth": lambda view: view.truth,
         "possible": lambda view: view.possible(),
@@ -58,6 +60,7 @@ READS: dict[type, dict[str, Read]] = {
         "explain": lambda view: str(view.explain()),
         "xml": lambda view: view.query.template and [view.xml(row) for row in view.rows()],
         "to_arrow": lambda view: view.to_arrow(),
+        "to_pandas": lambda view: view.to_pandas(),
         "broken": lambda view: view.broken,
         "columns": lambda view: view.columns,
         "pattern": lambda view: view.pattern,
@@ -67,18 +70,18 @@ READS: dict[type, dict[str, Read]] = {
         "__repr__": repr,
         "_repr_html_": lambda view: view._repr_html_(),
     },
-    Document: {
+    MaintainedTree: {
         "xml": lambda document: document.xml(),
         "element": lambda document: document.element(),
         "nodes": lambda document: document.nodes(),
         "nodes_left": lambda document: document.nodes_left(),
         "clock": lambda document: document.clock,
         "engines": lambda document: document.engines,
+        "parse": lambda document: document.parse("//a"),
+        "new_name": lambda document: document.new_name(),
         "__len__": len,
-        "__str__": str,
-        "__repr__": repr,
     },
-    Widget: {
+    Document: {
         "view": lambda widget: widget.view("pair"),
         "views": lambda widget: [str(view.pattern) for view in widget.views.values()],
         "streams": lambda widget: [s.wanted for s in widget.streams().values()],
@@ -87,21 +90,27 @@ READS: dict[type, dict[str, Read]] = {
         "clock": lambda widget: widget.clock,
         "collected": lambda widget: widget.collected,
         "xml": lambda widget: widget.xml(),
+        "element": lambda widget: widget.element(),
+        "dead_letters": lambda widget: widget.dead_letters,
+        "options": lambda widget: widget.options,
         "changes": lambda widget: widget.changes("pair").close(),
         "filter": lambda widget: widget.filter("f"),
         "tune": lambda widget: widget.tune(),
+        "__len__": len,
+        "__str__": str,
         "__repr__": repr,
     },
 }
 WRITES: dict[type, set[str]] = {
-    View: {"listen", "put_aside", "before", "after", "defer", "refresh", "number", "tell",
+    View: {"subscribe", "put_aside", "before", "after", "defer", "refresh", "number", "tell",
            "taken"},
-    Document: {
-        "watch", "forget", "insert", "delete", "update", "apply", "told_at_the_end", "netted",
-        "drop", "batch", "as_one", "make_engines",
+    MaintainedTree: {
+        "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "told_at_the_end",
+        "netted", "drop", "as_one", "make_engines", "announce", "carry_out", "settle", "untune",
     },
-    Widget: {
-        "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "batch",
+    Document: {
+        "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "unwatch",
+        "batch",
     },
 }  # fmt: skip
 OUTSIDE: dict[str, Read] = {
@@ -164,7 +173,7 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
-def reads_of(widget: Widget) -> dict[str, Callable[[], object]]:
+def reads_of(widget: Document) -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {}
 
     def add(name: str, read: Read, of: object) -> None:
@@ -173,9 +182,9 @@ def reads_of(widget: Widget) -> dict[str, Callable[[], object]]:
     for name, view in widget.views.items():
         for method, read in READS[View].items():
             add(f"view {name}: {method}", read, view)
+    for method, read in READS[MaintainedTree].items():
+        add(f"tree: {method}", read, maintained(widget))
     for method, read in READS[Document].items():
-        add(f"document: {method}", read, widget.document)
-    for method, read in READS[Widget].items():
         add(f"widget: {method}", read, widget)
     for what, read in OUTSIDE.items():
         add(what, read, widget)
@@ -187,7 +196,7 @@ def reads_of(widget: Widget) -> dict[str, Callable[[], object]]:
     return found
 
 
-def write(widget: Widget) -> None:
+def write(widget: Document) -> None:
     """Messages, deletions, statements, batches, views that come and go, and the clock."""
     for number in range(UPDATES):
         at = number / 1_000_000
@@ -204,19 +213,19 @@ def write(widget: Widget) -> None:
         if number % 10 == 7:
             widget.watch("match /r/q/b/$x return $x", "other")
             widget.advance(at)
-            widget.document.forget("other")
+            widget.unwatch("other")
 
 
 @pytest.mark.usefixtures("switching")
 @pytest.mark.parametrize("options", [{}, {"cache": "disk", "never": "all"}], ids=str)
 def test_readers_beside_a_writer_are_never_disturbed(options: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
-    widget = Widget(DOCUMENT, QUERIES, **options)
+    widget = Document(DOCUMENT, views=QUERIES, options=Options(**options))
     with Readers(reads_of(widget)) as readers:
         write(widget)
     assert readers.raised == []
     assert all(readers.count.values())
-    alone = Widget(DOCUMENT, QUERIES, **options)
+    alone = Document(DOCUMENT, views=QUERIES, options=Options(**options))
     write(alone)
     for name in QUERIES:
         assert widget.view(name).rows() == alone.view(name).rows()
@@ -237,14 +246,14 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
 ) -> None:
     """A stream that the rows need ends while they are worked out: it neither waits, nor is seen."""
     query = "match /r[p/a/$x#t1][q/b/$x][s/c#t3] where t3 - t1 <= 90us return $x"
-    widget = Widget(DOCUMENT, {"v": query})
+    widget = Document(DOCUMENT, views={"v": query})
     widget.feed("f", "<a>1</a>", at=1e-6)
     view, ask = widget.view("v"), QUESTIONS[question]
     before = ask(view)
     writers: list[Thread] = []
 
     def meanwhile(*given: Any) -> bool:
-        if not writers and not widget.document._lock._is_owned():  # type: ignore[attr-defined]
+        if not writers and not maintained(widget).lock._is_owned():  # type: ignore[attr-defined]
             writers.append(Thread(target=widget.end, args=("h",), daemon=True))
             writers[0].start()
             writers[0].join(60)
@@ -258,9 +267,9 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
 
 
 def test_a_copied_document_is_the_same_and_stays() -> None:
-    widget = Widget(DOCUMENT, {"v": QUERIES["nodes"]})
+    widget = Document(DOCUMENT, views={"v": QUERIES["nodes"]})
     widget.feed("f", "<a k='1'>x<b/></a>", at=1e-6)
-    tree = widget.document.nodes()
+    tree = maintained(widget).nodes()
     copied = tree.copied()
     text = widget.xml()
     assert Document(copied).xml() == text
@@ -276,6 +285,6 @@ def test_a_copied_document_is_the_same_and_stays() -> None:
 
 def test_undecided_is_no_accident() -> None:
     """The codes that readers may meet are those of questions, not of races."""
-    widget = Widget(DOCUMENT, {"v": "match /r[p/a/$x][not(q/b/$x)]"})
+    widget = Document(DOCUMENT, views={"v": "match /r[p/a/$x][not(q/b/$x)]"})
     with pytest.raises(UndecidedError, match="AX501"):
         assert widget.view("v").truth

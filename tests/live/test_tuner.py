@@ -10,14 +10,15 @@ import pytest
 from axlog.connect.channels.subscription_filters import passes
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
-from axlog.live.tuner import Policy
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options, Policy
 from axlog.match.filters import Filter
 from tests.papers import xml
 
 
-def widget(notation: str, query: str, **options: str) -> Widget:
-    return Widget(xml(notation), views={"v": query}, **options)  # type: ignore[arg-type]
+def widget(notation: str, query: str, **options: str) -> Document:
+    return Document(xml(notation), views={"v": query}, options=Options(**options))  # type: ignore[arg-type]
 
 
 FIGURE_4 = ("a[d[?f], b[?g]]", "match /a[d/y][b/c/$x] return $x")
@@ -39,7 +40,7 @@ def test_example_14_p3_figure_4_what_filters_keep() -> None:
     streams = made.streams()
     assert (streams["f"].dropped, streams["f"].kept) == (3, 0)
     assert (streams["g"].dropped, streams["g"].kept) == (3, 0)
-    assert made.document.engine.climbed == 0
+    assert maintained(made).engine.climbed == 0
 
 
 def test_example_14_after_y_the_stream_is_unsubscribed() -> None:
@@ -50,9 +51,9 @@ def test_example_14_after_y_the_stream_is_unsubscribed() -> None:
     assert report.unsubscribed == ("f",)
     assert report.streams["f"].not_looked_for == ("y",)
     assert report.streams["g"].wanted == ("c/$x",)
-    climbed = made.document.engine.climbed
+    climbed = maintained(made).engine.climbed
     assert made.feed("f", "<y/>", at=7) == []
-    assert made.document.engine.climbed == climbed
+    assert maintained(made).engine.climbed == climbed
     assert made.clock == 7
     status = made.streams()["f"]
     assert status.is_unsubscribed
@@ -75,7 +76,7 @@ def test_example_15_what_came_before_y_is_matched_already() -> None:
     made.tune()
     for number in range(200):
         made.feed("g", f"<c>{number}</c>")
-    engine = made.document.engine
+    engine = maintained(made).engine
     before = (engine.visited, engine.climbed)
     changes = made.feed("f", "<y/>")
     assert len(changes) == 200
@@ -86,9 +87,9 @@ def test_example_16_p3_figure_6_nothing_is_relevant() -> None:
     made = widget("r[s[a2], m[u, ?f], n[v, ?g]]", "match /r[s/$x][m/u][n/v] return $x")
     assert made.streams()["f"].wanted == ("u",)
     assert made.tune().unsubscribed == ("f", "g")
-    climbed = made.document.engine.climbed
+    climbed = maintained(made).engine.climbed
     assert made.feed("f", "<u/>") == made.feed("g", "<v/>") == []
-    assert made.document.engine.climbed == climbed
+    assert maintained(made).engine.climbed == climbed
     assert [row["x"] for row in made.view("v").rows()] == ["a2"]
 
 
@@ -149,21 +150,21 @@ def test_values_that_can_still_join_are_asked_for() -> None:
     made.feed("ships", ship(77))
     made.end("orders")
     made.tune()
-    climbed = made.document.engine.climbed
+    climbed = maintained(made).engine.climbed
     assert made.feed("ships", ship(99)) == []
     assert [change.row["x"] for change in made.feed("ships", ship(3))] == ["3"]
-    tables = [t for s in made.document.engine.states_at(1) for t in s.tables]
+    tables = [t for s in maintained(made).engine.states_at(1) for t in s.tables]
     assert sorted(len(table) for table in tables) == [0, 5]  # no order to come: none waits
-    assert made.document.engine.climbed == climbed + 2
+    assert maintained(made).engine.climbed == climbed + 2
     made.tune()
     assert made.feed("ships", ship(3)) == []  # its row is there
 
 
 def test_tuned_for_all_views() -> None:
-    made = Widget(
+    made = Document(
         xml(FIGURE_4[0]),
         views={"v": FIGURE_4[1], "w": "match /a/d/w"},
-        keep="needed",
+        options=Options(keep="needed"),
     )
     made.feed("f", "<y/>")
     assert made.tune().streams["f"].wanted == ("w",)
@@ -190,7 +191,7 @@ def test_a_view_that_would_need_what_was_dropped_is_refused() -> None:
     with pytest.raises(AxlogError, match="AX307"):
         made.watch("match /a/d/z")
     with pytest.raises(AxlogError, match="AX307"):
-        made.document.apply([])
+        maintained(made).apply([])
 
 
 def test_a_statement_gets_the_whole_counts_back() -> None:
@@ -201,11 +202,11 @@ def test_a_statement_gets_the_whole_counts_back() -> None:
     made.feed("f", "<y/>")
     made.feed("g", "<c>1</c>")
     assert [row.count for row in made.view("v").rows()] == [2]
-    assert made.document.update("insert node <k/> into /a") == []
+    assert made.update("insert node <k/> into /a") == []
     assert [row.count for row in made.view("v").rows()] == [4]
-    made.document.update("delete node /a/d/y[1]")
+    made.update("delete node /a/d/y[1]")
     assert [row.count for row in made.view("v").rows()] == [2]
-    made.document.update("delete nodes /a/d/y")
+    made.update("delete nodes /a/d/y")
     assert not made.view("v").rows()
 
 
@@ -237,7 +238,7 @@ def test_values_of_nodes_above_a_call_need_all_that_comes() -> None:
 
 
 def test_a_widget_without_views_wants_nothing() -> None:
-    made = Widget(xml("r[?f]"))
+    made = Document(xml("r[?f]"))
     assert made.tune().unsubscribed == ("f",)
     made.feed("f", "<a/>")
     assert len(made.watch("match /r/a").rows()) == 1
@@ -255,7 +256,7 @@ def test_not_is_left_alone() -> None:
 # At the source ------------------------------------------------------------------------------------
 
 
-def passing(made: Widget, stream: str, *messages: str) -> list[bool]:
+def passing(made: Document, stream: str, *messages: str) -> list[bool]:
     wanted = made.filter(stream)
     assert wanted is not None
     sent = Filter.from_json(wanted.to_json())  # to the source, with no document
@@ -290,7 +291,7 @@ def test_a_source_sends_everything_where_it_must() -> None:
 
 def test_one_automaton_for_many_views() -> None:
     views = {f"v{n}": f"match /r/m[k{n}]/$x return $x" for n in range(40)}
-    made = Widget(xml("r[?f]"), views, keep="needed")
+    made = Document(xml("r[?f]"), views=views, options=Options(keep="needed"))
     changes = made.feed("f", "<m><k7/><k8/></m>")
     assert {change.view for change in changes} == {"v7", "v8"}
     assert made.feed("f", "<m><z/></m>") == []
@@ -303,9 +304,9 @@ def test_one_automaton_for_many_views() -> None:
 def test_views_that_need_nodes_are_filtered_too() -> None:
     made = widget("r[?f, d[?g]]", "match /r[d/y]/order#o[vip] return o.cont", keep="needed")
     made.tune()
-    nodes = len(made.document)
+    nodes = len(made)
     assert made.feed("f", "<order/>") == made.feed("f", "<order><vip/></order>") == []
-    assert len(made.document) == nodes + 2  # of the one that is wanted
+    assert len(made) == nodes + 2  # of the one that is wanted
     changes = made.feed("g", "<y/>")
     assert [change.row["o.cont"] for change in changes] == ["<order><vip/></order>"]
     assert made.streams()["f"].dropped == 1
@@ -320,9 +321,10 @@ def test_tuned_by_number_of_messages_beside_feeding() -> None:
     made.feed("g", "<c>1</c>")
     assert not made.streams()["f"].is_tuned
     made.feed("g", "<c>2</c>")
-    made.tuner.wait()
-    assert made.tuner.last is not None
-    assert made.tuner.last.installed
+    streams_of(made).tuner.wait()
+    last = streams_of(made).tuner.last
+    assert last is not None
+    assert last.installed
     assert made.streams()["f"].is_unsubscribed
 
 
@@ -344,24 +346,24 @@ def test_a_message_during_a_slow_tuning_is_tuned_for_too(monkeypatch: pytest.Mon
     has_begun.wait()
     made.feed("f", "<y/>")  # the tuning that is under way has not seen it
     may_end.set()
-    made.tuner.wait()
+    streams_of(made).tuner.wait()
     assert made.streams()["f"].is_unsubscribed
 
 
 def test_a_message_soon_after_a_slow_tuning_is_tuned_for_too() -> None:
     made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
     made.feed("g", "<c>1</c>")
-    made.tuner.wait()
-    made.tuner._pause = 0.2  # as if it had taken a twentieth of this
+    streams_of(made).tuner.wait()
+    streams_of(made).tuner._pause = 0.2  # as if it had taken a twentieth of this
     made.feed("f", "<y/>")
-    made.tuner.wait()
+    streams_of(made).tuner.wait()
     assert made.streams()["f"].is_unsubscribed
 
 
 def test_tuned_when_a_stream_ends() -> None:
     made = widget(*FIGURE_4, keep="needed", tune="auto")
     made.end("f")
-    made.tuner.wait()
+    streams_of(made).tuner.wait()
     assert made.streams()["g"].is_unsubscribed
 
 
@@ -374,7 +376,7 @@ def test_what_a_person_wrote_in_between_is_not_overruled(monkeypatch: pytest.Mon
 
     def slowly(snapshot: tuner._Snapshot) -> tuner._Found:
         found = work_out(snapshot)
-        made.document.update("delete node /a/d/y")
+        made.update("delete node /a/d/y")
         return found
 
     monkeypatch.setattr(tuner, "_work_out", slowly)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from axlog import Change, Limits, Widget
+from axlog import Change, Document, Limits
 from axlog.errors import (
     AxlogError,
     EndedStreamError,
@@ -19,6 +19,8 @@ from axlog.errors import (
     StreamError,
     UnknownStreamError,
 )
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 
 AX = 'xmlns:ax="urn:axlog"'
 PAIRS_XML = (
@@ -30,12 +32,12 @@ PAIRS = "match /m[o/a/$x][s/b/$x] return $x"
 NODES = "match /m/o/a#t return t.id, t.cont"
 
 
-def pairs(**options: Any) -> Widget:
-    return Widget(PAIRS_XML, {"pairs": PAIRS}, **options)
+def pairs(**options: Any) -> Document:
+    return Document(PAIRS_XML, views={"pairs": PAIRS}, options=Options(**options))
 
 
-def nodes(**options: Any) -> Widget:
-    return Widget(PAIRS_XML, {"pairs": PAIRS, "nodes": NODES}, **options)
+def nodes(**options: Any) -> Document:
+    return Document(PAIRS_XML, views={"pairs": PAIRS, "nodes": NODES}, options=Options(**options))
 
 
 BOTH = pytest.mark.parametrize("make", [pairs, nodes])
@@ -50,7 +52,7 @@ def told(changes: list[Change]) -> list[tuple[str, str]]:
 
 
 @BOTH
-def test_messages_change_the_view(make: Callable[..., Widget]) -> None:
+def test_messages_change_the_view(make: Callable[..., Document]) -> None:
     widget = make()
     assert told(widget.feed("o", "<a>1</a>", at=1)) == []
     assert told(widget.feed("s", b"<b>1</b>", at=2.5)) == [("insert", "1")]
@@ -63,10 +65,10 @@ def test_messages_change_the_view(make: Callable[..., Widget]) -> None:
 
 
 @BOTH
-def test_changes_carry_time_and_number(make: Callable[..., Widget]) -> None:
+def test_changes_carry_time_and_number(make: Callable[..., Document]) -> None:
     widget = make()
     heard: list[Change] = []
-    widget.view("pairs").listen(heard.append)
+    widget.view("pairs").subscribe(heard.append)
     widget.feed("o", "<a>1</a>", at=1)
     widget.feed("s", "<b>1</b>", at=2.5)
     widget.feed("o", "<a>2</a>")
@@ -79,7 +81,7 @@ def test_changes_carry_time_and_number(make: Callable[..., Widget]) -> None:
 
 
 @BOTH
-def test_messages_with_several_trees_comments_and_calls(make: Callable[..., Widget]) -> None:
+def test_messages_with_several_trees_comments_and_calls(make: Callable[..., Document]) -> None:
     widget = make()
     widget.feed("s", "<b>1</b><!-- and --><b>2</b>")
     widget.feed("o", f'<a>1</a><box {AX}><ax:call stream="inner"/></box>')
@@ -100,9 +102,9 @@ def test_a_call_may_be_written_in_many_ways() -> None:
 
 
 def test_one_shot_and_most() -> None:
-    widget = Widget(
+    widget = Document(
         f'<r {AX}><ax:call stream="once" mode="one-shot"/><ax:call stream="two" most="2"/></r>',
-        {"all": "match /r/a/$x return $x"},
+        views={"all": "match /r/a/$x return $x"},
     )
     widget.feed("once", "<a>1</a>")
     with pytest.raises(EndedStreamError):
@@ -204,7 +206,7 @@ def test_async_iteration_sees_what_came_before() -> None:
 
 
 @BOTH
-def test_a_batch_tells_what_it_comes_to(make: Callable[..., Widget]) -> None:
+def test_a_batch_tells_what_it_comes_to(make: Callable[..., Document]) -> None:
     widget = make()
     widget.feed("o", "<a>1</a><a>2</a>")
     widget.feed("s", "<b>1</b>")
@@ -222,16 +224,16 @@ def test_a_batch_tells_what_it_comes_to(make: Callable[..., Widget]) -> None:
 
 
 def test_a_batch_joins_updates_of_a_row() -> None:
-    widget = Widget(
+    widget = Document(
         f'<r {AX}><p><ax:call stream="s" deletes="yes"/></p></r>',
-        {"text": "match /r/p#t return t.val"},
+        views={"text": "match /r/p#t return t.val"},
     )
     feed = widget.changes("text")
     with widget.batch():
         widget.feed("s", "<c>1</c>")
         widget.feed("s", "<c>2</c>")
     (change,) = feed
-    assert change.plain() == {"op": "update", "row": {"t.val": "12"}, "before": {"t.val": ""}}
+    assert change.to_dict() == {"op": "update", "row": {"t.val": "12"}, "before": {"t.val": ""}}
     with widget.batch():
         widget.feed("s", "<c>3</c>")
         widget.delete("s", "match /c[. = 3]")
@@ -258,7 +260,7 @@ def test_a_batch_that_fails_does_and_tells_nothing() -> None:
 
 LIMITS = Limits(depth=4, size=120, text=20, name=20)
 DEEP = "<a>" + "<b>" * 3 + "</b>" * 3 + "</a>"
-BAD: list[tuple[str, Callable[[Widget], Any], type[AxlogError], str]] = [
+BAD: list[tuple[str, Callable[[Document], Any], type[AxlogError], str]] = [
     ("not well-formed", lambda w: w.feed("o", "<a><b></a>"), MalformedError, "AX101"),
     ("not in its encoding", lambda w: w.feed("o", b"<a>\xff</a>"), MalformedError, "AX1"),
     ("lone surrogate", lambda w: w.feed("o", "<a>\ud800</a>"), MalformedError, "AX101"),
@@ -283,9 +285,9 @@ BAD: list[tuple[str, Callable[[Widget], Any], type[AxlogError], str]] = [
 ]  # fmt: skip
 
 
-def state(widget: Widget) -> tuple[Any, ...]:
+def state(widget: Document) -> tuple[Any, ...]:
     views = {name: [(dict(r), r.count) for r in view] for name, view in widget.views.items()}
-    return widget.xml(), views, widget.clock, sorted(widget.document.tree.calls())
+    return widget.xml(), views, widget.clock, sorted(maintained(widget).tree.calls())
 
 
 @BOTH
@@ -293,12 +295,15 @@ def state(widget: Widget) -> tuple[Any, ...]:
     ("send", "kind", "code"), [each[1:] for each in BAD], ids=[each[0] for each in BAD]
 )
 def test_a_bad_message_changes_nothing_and_says_where(
-    make: Callable[..., Widget], send: Callable[[Widget], Any], kind: type[AxlogError], code: str
+    make: Callable[..., Document],
+    send: Callable[[Document], Any],
+    kind: type[AxlogError],
+    code: str,
 ) -> None:
     widget = make(limits=LIMITS)
     widget.feed("o", "<a>1</a>", at=5)
     heard: list[Change] = []
-    widget.view("pairs").listen(heard.append)
+    widget.view("pairs").subscribe(heard.append)
     before = state(widget)
     with pytest.raises(kind) as caught:
         send(widget)
@@ -313,7 +318,7 @@ def test_a_bad_message_changes_nothing_and_says_where(
 
 
 @BOTH
-def test_an_error_has_stream_number_and_place(make: Callable[..., Widget]) -> None:
+def test_an_error_has_stream_number_and_place(make: Callable[..., Document]) -> None:
     widget = make()
     widget.feed("o", "<a>1</a>")
     widget.feed("o", "<a>2</a>")
@@ -328,7 +333,7 @@ def test_an_error_has_stream_number_and_place(make: Callable[..., Widget]) -> No
 
 
 @BOTH
-def test_an_ended_stream_brings_nothing(make: Callable[..., Widget]) -> None:
+def test_an_ended_stream_brings_nothing(make: Callable[..., Document]) -> None:
     widget = make()
     widget.feed("o", "<a>1</a>")
     widget.end("o")
@@ -346,7 +351,7 @@ def test_an_ended_stream_brings_nothing(make: Callable[..., Widget]) -> None:
 
 
 @BOTH
-def test_dead_letters_are_collected_with_their_errors(make: Callable[..., Widget]) -> None:
+def test_dead_letters_are_collected_with_their_errors(make: Callable[..., Document]) -> None:
     widget = make(limits=LIMITS, on_error="dead-letter")
     widget.feed("o", "<a>1</a>", at=5)
     before = state(widget)
@@ -370,7 +375,7 @@ def test_what_a_listener_raises_is_no_fault_of_the_message() -> None:
     def broken(change: Change) -> None:
         raise StreamError("AX407", "the receiver is full")
 
-    widget.view("pairs").listen(broken)
+    widget.view("pairs").subscribe(broken)
     widget.feed("o", "<a>1</a>")
     with pytest.raises(StreamError, match="the receiver is full"):
         widget.feed("s", "<b>1</b>")
@@ -380,8 +385,8 @@ def test_what_a_listener_raises_is_no_fault_of_the_message() -> None:
 
 
 def test_late_messages_can_be_moved_to_the_clock() -> None:
-    widget = Widget(
-        f'<r {AX}><ax:call stream="s" late="clock"/></r>', {"t": "match /r/a#t return t.time"}
+    widget = Document(
+        f'<r {AX}><ax:call stream="s" late="clock"/></r>', views={"t": "match /r/a#t return t.time"}
     )
     widget.feed("s", "<a/>", at=5)
     assert widget.feed("s", "<a/>", at=3) == []  # the same row once more: a count, no change
@@ -425,7 +430,7 @@ def test_what_was_not_kept_is_never_guessed(options: dict[str, str]) -> None:
 def test_a_text_in_a_query_never_becomes_code() -> None:
     """The generated matcher names pattern nodes in comments: a line break must not end one."""
     trap = "x\nraise SystemExit('executed')\n#"
-    widget = Widget(PAIRS_XML, {"trap": f'match /m/o/a["{trap}"]/$x return $x'})
+    widget = Document(PAIRS_XML, views={"trap": f'match /m/o/a["{trap}"]/$x return $x'})
     assert widget.feed("o", "<a>1</a>") == []
     assert [c.row["x"] for c in widget.feed("o", f"<a>{trap}</a>")] == [trap]
     code = widget.code("o")
@@ -442,7 +447,7 @@ def test_code_is_shown_for_streams_that_have_it() -> None:
 
 
 @BOTH
-def test_why_names_every_matched_node_and_its_time(make: Callable[..., Widget]) -> None:
+def test_why_names_every_matched_node_and_its_time(make: Callable[..., Document]) -> None:
     widget = make()
     widget.feed("o", "<a>1</a>", at=1)
     widget.feed("s", "<b>1</b>", at=2)
@@ -461,7 +466,7 @@ def test_why_names_every_matched_node_and_its_time(make: Callable[..., Widget]) 
 
 
 @BOTH
-def test_readers_see_a_view_before_or_after_an_update(make: Callable[..., Widget]) -> None:
+def test_readers_see_a_view_before_or_after_an_update(make: Callable[..., Document]) -> None:
     """Each message brings two rows and each deletion takes two: a reader never sees one alone."""
     widget = make()
     widget.feed("s", "".join(f"<b>{number}</b>" for number in range(200)))

@@ -16,8 +16,10 @@ from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.interpreter import Bags, Interpreter
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options, Validate
 from axlog.live.stream_engine import StreamStatus
-from axlog.live.widget import Widget
 from axlog.match.matcher_generator import can_match, generate, names_needed
 from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation, compile_pattern
@@ -73,12 +75,12 @@ def test_differential_generated_matchers_and_interpreter(seeds: range) -> None:
     assert matched > len(seeds)  # the cases are about something
 
 
-class LongWay(Widget):
+class LongWay(Document):
     """A widget that makes nodes of every message at once."""
 
-    def __init__(self, *given, **options) -> None:
-        super().__init__(*given, **options)
-        self._streaming.feed = lambda *message: None  # type: ignore[method-assign]
+    def __init__(self, source: str, **given) -> None:
+        super().__init__(source, **given)
+        streams_of(self).engine.feed = lambda *message: None  # type: ignore[method-assign]
 
 
 def messages(random: Random) -> str:
@@ -114,7 +116,7 @@ def messages(random: Random) -> str:
     return random.choice(odd)
 
 
-def outcome(widget: Widget, stream: str, message: str | bytes, at: float | None):
+def outcome(widget: Document, stream: str, message: str | bytes, at: float | None):
     try:
         changes = widget.feed(stream, message, at=at)
     except AxlogError as error:
@@ -122,12 +124,12 @@ def outcome(widget: Widget, stream: str, message: str | bytes, at: float | None)
     return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.sequence) for c in changes]
 
 
-def brought(widget: Widget) -> dict[str, StreamStatus]:
+def brought(widget: Document) -> dict[str, StreamStatus]:
     """What came over each stream; only the short way counts the messages that it has no use for."""
     return {name: replace(each, unmatched=0) for name, each in widget.streams().items()}
 
 
-def counted(widget: Widget) -> dict[str, list]:
+def counted(widget: Document) -> dict[str, list]:
     return {name: [(row, row.count) for row in v.rows()] for name, v in widget.views.items()}
 
 
@@ -149,16 +151,22 @@ SMALL = Limits(depth=16, text=200, name=40)
 
 @pytest.mark.parametrize("seeds", blocks(WIDGETS, 120), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
-def test_differential_short_way_and_long_way(seeds: range, validate: str) -> None:
+def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     moved = short_ones = 0
     for seed in seeds:
         random = Random(seed)
         text = document(random, 12, streams=2)
         views = queries(random, text)
         # Without the messages only joins tell what never comes.
-        short = Widget(text, views, limits=SMALL, validate=validate, never="joins")
-        needed = Widget(text, views, limits=SMALL, validate=validate, keep="needed", never="joins")
-        long = LongWay(text, views, limits=SMALL, never="joins")
+        short = Document(
+            text, views=views, options=Options(limits=SMALL, validate=validate, never="joins")
+        )
+        needed = Document(
+            text,
+            views=views,
+            options=Options(limits=SMALL, validate=validate, keep="needed", never="joins"),
+        )
+        long = LongWay(text, views=views, options=Options(limits=SMALL, never="joins"))
         time = 0.0
         for step in range(12):
             stream, message = random.choice(("s0", "s1", "s1")), messages(random)
@@ -177,7 +185,7 @@ def test_differential_short_way_and_long_way(seeds: range, validate: str) -> Non
                 assert found == said, f"{where}: {given!r} on {text}"
                 assert widget.clock == long.clock, where
             moved += bool(said) and isinstance(said, list)
-            short_ones += bool(short._streaming._aside)
+            short_ones += bool(streams_of(short).engine._aside)
         assert counted(short) == counted(needed) == counted(long), f"seed {seed}"
         if validate == "all":
             assert brought(short) == brought(long), f"seed {seed}"
@@ -189,8 +197,8 @@ def test_differential_short_way_and_long_way(seeds: range, validate: str) -> Non
 def test_short_way_is_taken_by_the_order_monitor() -> None:
     """The comparison above is of two ways: the short one makes no nodes until somebody asks."""
     text = '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>'
-    widget = Widget(text, {"v": "match /a/b/$x return $x"})
-    before = len(widget.document.tree)
+    widget = Document(text, views={"v": "match /a/b/$x return $x"})
+    before = len(maintained(widget).tree)
     widget.feed("s", f"<b>{VALUES[0]}</b>")
-    assert len(widget.document.tree) == before
-    assert len(widget.document) == before + 2
+    assert len(maintained(widget).tree) == before
+    assert len(widget) == before + 2

@@ -7,7 +7,9 @@ import pickle
 import pytest
 
 from axlog.errors import StreamError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options
 from axlog.samples import orders
 from lab.benchmarks.messages import Message, plain
 from lab.generators import active
@@ -15,13 +17,17 @@ from lab.generators import active
 MESSAGES = plain(orders.messages(400))
 
 
-def monitor() -> Widget:
-    return Widget(orders.DOCUMENT, {"late": orders.LATE, "in time": orders.ON_TIME}, keep="needed")
+def monitor() -> Document:
+    return Document(
+        orders.DOCUMENT,
+        views={"late": orders.LATE, "in time": orders.ON_TIME},
+        options=Options(keep="needed"),
+    )
 
 
-def halves(make: Widget, messages: list[Message]) -> list[object]:
+def halves(make: Document, messages: list[Message]) -> list[object]:
     """Messages read by pickled plans, as another process would, and joined here."""
-    streaming = make._streaming
+    streaming = streams_of(make).engine
     plans = {s: pickle.loads(pickle.dumps(streaming.plan(s))) for s in make.streams()}
     found: list[object] = []
     for stream, message, at in messages:
@@ -43,23 +49,26 @@ def test_many_messages_at_once_make_the_changes_of_one_after_the_other() -> None
     whole, apart = monitor(), monitor()
     heard: list[object] = []
     for view in apart.views.values():
-        view.listen(heard.append)
+        view.subscribe(heard.append)
     wanted = [c for stream, message, at in MESSAGES for c in whole.feed(stream, message, at=at)]
-    streaming = apart._streaming
+    streaming = streams_of(apart).engine
     plans = {s: plan for s in apart.streams() if (plan := streaming.plan(s)) is not None}
     found = [
         (stream, plans[stream].bags(message, round(at * 1e6)) or (), round(at * 1e6))
         for stream, message, at in MESSAGES
     ]
     assert streaming.apply_all(found[:150]) + streaming.apply_all(found[150:]) == wanted == heard
-    assert apart.document.forgotten == len(MESSAGES)
+    assert maintained(apart).forgotten == len(MESSAGES)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_differential_halves_of_random_widgets(seed: int) -> None:
     made = active.widget(seed=seed)
     messages = plain(active.updates(made, 60, seed=seed))
-    whole, apart = (Widget(made.document, {"v": made.pattern}, keep="needed") for _ in range(2))
+    whole, apart = (
+        Document(made.document, views={"v": made.pattern}, options=Options(keep="needed"))
+        for _ in range(2)
+    )
     wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
     assert halves(apart, messages) == wanted
 
@@ -70,15 +79,15 @@ def test_state_goes_on_in_another_widget(cut: int) -> None:
     wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
     found = [first.feed(stream, message, at=at) for stream, message, at in MESSAGES[:cut]]
     second.feed(*MESSAGES[-1][:2], at=0)  # what it has is replaced
-    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
+    streams_of(second).engine.restore(pickle.loads(pickle.dumps(streams_of(first).engine.state())))
     found += [second.feed(stream, message, at=at) for stream, message, at in MESSAGES[cut:]]
     assert found == wanted
     assert second.view("late").rows() == whole.view("late").rows()
-    assert second._streaming.state() == whole._streaming.state()
+    assert streams_of(second).engine.state() == streams_of(whole).engine.state()
 
 
 def test_message_that_must_become_nodes_has_no_bags() -> None:
-    plan = monitor()._streaming.plan("orders")
+    plan = streams_of(monitor()).engine.plan("orders")
     assert plan is not None
     assert plan.bags(b"<order/><order/>", 0) is None
     assert plan.bags(b"<order>", 0) is None
@@ -87,26 +96,29 @@ def test_message_that_must_become_nodes_has_no_bags() -> None:
 
 
 def test_stream_without_a_plan_takes_no_bags() -> None:
-    widget = Widget(
+    widget = Document(
         '<r><ax:call xmlns:ax="urn:axlog" stream="f" mode="one-shot"/></r>',
-        {"v": "match /r/a#n return n.id"},
+        views={"v": "match /r/a#n return n.id"},
     )
-    assert widget._streaming.plan("f") is None
+    assert streams_of(widget).engine.plan("f") is None
     with pytest.raises(StreamError, match="no plan"):
-        widget._streaming.apply_all([("f", (), 0)])
+        streams_of(widget).engine.apply_all([("f", (), 0)])
 
 
 @pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
 def test_state_with_keys_and_deadlines_goes_on_in_another_widget(query: str) -> None:
     first, second, whole = (
-        Widget(orders.DOCUMENT, {"v": query}, facts=orders.KEYS, keep="needed") for _ in range(3)
+        Document(
+            orders.DOCUMENT, views={"v": query}, facts=orders.KEYS, options=Options(keep="needed")
+        )
+        for _ in range(3)
     )
     messages = plain(orders.messages(300, rate=0.002))
     wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
     for stream, message, at in messages[:140]:
         first.feed(stream, message, at=at)
-    second._streaming.restore(pickle.loads(pickle.dumps(first._streaming.state())))
-    assert second._streaming.next_deadline() == first._streaming.next_deadline()
+    streams_of(second).engine.restore(pickle.loads(pickle.dumps(streams_of(first).engine.state())))
+    assert streams_of(second).engine.next_deadline() == streams_of(first).engine.next_deadline()
     found = [second.feed(stream, message, at=at) for stream, message, at in messages[140:]]
     assert found == wanted[140:]
     assert second.end("shipments") == whole.end("shipments")

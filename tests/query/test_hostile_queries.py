@@ -142,7 +142,7 @@ def test_streams_and_analyses_of_hard_queries(bomb):
     query = {**EXPLODING, **HARD}[bomb]
 
     def work() -> None:
-        widget = axlog.Widget(DOCUMENT, views={"v": query})
+        widget = axlog.parse(DOCUMENT, views={"v": query})
         view = widget.view("v")
         for ask in (view.possible, lambda: view.truth, widget.tune, widget.collect):
             with suppress(UndecidedError, QueryError):
@@ -164,12 +164,21 @@ def test_limits_of_queries_can_be_raised():
         axlog.parse("<a><b/></a>").watch(wide)
     assert raised.value.code == "AX213"
     assert "branches" in str(raised.value)
-    assert len(axlog.parse("<a><b/></a>", limits=Limits(branches=200)).watch(wide).rows()) == 1
-    document = axlog.parse("<a><b/><b/><b/></a>", limits=Limits(rows=8))
+    assert (
+        len(
+            axlog.parse("<a><b/></a>", options=axlog.Options(limits=Limits(branches=200)))
+            .watch(wide)
+            .rows()
+        )
+        == 1
+    )
+    document = axlog.parse("<a><b/><b/><b/></a>", options=axlog.Options(limits=Limits(rows=8)))
     product = "match //b#t1, //b#t2 return t1.id, t2.id"
     assert len(document.watch(product).rows()) == 9  # twenty times what is joined may come of it
     with pytest.raises(QueryError) as raised:
-        axlog.parse("<a>" + "<b/>" * 50 + "</a>", limits=Limits(rows=8)).watch(product).rows()
+        axlog.parse(
+            "<a>" + "<b/>" * 50 + "</a>", options=axlog.Options(limits=Limits(rows=8))
+        ).watch(product).rows()
     assert raised.value.code == "AX215"
 
 
@@ -184,13 +193,15 @@ def test_a_view_that_explodes_is_refused_alone():
     (change,) = document.update("insert node <b><c>new</c></b> into /a")
     assert change.view == "good"
     assert len(good.rows()) == 2
-    document.forget("bad")
+    document.unwatch("bad")
     assert len(good.rows()) == 2
 
 
 def test_a_view_that_explodes_by_an_update_answers_no_more():
-    widget = axlog.Widget(
-        GROWING, views={"v": EXPLODING["a product of variables"]}, limits=Limits(rows=500)
+    widget = axlog.parse(
+        GROWING,
+        views={"v": EXPLODING["a product of variables"]},
+        options=axlog.Options(limits=Limits(rows=500)),
     )
     assert len(widget.view("v").rows()) == 1
     widget.feed("s", "<b>" + "<c>x</c><d>y</d>" * 30 + "</b>")
@@ -217,7 +228,7 @@ def test_deep_patterns_on_streams():
     """Matchers whose blocks are deeper than Python nests are written as several functions."""
     for depth in (5, 15, 25, 100):
         path = "".join(f"/e{i}" for i in range(depth))
-        widget = axlog.Widget(GROWING, views={"v": f"match /a/s{path}/$x return $x"})
+        widget = axlog.parse(GROWING, views={"v": f"match /a/s{path}/$x return $x"})
         message = "".join(f"<e{i}>" for i in range(depth)) + "v"
         message += "".join(f"</e{i}>" for i in reversed(range(depth)))
         widget.feed("s", message)

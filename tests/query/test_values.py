@@ -206,7 +206,7 @@ def test_types_are_not_decided() -> None:
 
 def test_truth_by_kind() -> None:
     document = '<r xmlns:ax="urn:axlog"><ax:call stream="s"/></r>'
-    widget = axlog.Widget(document)
+    widget = axlog.parse(document)
     assert widget.watch('match /r/a/$x where $x > "99.00", $x < "100.00"').truth is (
         axlog.Truth.POSSIBLE
     )

@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from axlog import Widget
+from axlog import Document
 from axlog.cli.application import application
 from axlog.connect.sinks.jsonl import read_log
 from axlog.connect.sinks.memory import MemorySink
 from axlog.connect.sinks.tables import difference
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError
+from axlog.live.options import Options
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner, run
 from axlog.runtime.order import Lanes
@@ -69,7 +70,7 @@ def rows_after(changes: list[Change]) -> Counter[Any]:
 
 
 def test_the_runner_does_what_a_widget_does(tmp_path: Path) -> None:
-    widget = Widget(orders.DOCUMENT, views={"late": orders.LATE})
+    widget = Document(orders.DOCUMENT, views={"late": orders.LATE})
     for message in messages(200):
         widget.take(StreamUpdate.of(message))
     runner = ran(pipeline(tmp_path))
@@ -305,7 +306,7 @@ def test_a_view_that_is_added_is_filled_from_the_input(tmp_path: Path) -> None:
         | {"settings": written["settings"]}
     ).located(tmp_path)
     run(added, once=True)
-    whole = Widget(orders.DOCUMENT, views={"fine": orders.ON_TIME})
+    whole = Document(orders.DOCUMENT, views={"fine": orders.ON_TIME})
     for message in messages(200):
         whole.take(StreamUpdate.of(message))
     log = read_log(tmp_path / "fine.jsonl")
@@ -331,7 +332,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
     assert left < 60
     assert runner.progress.messages == 200
-    widget = Widget(orders.DOCUMENT, views={"late": PLACED})
+    widget = Document(orders.DOCUMENT, views={"late": PLACED})
     for message in messages(200):
         widget.take(StreamUpdate.of(message))
     rows = [row["x"] for row in widget.view("late").rows()]
@@ -496,7 +497,7 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         for sink in runner.sinks:
             sink.sink.close()
     run(model, once=True)
-    widget = Widget(BAG, views=VIEWS, on_error="dead-letter")
+    widget = Document(BAG, views=VIEWS, options=Options(on_error="dead-letter"))
     ordered = [
         (update["at"], name, number, update)
         for name, updates in streams.items()
@@ -511,7 +512,7 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         if line["op"] == "update":
             told[line["view"], json.dumps(line["before"])] -= 1
     expected = Counter(
-        (name, json.dumps(row.plain())) for name in VIEWS for row in widget.view(name).rows()
+        (name, json.dumps(row.to_dict())) for name in VIEWS for row in widget.view(name).rows()
     )
     assert +told == expected
     assert not -told

@@ -164,7 +164,7 @@ def played(place: Path, shape: str, snapshot: int, cuts: Iterable[int]) -> tuple
     ]
     dead = sorted(json.dumps(line["row"]) for line in read_log(place / "dead.jsonl"))
     rows = {
-        f"{name}/{key}/{view}": sorted(str(row.plain()) for row in made.view(view).rows())
+        f"{name}/{key}/{view}": sorted(str(row.to_dict()) for row in made.view(view).rows())
         for name, one in runner.instances.items()
         for key, made in one.widgets.items()
         for view in made.views

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axlog.errors import PipelineError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import streams_of
 from axlog.runtime import bucket_state as keeping
 from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_order import Order, Packet, lane_of
@@ -200,8 +201,7 @@ def started(
 
 def by_widget(definition: Definition, batches: Sequence[Sequence[Sequence[Message]]]) -> Any:
     """What a widget says that is fed the batches one after the other, each sorted; net."""
-    widget = definition.widget()
-    widget.on_error = "dead-letter"
+    widget = definition.widget(on_error="dead-letter")
     told = []
     for batch in batches:
         messages = sorted(
@@ -217,7 +217,7 @@ def by_widget(definition: Definition, batches: Sequence[Sequence[Sequence[Messag
 
 
 def plain(changes: Sequence[Change]) -> Counter[str]:
-    return Counter(json.dumps([c.view, c.plain()], sort_keys=True) for c in changes)
+    return Counter(json.dumps([c.view, c.to_dict()], sort_keys=True) for c in changes)
 
 
 def definition_of(*views: str, document: str = SHOP, facts: tuple[str, ...] = ()) -> Definition:
@@ -286,8 +286,7 @@ def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -
     ends = [Message(ord(s), s, "end", b"", whole[-1].time, len(whole), f"end {s}") for s in "ab"]
     parts = list(cut(random, [*skewed, *ends], batches))
     told, _ = run(definition, make_plan(definition), parts, hold=None, forgets=random)
-    widget = definition.widget(keep="needed")
-    widget.on_error = "dead-letter"
+    widget = definition.widget(keep="needed", on_error="dead-letter")
     fed: list[Change] = []
     for message in sorted([*whole, *ends], key=lambda m: (m.time, m.stream, m.number)):
         at = (message.time or 0) / 1e6
@@ -321,7 +320,7 @@ def test_law_7_every_document_is_its_own(seed: int) -> None:
 
 
 def _without_document(change: Change) -> str:
-    said = change.plain()
+    said = change.to_dict()
     said["row"].pop("document")
     return json.dumps([change.view, said], sort_keys=True)
 
@@ -535,7 +534,7 @@ def test_late_is_judged_within_a_lane_and_by_policy() -> None:
 
 def test_messages_that_matchers_decline_are_read_the_long_way() -> None:
     definition = definition_of("join")
-    plan = definition.widget(keep="needed")._streaming.plan("a")
+    plan = streams_of(definition.widget(keep="needed")).engine.plan("a")
     assert plan is not None
     item = b"<item><k>k1</k></item>"
     once = bags_of(plan, item, 1)
@@ -549,7 +548,7 @@ def test_messages_that_matchers_decline_are_read_the_long_way() -> None:
 
 
 def test_a_widget_that_was_fed_is_refused() -> None:
-    widget = Widget(SHOP, {"join": VIEWS["join"]})
+    widget = Document(SHOP, views={"join": VIEWS["join"]})
     definition = Definition.of(widget)
     assert Definition.read(json.loads(json.dumps(definition.plain()))) == definition
     widget.feed("a", "<item/>", at=1)

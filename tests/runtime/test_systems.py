@@ -16,7 +16,7 @@ from axlog.connect.channels.row_updates import key_of, row_xml, seconds, updates
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.errors import PipelineError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline.loader import check, load
 from axlog.pipeline.model import PipelineModel
 from axlog.query.truth import Truth
@@ -235,7 +235,7 @@ def test_satisfiability_over_the_system() -> None:
 def test_what_a_view_cannot_bring_is_never() -> None:
     """Each widget alone says possible; the system says never."""
     first = "match /a[gate/go]/c/k/$x return $x"  # brings 1 and 2 only, once go has come
-    alone = Widget(f"<b>{call('in')}</b>", views={"v": 'match /b/row/x/"3"'})
+    alone = Document(f"<b>{call('in')}</b>", views={"v": 'match /b/row/x/"3"'})
     assert alone.view("v").truth is Truth.POSSIBLE
     for value, expected in (("2", Truth.POSSIBLE), ("3", Truth.NEVER)):
         given = chain(f'match /b/row/x/"{value}"', first)
@@ -281,9 +281,9 @@ def test_an_unsubscription_travels_upstream() -> None:
     assert running.system.let_go(running.instances, {"b.any"}) == ["a.v -> b/in", "a.v"]
     upstream = running.instances["a"].widgets[""].streams()["in"]
     assert upstream.wanted == ()
-    before = len(running.instances["b"].widgets[""].document)
+    before = len(running.instances["b"].widgets[""])
     running.feed("a", "in", "<b>18</b>")
-    assert len(running.instances["b"].widgets[""].document) == before
+    assert len(running.instances["b"].widgets[""]) == before
     again = Running(given)
     again.feed("a", "in", "<b>17</b>")
     again.instances["b"].widgets[""].tune()
@@ -401,7 +401,7 @@ def test_rows_become_trees_that_are_deleted_exactly(values: dict[str, str]) -> N
     values = {name: "".join(c for c in text if c.isprintable()) for name, text in values.items()}
     row = Row(tuple(values), tuple(values.values()))
     other = Row((*values, "z"), (*values.values(), "1"))
-    widget = Widget(
+    widget = Document(
         f"<w>{call('in', deletes='yes')}</w>", views={"n": "match /w/row#r return r.id"}
     )
     for each in (row, other):

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
-from axlog import Widget
+from axlog import Document
 from axlog.connect.channels.broker_subscription import read_body
 from axlog.connect.channels.entries import Unreadable
 from axlog.connect.channels.http import HttpChannel
@@ -48,7 +48,7 @@ def channels() -> Channels:
 
 @pytest.fixture(scope="module")
 def address(channels: Channels) -> Iterator[str]:
-    widgets = {"w": Widget(DOCUMENT, views={"v": "match //b/$x return $x"})}
+    widgets = {"w": Document(DOCUMENT, views={"v": "match //b/$x return $x"})}
     settings = secured(allowance=HERE)
     with running(make_application(channels, settings, widgets=widgets), settings) as found:
         yield found

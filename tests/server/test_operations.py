@@ -108,7 +108,9 @@ def test_events_are_lines_for_people() -> None:
 
 
 def test_a_store_says_what_it_does(tmp_path: Path, events: io.StringIO) -> None:
-    with axlog.open(tmp_path / "s", DOCUMENT, VIEWS, on_error="dead-letter") as widget:
+    with axlog.open(
+        tmp_path / "s", DOCUMENT, views=VIEWS, options=axlog.Options(on_error="dead-letter")
+    ) as widget:
         widget.feed("f", "<a>1</a>")
         widget.feed("f", "<a>")
         widget.snapshot()
@@ -189,7 +191,12 @@ class Failing:
 
 def test_a_durable_widget_counts(tmp_path: Path) -> None:
     sink = Failing()
-    with axlog.open(tmp_path, DOCUMENT, VIEWS, on_error="dead-letter", validate="wanted") as widget:
+    with axlog.open(
+        tmp_path,
+        DOCUMENT,
+        views=VIEWS,
+        options=axlog.Options(on_error="dead-letter", validate="wanted"),
+    ) as widget:
         box = widget.publish("v", sink, "out")
         for message in ("<a>1</a>", "<a>2</a>", "<b/>", "<a>"):
             widget.feed("f", message)
@@ -220,7 +227,7 @@ def test_a_durable_widget_counts(tmp_path: Path) -> None:
 
 
 def test_a_deferred_view_is_behind() -> None:
-    widget = axlog.Widget(DOCUMENT, VIEWS)
+    widget = axlog.parse(DOCUMENT, views=VIEWS)
     widget.view("v").defer()
     for number in range(3):
         widget.update(f"insert node <a>{number}</a> into /r")
@@ -231,7 +238,7 @@ def test_a_deferred_view_is_behind() -> None:
 
 
 def test_dead_letters_are_bounded() -> None:
-    widget = axlog.Widget(DOCUMENT, VIEWS, on_error="dead-letter")
+    widget = axlog.parse(DOCUMENT, views=VIEWS, options=axlog.Options(on_error="dead-letter"))
     for _ in range(1100):
         widget.feed("f", "<a>")
     assert len(widget.dead_letters) == 1000
@@ -336,7 +343,7 @@ def test_the_worst_of_all_is_the_whole() -> None:
 
 
 def test_metrics_and_health_are_served() -> None:
-    widget = axlog.Widget(DOCUMENT, VIEWS)
+    widget = axlog.parse(DOCUMENT, views=VIEWS)
     widget.feed("f", "<a>1</a>")
     with (
         serving_report(WidgetsReport({"w": widget}), secured()) as address,
@@ -577,7 +584,7 @@ class Slow:
 
 def test_a_slow_publisher_makes_feeding_wait_and_nothing_grow(tmp_path: Path) -> None:
     sink = Slow(0.002)
-    with axlog.open(tmp_path, DOCUMENT, VIEWS, sync="off") as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as widget:
         box = widget.publish("v", sink, most=10)
         for number in range(300):
             widget.feed("f", f"<a>{number}</a>")
@@ -590,7 +597,7 @@ def test_a_slow_publisher_makes_feeding_wait_and_nothing_grow(tmp_path: Path) ->
 def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
     """The publisher needs the widget's lock to note how far it is: nobody waits holding it."""
     sink = Slow(0.0)
-    with axlog.open(tmp_path, DOCUMENT, VIEWS, sync="off") as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as widget:
         box = widget.publish("v", sink, most=3)
 
         def feed(start: int) -> None:
@@ -609,7 +616,7 @@ def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
 
 
 def test_what_nobody_takes_is_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, VIEWS) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
         box = widget.outbox("v", "out")
         box.most = 2
         widget.feed("f", "<a>1</a>")

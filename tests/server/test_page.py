@@ -127,7 +127,7 @@ def test_the_supply_chain_on_the_page(page, chain) -> None:
 
 
 def test_keys_lead_through_tabs_and_find_rows(page) -> None:
-    widget = axlog.Widget(
+    widget = axlog.parse(
         f"<r><a>one</a><a>two</a>{CALL.format('f')}</r>",
         views={"all": "match /r/a/$x return $x", "none": "match /r/b/$x return $x"},
     )
@@ -146,13 +146,13 @@ def test_keys_lead_through_tabs_and_find_rows(page) -> None:
 
 def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
     """A stream that nobody can use any more is unsubscribed; whatever texts say stays text."""
-    widget = axlog.Widget(
+    widget = axlog.parse(
         f'<r t="{ESCAPED}"><n>{ESCAPED}</n><a>{CALL.format("f")}</a><b>{CALL.format("g")}</b></r>',
         views={
             "v": "match /r[a/x/$x][b/y/$x] return $x",
             "once": 'match /r[a/x/"stop"]',
         },
-        on_error="dead-letter",
+        options=axlog.Options(on_error="dead-letter"),
     )
     with served(Observer({HOSTILE: widget})) as address:
         page.goto(address)
@@ -167,7 +167,7 @@ def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
         page.click("#rows tr:has(.badge.true)")
         page.wait_for_selector("#why:has-text('onerror') td")
         page.keyboard.press("Escape")
-        widget.document.forget("v")
+        widget.unwatch("v")
         widget.feed("f", "<x>stop</x>")
         widget.tune()
         page.wait_for_selector("#streams .badge.unsubscribed")
@@ -182,7 +182,7 @@ def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
 def test_ten_thousand_rows_and_a_thousand_changes_a_second(page) -> None:
     """Rows are cut to what is shown; the page answers while a thousand changes a second come."""
     items = "".join(f"<a>{n}</a>" for n in range(10_000))
-    widget = axlog.Widget(
+    widget = axlog.parse(
         f"<r>{items}{CALL.format('f')}</r>", views={"v": "match /r/a/$x return $x"}
     )
     stopped = Event()

@@ -27,7 +27,7 @@ from axlog.connect.channels.registry import Channels
 from axlog.connect.http import LOOPBACK, Allowance
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import ChannelError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.match.filters import Filter
 from axlog.server.access import Access
 from axlog.server.application import Settings, make_application
@@ -539,7 +539,7 @@ def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
 
 
 def test_views_over_http_and_their_quota() -> None:
-    widget = Widget("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
+    widget = Document("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
     settings = secured(principal("ann", "watch", views=1), principal("bob", "watch"))
     with running(make_application(Channels(), settings, widgets={"w": widget}), settings) as server:
         client = client_of(server, None)

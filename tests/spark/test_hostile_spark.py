@@ -77,7 +77,7 @@ def around(given: dict[str, bytes], stream: str) -> dict[str, bytes]:
 @cache
 def is_taken(content: bytes | str) -> bool:
     """Whether a widget takes a message; the definition of what Spark is to take."""
-    widget = axlog.Widget('<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', views=VIEWS)
+    widget = axlog.parse('<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', views=VIEWS)
     try:
         widget.feed("s", content, at=1)
     except AxlogError:
@@ -196,7 +196,7 @@ def test_attacks_on_a_streaming_query(
     by_value(sys.modules[__name__])  # workers have no tests
     query = maintain(
         spark,
-        axlog.Widget(DOCUMENT, views=VIEWS),
+        axlog.parse(DOCUMENT, views=VIEWS),
         [lambda: InTurn(tmp_path), frame],
         [sink],
         once=True,
@@ -234,7 +234,7 @@ def test_attacks_on_both_halves_of_a_plan(
     attacks: dict[str, bytes], outside: Outside, view: str
 ) -> None:
     """Without Spark, one message a batch: what travels, and what the engine makes of it."""
-    definition = Definition.of(axlog.Widget(DOCUMENT, views={view: VIEWS[view]}))
+    definition = Definition.of(axlog.parse(DOCUMENT, views={view: VIEWS[view]}))
     plan = make_plan(definition, 1, 1)
     extractor, (unit,) = Extractor(definition, plan), plan.units
     for name, content in {**attacks, "good": good("files", 1)}.items():

@@ -136,8 +136,7 @@ def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
             state=state,
         )  # fmt: skip
         query.wait()
-    widget = definition.widget()
-    widget.on_error = "dead-letter"
+    widget = definition.widget(on_error="dead-letter")
     reference = Collecting()
     for number, message in enumerate(sorted(messages, key=lambda m: (m.time, m.stream, m.number))):
         at = (message.time or 0) / 1e6
@@ -151,7 +150,7 @@ def state_after(changes: Sequence[Change]) -> Counter[str]:
     for change in changes:
         for sign, row in ((1, change.row), (-1, change.before)):
             if row is not None:
-                key = json.dumps([change.view, row.plain()], sort_keys=True)
+                key = json.dumps([change.view, row.to_dict()], sort_keys=True)
                 rows[key] += -1 if change.op == "delete" else sign
     return +rows
 
@@ -175,7 +174,7 @@ def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path, state: 
     expected: Counter[str] = Counter()
     for key in {m.document for m in messages}:
         for change in by_widget(definition, [[[m for m in messages if m.document == key]]])[0]:
-            row = {"document": key, **change.row.plain()}
+            row = {"document": key, **change.row.to_dict()}
             expected[json.dumps([change.view, row], sort_keys=True)] += 1
     assert found == expected != Counter()
 

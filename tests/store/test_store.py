@@ -12,6 +12,7 @@ import axlog
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag
+from axlog.live.internals import maintained
 from axlog.samples import orders
 from axlog.store import keyvalue
 from axlog.store.keyvalue import KeyValueStore
@@ -128,7 +129,11 @@ def test_rows_of_an_index_that_is_gone_leave_the_store(store):
 
 
 def monitor(**options):
-    return axlog.Widget(orders.DOCUMENT, views={"late": orders.LATE}, keep="needed", **options)
+    return axlog.parse(
+        orders.DOCUMENT,
+        views={"late": orders.LATE},
+        options=axlog.Options(keep="needed", **options),
+    )
 
 
 def test_a_widget_on_disk_says_the_same_within_its_bound(tmp_path: Path):
@@ -138,21 +143,23 @@ def test_a_widget_on_disk_says_the_same_within_its_bound(tmp_path: Path):
     for written in orders.messages(400, seed=3, rate=0.001):
         update = StreamUpdate.of(written)
         assert disk.take(update) == plain.take(update)
-        shelf = disk.document.engine.shelf
+        shelf = maintained(disk).engine.shelf
+        assert shelf is not None
         most = max(most, shelf.held)
     assert disk.view("late").rows() == plain.view("late").rows() != []
     assert len(disk.view("late")) == len(plain.view("late"))
     assert 0 < most <= 20_000
+    shelf = maintained(disk).engine.shelf
+    assert shelf is not None
     assert shelf.loads > 400  # it does read back
 
 
 def test_views_that_show_nodes_keep_their_values():
     for cache in ("memory", "disk"):
-        widget = axlog.Widget(
+        widget = axlog.parse(
             '<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>',
             views={"v": "match /r/a#n[b] return n.id, n.val"},
-            cache=cache,
-            memory=0,
+            options=axlog.Options(cache=cache, memory=0),
         )
         (change,) = widget.feed("f", "<a><b/>text</a>")
         assert change.row["n.val"] == "text"
@@ -173,6 +180,6 @@ def test_fuzzed_cases_use_the_disk():
 
 
 def test_streams_of_a_widget_without_counted_views_are_listed():
-    widget = axlog.Widget('<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>')
+    widget = axlog.parse('<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>')
     widget.watch("match /r/a", "v", maintainer="reevaluate")
     assert widget.streams()["f"].wanted == ()

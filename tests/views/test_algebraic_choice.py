@@ -12,6 +12,7 @@ from axlog.document.loader import load, read_forest
 from axlog.document.operations import Delete, Insert, Where
 from axlog.document.tree import Tree
 from axlog.live.document import Document, parse
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.views.adaptive import MEASURED, Adaptive, Costs, Prices
 from axlog.views.algebraic.maintainer import Algebraic
@@ -208,16 +209,16 @@ def test_a_deferred_view_tells_what_updates_came_to(maintainer: str) -> None:
     document = parse("<r><a>1</a></r>")
     view = document.watch("match /r/a#t return t.id, t.val", maintainer=maintainer).defer()
     heard: list[Change] = []
-    view.listen(heard.append)
-    assert document.insert("match /r#t return t.id", "<a>2</a>") == []
+    view.subscribe(heard.append)
+    assert maintained(document).insert("match /r#t return t.id", "<a>2</a>") == []
     assert document.update("delete nodes /r/a[. = '2']") == []
-    assert document.insert("match /r#t return t.id", "<a>3</a>") == []
+    assert maintained(document).insert("match /r#t return t.id", "<a>3</a>") == []
     assert heard == []
     assert [row["t.val"] for row in view.rows()] == ["1", "3"]
     assert [(change.op, change.row["t.val"]) for change in heard] == [("insert", "3")]
     assert view.refresh() == []
     view.defer(False)
-    (change,) = document.insert("match /r#t return t.id", "<a>4</a>")
+    (change,) = maintained(document).insert("match /r#t return t.id", "<a>4</a>")
     assert change.sequence == 2
     assert len(view) == 3
 

@@ -11,6 +11,7 @@ from axlog.document.operations import Delete, Insert, Rename, ReplaceValue, Wher
 from axlog.document.pending import apply
 from axlog.document.tree import Tree
 from axlog.live.document import parse
+from axlog.live.internals import maintained
 from axlog.query.native import parse_pattern
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
@@ -320,7 +321,7 @@ def test_explain_lists_terms_and_why_others_are_pruned() -> None:
 def test_explain_tells_the_last_update() -> None:
     doc = parse(xml("r[a[x], b[c]]"))
     view = doc.watch(str(ABC), maintainer="algebraic")
-    doc.insert("match /r/a#t return t.id", "<b><c/></b>")
+    maintained(doc).insert("match /r/a#t return t.id", "<b><c/></b>")
     assert any("pruned by 3.8" in line for line in view.explain().terms)
     assert any(line.startswith("last update: ") for line in view.explain().terms)
 

@@ -9,6 +9,7 @@ from lxml import etree
 
 import axlog
 from axlog.errors import UpdateError
+from axlog.live.internals import maintained
 from lab.laws.xpath_law import positions_of_tree, selected_by_lxml
 
 QUERY = "/a[.//b or not(./c)]/*//d"
@@ -37,8 +38,10 @@ def test_differential_figure_1_after_every_update(text: str, first: int) -> None
     for statement in STATEMENTS[first:] + STATEMENTS[:first]:
         with suppress(UpdateError):  # its target may not be there
             document.update(statement)
-        nodes = positions_of_tree(document.tree)
-        positions = {document.tree.id(node): position for node, position in nodes.items()}
+        nodes = positions_of_tree(maintained(document).tree)
+        positions = {
+            maintained(document).tree.id(node): position for node, position in nodes.items()
+        }
         found = [positions[row["node.id"]] for row in view.rows()]
         assert len(found) == len(set(found)), statement
         assert set(found) == selected_by_lxml(etree.fromstring(document.xml()), QUERY), statement

@@ -63,7 +63,7 @@ def messages(random: Random, count: int) -> list[tuple[str, str, str]]:
 
 
 def told(changes: list[Change]) -> list[Any]:
-    found = [(c.view, c.op, c.row.plain(), c.sequence) for c in changes if c.view != "bomb"]
+    found = [(c.view, c.op, c.row.to_dict(), c.sequence) for c in changes if c.view != "bomb"]
     return sorted(found, key=repr)
 
 
@@ -79,7 +79,7 @@ def play(widget: Any, updates: list[tuple[str, str, str]]) -> list[Any]:
 
 
 def rows(widget: Any) -> dict[str, Any]:
-    return {n: [(r.plain(), r.count) for r in v.rows()] for n, v in widget.views.items()
+    return {n: [(r.to_dict(), r.count) for r in v.rows()] for n, v in widget.views.items()
             if n != "bomb"}  # fmt: skip
 
 
@@ -101,8 +101,8 @@ def test_differential_the_others_do_not_notice(way: str, first: bool) -> None:
         updates = [u for u in messages(Random(seed), 40) if not (is_needed and u[1] == "delete")]
         xml = document("no" if is_needed else "yes")
         views = {"bomb": BOMB, **others} if first else {**others, "bomb": BOMB}
-        widget = axlog.Widget(xml, views=views, limits=LIMITS, **options)
-        quiet = axlog.Widget(xml, views=others, limits=LIMITS, **options)
+        widget = axlog.parse(xml, views=views, options=axlog.Options(limits=LIMITS, **options))
+        quiet = axlog.parse(xml, views=others, options=axlog.Options(limits=LIMITS, **options))
         assert play(widget, updates) == play(quiet, updates)
         assert rows(widget) == rows(quiet)
         if not is_needed:
@@ -126,7 +126,7 @@ def test_differential_the_others_do_not_notice(way: str, first: bool) -> None:
 
 def test_statements_that_explode_a_view() -> None:
     """By the document face, inside a block, at once: the update is applied whole."""
-    doc = axlog.parse("<a><s/><t/></a>", limits=LIMITS)
+    doc = axlog.parse("<a><s/><t/></a>", options=axlog.Options(limits=LIMITS))
     good, bomb = doc.watch(OTHERS["join"], "join"), doc.watch(BOMB, "bomb")
     many = "".join(f"<b>{n}</b>" for n in range(40))
     doc.update(f"insert nodes (<c>1</c>, <c>2</c>) into /a/t; insert node <s>{many}</s> into /a")
@@ -137,9 +137,9 @@ def test_statements_that_explode_a_view() -> None:
     again = doc.watch(BOMB, "again")  # the same program: it explodes by itself, and alone
     with pytest.raises(QueryError, match="AX215"):
         again.rows()
-    doc.forget("again")
+    doc.unwatch("again")
     doc.update("delete nodes /a/s/b[. > 2]")
-    doc.forget("bomb")
+    doc.unwatch("bomb")
     back = doc.watch(BOMB, "bomb")  # the way back
     assert back.broken is None
     assert len(back.rows()) == 27
@@ -153,9 +153,11 @@ def test_a_store_keeps_it_aside(tmp_path: Path) -> None:
         place = tmp_path / keep
         xml = document("no")
         updates = [u for u in messages(Random(3), 40) if u[1] == "insert"]
-        quiet = axlog.Widget(xml, views=OTHERS, keep=keep)
+        quiet = axlog.parse(xml, views=OTHERS, options=axlog.Options(keep=keep))
         expected = play(quiet, updates)
-        with axlog.open(place, xml, views, sync="off", keep=keep, limits=LIMITS) as store:
+        with axlog.open(
+            place, xml, views=views, sync="off", options=axlog.Options(keep=keep, limits=LIMITS)
+        ) as store:
             assert play(store, updates) == expected
             assert store.view("bomb").broken is not None
         for number, how in enumerate(("log", "snapshot", "again"), 100):
@@ -173,12 +175,14 @@ def test_a_store_keeps_it_aside(tmp_path: Path) -> None:
         assert not found["bomb"].is_right
         assert "put aside" in str(found["bomb"].reason)
         with axlog.open(place) as store:
-            store.forget("bomb")
+            store.unwatch("bomb")
         assert all(one.is_right or keep == "needed" for one in verify(DiskFiles(place)).views)
 
 
 def report_of_widget(tmp_path: Path, updates: list[Any]) -> Any:
-    widget = axlog.Widget(document("no"), views={**OTHERS, "bomb": BOMB}, limits=LIMITS)
+    widget = axlog.parse(
+        document("no"), views={**OTHERS, "bomb": BOMB}, options=axlog.Options(limits=LIMITS)
+    )
     play(widget, updates)
     return WidgetsReport({"w": widget})
 
@@ -229,7 +233,7 @@ def test_a_bucket_of_spark_keeps_it_aside(views: dict[str, str]) -> None:
     """Its state, put into a fresh engine, goes on as the engine itself does."""
     inserted = [u for u in messages(Random(7), 120) if u[1] == "insert"]
     updates = [u for u in inserted if u[2].count("<") == 2]  # one tree: it becomes no nodes
-    widget = axlog.Widget(document("no"), views=views, limits=LIMITS)
+    widget = axlog.parse(document("no"), views=views, options=axlog.Options(limits=LIMITS))
     definition = Definition.of(widget)
     engine = bucket(definition)
     packets = items(updates)
@@ -239,7 +243,7 @@ def test_a_bucket_of_spark_keeps_it_aside(views: dict[str, str]) -> None:
     again = bucket(definition)
     again.restore(unpack(pack(engine.state())))
     assert again.widget.view("bomb").broken is not None
-    quiet = axlog.Widget(document("no"), views=views, limits=LIMITS)
+    quiet = axlog.parse(document("no"), views=views, options=axlog.Options(limits=LIMITS))
     play(quiet, updates)
     for packet in packets[-10:]:
         heard = [told(each.batch([packet]).changes) for each in (engine, again)]

@@ -14,6 +14,7 @@ from axlog.document.loader import read_forest
 from axlog.document.operations import Delete, Insert, Rename, Where
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document, parse
+from axlog.live.internals import maintained
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from lab.benchmarks.records import document_of, pattern_of
@@ -36,7 +37,7 @@ def test_differential_records_are_exact(start: int) -> None:
 def test_the_next_sibling_is_an_element_never_a_text() -> None:
     """Found by `python -m lab fuzz --law records`, seed 93667."""
     document = parse("<a><b/>text<b/></a>")
-    second = document.tree.id(document.tree.partition("b")[1])
+    second = maintained(document).tree.id(maintained(document).tree.partition("b")[1])
     for test, ids in (("text()", []), ('"text"', []), ("node()", [second]), ("b", [second])):
         pattern = f"match //b[next-sibling::{test}#t] return t.id"
         for name in ("records", "reevaluate"):
@@ -70,12 +71,14 @@ def test_oracle_lxml_selects_the_same_nodes(random: Random) -> None:
     assert {view.chosen.name for view in views.values()} == {"records"}
     for _ in range(5):
         try:
-            document.apply(operations(random, document.tree))
+            maintained(document).apply(operations(random, maintained(document).tree))
         except AxlogError:
             continue
         root = etree.fromstring(document.xml())
-        nodes = positions_of_tree(document.tree)
-        positions = {document.tree.id(node): position for node, position in nodes.items()}
+        nodes = positions_of_tree(maintained(document).tree)
+        positions = {
+            maintained(document).tree.id(node): position for node, position in nodes.items()
+        }
         for query, view in views.items():
             found = [positions[row["node.id"]] for row in view.rows()]
             assert len(found) == len(set(found)), (query, document.xml())
@@ -120,13 +123,22 @@ def test_what_records_decline_is_said_with_its_reason() -> None:
 def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> None:
     document = parse("<r><a/><b/><c/></r>")
     query = document.watch("//a/following-sibling::b[not(preceding-sibling::c)]")
-    small = Records(document.tree, query.pattern, document.engine, most_states=12)
-    view = View("small", query.query, small, query.chosen, document._lock, document.nodes)
+    small = Records(
+        maintained(document).tree, query.pattern, maintained(document).engine, most_states=12
+    )
+    view = View(
+        "small",
+        query.query,
+        small,
+        query.chosen,
+        maintained(document).lock,
+        maintained(document).nodes,
+    )
     document.views["small"] = view
     random = Random(1)
     for _ in range(40):
         with suppress(AxlogError):
-            document.apply(operations(random, document.tree))
+            maintained(document).apply(operations(random, maintained(document).tree))
         assert view.rows() == query.rows()
     assert small.declined == "its automaton has more than 12 states"
     assert records(query).declined is None
@@ -158,9 +170,9 @@ def test_what_is_joined_nowhere_else_is_not_joined_again() -> None:
     """An update beside a join that it does not touch moves nothing in the counting engine."""
     document = parse("<r><item><k>1</k></item><item><k>1</k></item><y/></r>")
     document.watch(PAIRS)
-    before = document.engine.climbed
+    before = maintained(document).engine.climbed
     assert document.update("insert node <z/> into /r/y") == []
-    assert document.engine.climbed == before
+    assert maintained(document).engine.climbed == before
 
 
 # EXAMPLES 18, by records -------------------------------------------------------------------------
@@ -172,7 +184,7 @@ def test_what_is_joined_nowhere_else_is_not_joined_again() -> None:
 def test_figure_1_through_each_update(query: str) -> None:
     document = parse("<a><x><b/><y><d/></y></x></a>")
     view = document.watch(query, maintainer="records")
-    x, b, y = (document.tree.partition(name)[0] for name in "xby")
+    x, b, y = (maintained(document).tree.partition(name)[0] for name in "xby")
     steps = (
         (Rename(b, "e"), True),  # by not(c)
         (Insert(Where.AFTER, x, tuple(read_forest("<c/>"))), False),
@@ -181,7 +193,7 @@ def test_figure_1_through_each_update(query: str) -> None:
     )
     assert view.holds()
     for operation, holds in steps:
-        changes = document.apply([operation])
+        changes = maintained(document).apply([operation])
         assert view.holds() == holds, operation
         assert bool(changes) == (operation is not steps[0][0])
 
@@ -202,12 +214,12 @@ def deep_and_wide(depth: int, width: int) -> Document:
 def cost(depth: int, width: int, query: str) -> float:
     document = deep_and_wide(depth, width)
     view = document.watch(query, maintainer="records")
-    (at,) = document.tree.partition("a")
+    (at,) = maintained(document).tree.partition("a")
     kept = records(view)
     before = kept.steps
     for _ in range(40):
-        document.apply([Insert(Where.LAST, at, tuple(read_forest("<c/>")))])
-        document.apply([Delete(document.tree.partition("c")[0])])
+        maintained(document).apply([Insert(Where.LAST, at, tuple(read_forest("<c/>")))])
+        maintained(document).apply([Delete(maintained(document).tree.partition("c")[0])])
     return (kept.steps - before) / 80
 
 
@@ -227,7 +239,9 @@ def test_a_new_subtree_is_one_bulk_step() -> None:
     kept = records(document.watch(BOOLEAN, maintainer="records"))
     subtree = tuple(read_forest(f"<b>{'<x/>' * 3000}</b>"))
     before = kept.steps
-    document.apply([Insert(Where.LAST, document.tree.partition("a")[0], subtree)])
+    maintained(document).apply(
+        [Insert(Where.LAST, maintained(document).tree.partition("a")[0], subtree)]
+    )
     assert kept.steps - before < 2 * 3001 + 30 * 20  # its nodes and their tree, then one climb
 
 
@@ -239,8 +253,10 @@ def test_changes_cost_what_they_tell() -> None:
     kept = records(view)
     assert len(view) == 1000
     before = kept.steps
-    ids = {document.tree.id(node) for node in document.tree.partition("b")[:2]}
-    changes = document.apply([Delete(document.tree.partition("c")[0])])
+    ids = {
+        maintained(document).tree.id(node) for node in maintained(document).tree.partition("b")[:2]
+    }
+    changes = maintained(document).apply([Delete(maintained(document).tree.partition("c")[0])])
     assert {(change.op, change.row["node.id"]) for change in changes} == {
         ("delete", each) for each in ids
     }
@@ -255,8 +271,13 @@ def test_what_no_step_notices_is_not_climbed_for(query: str) -> None:
     kept = records(document.watch(query, maintainer="records"))
     before = kept.steps
     forest = tuple(read_forest("<z><y/><y/></z>"))
-    assert document.apply([Insert(Where.LAST, document.tree.partition("a")[0], forest)]) == []
-    assert document.apply([Delete(document.tree.partition("z")[0])]) == []
+    assert (
+        maintained(document).apply(
+            [Insert(Where.LAST, maintained(document).tree.partition("a")[0], forest)]
+        )
+        == []
+    )
+    assert maintained(document).apply([Delete(maintained(document).tree.partition("z")[0])]) == []
     assert kept.steps - before < 40
 
 
@@ -267,14 +288,14 @@ def test_oracle_the_benchmark_asks_lxml_the_same(nodes: int) -> None:
     view = document.watch(query, maintainer="records")
     root = etree.fromstring(text)
     held = set()
-    for at, node in enumerate(list(document.tree.partition("x"))):
-        document.apply([Rename(node, "a")])
+    for at, node in enumerate(list(maintained(document).tree.partition("x"))):
+        maintained(document).apply([Rename(node, "a")])
         element = root.findall(".//x")[at]
         element.tag = "a"
         assert view.holds() == root.xpath(query)
         held.add(view.holds())
         element.tag = "x"
-        document.apply([Rename(node, "x")])
+        maintained(document).apply([Rename(node, "x")])
     assert held == {True, False} or nodes == 2
 
 

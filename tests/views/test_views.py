@@ -10,6 +10,7 @@ from axlog import Change, Document, Id, Row, parse
 from axlog.document.loader import read_forest
 from axlog.document.operations import Delete, Insert, Rename, ReplaceValue, Where
 from axlog.errors import AxlogError, QueryError, SetupError, UpdateError
+from axlog.live.internals import maintained
 from axlog.views.choose import MAINTAINERS, choice
 
 SHOP = "<shop><item k='1'>pen</item><item k='2'>ink</item></shop>"
@@ -17,7 +18,7 @@ ITEMS = "match /shop/item#t/$x return $x, t.id"
 
 
 def told(changes: list[Change]) -> list[tuple[str, dict[str, Any]]]:
-    return [(change.op, change.row.plain()) for change in changes]
+    return [(change.op, change.row.to_dict()) for change in changes]
 
 
 # Rows and changes ---------------------------------------------------------------------------------
@@ -30,7 +31,7 @@ def test_a_row_is_a_mapping_with_a_count() -> None:
     assert list(row) == ["x", "t.id"]
     assert len(row) == 2
     assert row.count == 3
-    assert row.plain() == {"x": "a", "t.id": "1.2"}
+    assert row.to_dict() == {"x": "a", "t.id": "1.2"}
     assert repr(row) == "Row(x='a', t.id=Id('1.2'); count=3)"
     with pytest.raises(KeyError):
         row["y"]
@@ -46,8 +47,8 @@ def test_rows_are_equal_by_values_whatever_their_counts() -> None:
 def test_a_change_says_view_time_and_number() -> None:
     document = parse(SHOP)
     document.watch(ITEMS, name="items")
-    (first,) = document.insert("match /shop#t return t.id", "<item>nib</item>", at=1.5)
-    (second,) = document.delete("match /shop/item#t[@k = 1] return t.id", at=2)
+    (first,) = maintained(document).insert("match /shop#t return t.id", "<item>nib</item>", at=1.5)
+    (second,) = maintained(document).delete("match /shop/item#t[@k = 1] return t.id", at=2)
     assert (first.op, first.view, first.time, first.sequence) == ("insert", "items", 1.5, 1)
     assert (second.op, second.view, second.time, second.sequence) == (
         "delete",
@@ -55,16 +56,16 @@ def test_a_change_says_view_time_and_number() -> None:
         2,
         2,
     )
-    assert first.plain() == {"op": "insert", "row": {"x": "nib", "t.id": "1.3"}}
+    assert first.to_dict() == {"op": "insert", "row": {"x": "nib", "t.id": "1.3"}}
 
 
 def test_rows_sort_by_their_output_tuple() -> None:
     document = parse("<a><b>z</b><b>é</b><b>Z</b><b>a</b></a>")
     assert [row["x"] for row in document.watch("match /a/b/$x return $x")] == ["Z", "a", "z", "é"]
-    document.insert("match /a#t return t.id", "<b>first</b>", where="first")
+    maintained(document).insert("match /a#t return t.id", "<b>first</b>", where="first")
     ids = [row["t.id"] for row in document.watch("match /a/b#t return t.id")]
     assert ids == sorted(ids)
-    assert document.tree.string_value(document.tree.find(ids[0])) == "first"
+    assert maintained(document).tree.string_value(maintained(document).tree.find(ids[0])) == "first"
 
 
 def test_a_view_can_be_read_in_many_ways() -> None:
@@ -90,8 +91,8 @@ def test_a_forgotten_view_hears_nothing_and_others_go_on() -> None:
     document = parse(SHOP)
     document.watch(ITEMS, name="gone")
     kept = document.watch("match /shop/item/$x return $x", name="kept")
-    document.forget("gone")
-    changes = document.insert("match /shop#t return t.id", "<item>nib</item>")
+    document.unwatch("gone")
+    changes = maintained(document).insert("match /shop#t return t.id", "<item>nib</item>")
     assert [change.view for change in changes] == ["kept"]
     assert [row["x"] for row in kept] == ["ink", "nib", "pen"]
     document.watch(ITEMS, name="gone")
@@ -100,7 +101,7 @@ def test_a_forgotten_view_hears_nothing_and_others_go_on() -> None:
 def test_a_view_made_later_has_the_rows_of_now() -> None:
     document = parse(SHOP)
     early = document.watch(ITEMS)
-    document.delete("match /shop/item#t[@k = 1] return t.id")
+    maintained(document).delete("match /shop/item#t[@k = 1] return t.id")
     late = document.watch(ITEMS)
     assert early.rows() == late.rows()
     assert [row["x"] for row in late.rows()] == ["ink"]
@@ -113,9 +114,9 @@ def test_listeners_hear_every_change_in_order_until_they_stop() -> None:
     document = parse(SHOP)
     view = document.watch("match /shop/item/$x return $x")
     heard: list[Change] = []
-    stop = view.listen(heard.append)
-    document.insert("match /shop#t return t.id", "<item>nib</item><item>cap</item>")
-    document.delete("match /shop/item#t[. = 'pen'] return t.id")
+    stop = view.subscribe(heard.append)
+    maintained(document).insert("match /shop#t return t.id", "<item>nib</item><item>cap</item>")
+    maintained(document).delete("match /shop/item#t[. = 'pen'] return t.id")
     assert told(heard) == [
         ("insert", {"x": "cap"}),
         ("insert", {"x": "nib"}),
@@ -123,7 +124,7 @@ def test_listeners_hear_every_change_in_order_until_they_stop() -> None:
     ]
     assert [change.sequence for change in heard] == [1, 2, 3]
     stop()
-    document.delete("match /shop/item#t return t.id")
+    maintained(document).delete("match /shop/item#t return t.id")
     assert len(heard) == 3
 
 
@@ -135,10 +136,10 @@ def test_a_listener_that_raises_does_so_when_all_is_done() -> None:
     def broken(change: Change) -> None:
         raise RuntimeError("not today")
 
-    view.listen(broken)
-    view.listen(heard.append)
+    view.subscribe(broken)
+    view.subscribe(heard.append)
     with pytest.raises(RuntimeError, match="not today"):
-        document.insert("match /shop#t return t.id", "<item>nib</item>")
+        maintained(document).insert("match /shop#t return t.id", "<item>nib</item>")
     assert told(heard) == [("insert", {"x": "nib", "t.id": "1.3"})]
     assert [row["x"] for row in view.rows()] == ["ink", "nib", "pen"]
 
@@ -149,10 +150,10 @@ def test_a_listener_may_change_the_document() -> None:
     other = document.watch("match /a/out/$x return $x")
 
     def note(change: Change) -> None:
-        document.insert("match /a#t return t.id", "<out>seen</out>")
+        maintained(document).insert("match /a#t return t.id", "<out>seen</out>")
 
-    view.listen(note)
-    document.insert("match /a/in#t return t.id", "<b>1</b>")
+    view.subscribe(note)
+    maintained(document).insert("match /a/in#t return t.id", "<b>1</b>")
     assert other.rows() == [{"x": "seen"}]
 
 
@@ -167,8 +168,8 @@ def test_insertions_go_where_they_are_told(where: str, wanted: str) -> None:
     document = parse("<a><b/><b/></a>")
     beside = where in ("before", "after")
     target = "match /a/b#t return t.id" if beside else "match /a#t return t.id"
-    document.insert(target, "<n/>", where=where)
-    tree = document.tree
+    maintained(document).insert(target, "<n/>", where=where)
+    tree = maintained(document).tree
     assert "".join(tree.label(node) for node in tree.children(tree.root)) == wanted
 
 
@@ -193,14 +194,14 @@ def test_a_refused_update_changes_nothing(update: Any, code: str) -> None:
     document = parse(SHOP)
     view = document.watch(ITEMS)
     heard: list[Change] = []
-    view.listen(heard.append)
+    view.subscribe(heard.append)
     before = (document.xml(), view.rows(), document.clock, len(document))
     with pytest.raises(AxlogError) as caught:
         update(document)
     assert caught.value.code == code
     assert (document.xml(), view.rows(), document.clock, len(document)) == before
     assert heard == []
-    document.delete("match /shop/item#t return t.id")
+    maintained(document).delete("match /shop/item#t return t.id")
     assert len(heard) == 2
 
 
@@ -212,10 +213,10 @@ CALLS = (
 def test_a_target_that_is_gone_is_told_by_its_id() -> None:
     document = parse(SHOP)
     (row, _) = document.watch("match /shop/item#t return t.id").rows()
-    assert document.tree.find(row["t.id"])
-    document.delete("match /shop/item#t return t.id")
+    assert maintained(document).tree.find(row["t.id"])
+    maintained(document).delete("match /shop/item#t return t.id")
     with pytest.raises(UpdateError) as caught:
-        document.tree.find(row["t.id"])
+        maintained(document).tree.find(row["t.id"])
     assert caught.value.code == "AX301"
     assert "1.1" in str(caught.value)
 
@@ -223,12 +224,12 @@ def test_a_target_that_is_gone_is_told_by_its_id() -> None:
 def test_one_update_with_many_operations_tells_one_difference() -> None:
     document = parse("<a><b>1</b><b>2</b></a>")
     view = document.watch("match /a/b/$x return $x")
-    first, second = list(document.tree.children(document.tree.root))
-    changes = document.apply(
+    first, second = list(maintained(document).tree.children(maintained(document).tree.root))
+    changes = maintained(document).apply(
         [
-            ReplaceValue(next(document.tree.children(first)), "2"),
+            ReplaceValue(next(maintained(document).tree.children(first)), "2"),
             Delete(second),
-            Insert(Where.LAST, document.tree.root, tuple(read_forest("<b>3</b>"))),
+            Insert(Where.LAST, maintained(document).tree.root, tuple(read_forest("<b>3</b>"))),
         ]
     )
     assert told(changes) == [("delete", {"x": "1"}), ("insert", {"x": "3"})]
@@ -244,9 +245,11 @@ def test_counting_is_chosen_where_it_can_be_used() -> None:
     sideways = document.watch("//item[following-sibling::item]")
     assert sideways.chosen.name == "records"
     assert "tree automaton" in sideways.chosen.reason
-    first, second = (document.tree.id(node) for node in document.tree.partition("item"))
+    first, second = (
+        maintained(document).tree.id(node) for node in maintained(document).tree.partition("item")
+    )
     assert [row["node.id"] for row in sideways.rows()] == [first]
-    document.insert("match /shop#t return t.id", "<item/>")
+    maintained(document).insert("match /shop#t return t.id", "<item/>")
     assert [row["node.id"] for row in sideways.rows()] == [first, second]
 
 
@@ -283,7 +286,7 @@ def test_why_gives_every_derivation() -> None:
 def test_why_follows_updates() -> None:
     document = parse(SHOP)
     view = document.watch("match /shop/item/$x return $x")
-    document.insert("match /shop#t return t.id", "<item>pen</item>", at=3)
+    maintained(document).insert("match /shop#t return t.id", "<item>pen</item>", at=3)
     times = [d.matched[-1].time for d in view.why({"x": "pen"})]
     assert times == [0, 3]
 
@@ -356,10 +359,10 @@ def test_a_document_prints() -> None:
 
 
 def test_namespaces_are_declared_for_queries() -> None:
-    document = parse("<a xmlns='urn:x'><b/></a>", namespaces={"x": "urn:x"})
+    document = parse("<a xmlns='urn:x'><b/></a>", options=axlog.Options(namespaces={"x": "urn:x"}))
     view = document.watch("match /x:a/x:b#t return t.id")
     assert [str(row["t.id"]) for row in view.rows()] == ["1.1"]
-    document.insert("match /x:a#t return t.id", "<b xmlns='urn:x'/>")
+    maintained(document).insert("match /x:a#t return t.id", "<b xmlns='urn:x'/>")
     assert [str(row["t.id"]) for row in view.rows()] == ["1.1", "1.2"]
     with pytest.raises(QueryError) as caught:
         document.watch("match /y:a")

@@ -9,12 +9,13 @@ from typer.testing import CliRunner, Result
 
 import axlog
 from axlog.cli.application import application
+from axlog.live.internals import maintained
 
 DOCUMENT = '<m><o><k>1</k><ax:call xmlns:ax="urn:axlog" stream="orders"/></o></m>'
 
 
-def widget(query: str) -> axlog.Widget:
-    made = axlog.Widget(DOCUMENT, views={"v": query})
+def widget(query: str) -> axlog.Document:
+    made = axlog.parse(DOCUMENT, views={"v": query})
     made.feed("orders", "<a>1</a>", at=1)
     made.feed("orders", "<b/><a>1</a>", at=2)  # two trees: the long way
     return made
@@ -45,8 +46,8 @@ def test_a_row_that_does_not_hold_has_no_derivation() -> None:
 
 def test_the_origin_goes_with_its_node() -> None:
     made = widget("match /m/o/a/$x return $x")
-    made.document.delete("match //a#n return n.id")
-    made.document.insert("match /m/o#n return n.id", "<a>1</a>")
+    maintained(made).delete("match //a#n return n.id")
+    maintained(made).insert("match /m/o#n return n.id", "<a>1</a>")
     (derivation,) = made.view("v").why({"x": "1"})
     assert derivation.matched[-1].origin is None
 

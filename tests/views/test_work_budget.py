@@ -17,6 +17,7 @@ from axlog.connect.channels.registry import Channels
 from axlog.document.parser import Limits
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import QueryError, UndecidedError
+from axlog.live.internals import maintained, streams_of
 from axlog.match.filters import Filter
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.bucket import Instance, told
@@ -80,7 +81,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def seen(changes: list[Change]) -> list[Any]:
-    found = [(c.view, c.op, c.row.plain(), c.sequence) for c in changes if c.view != "bomb"]
+    found = [(c.view, c.op, c.row.to_dict(), c.sequence) for c in changes if c.view != "bomb"]
     return sorted(found, key=repr)
 
 
@@ -89,15 +90,17 @@ def seen(changes: list[Change]) -> list[Any]:
 def test_differential_the_others_do_not_notice(bomb: str, way: str) -> None:
     query, message = BOMBS[bomb]
     limits = Limits(work=2_000)
-    widget = axlog.Widget(DOCUMENT, {"bomb": query, **OTHERS}, limits=limits, **WAYS[way])
-    quiet = axlog.Widget(DOCUMENT, OTHERS, limits=limits, **WAYS[way])
+    widget = axlog.parse(
+        DOCUMENT, views={"bomb": query, **OTHERS}, options=axlog.Options(limits=limits, **WAYS[way])
+    )
+    quiet = axlog.parse(DOCUMENT, views=OTHERS, options=axlog.Options(limits=limits, **WAYS[way]))
     for number in range(12):
         content = message.replace("{n}", str(number))
         fed = widget.feed("s", content, at=10 * number)
         assert seen(fed) == seen(quiet.feed("s", content, at=10 * number))
     for name in OTHERS:
-        assert [(r.plain(), r.count) for r in widget.view(name).rows()] == [
-            (r.plain(), r.count) for r in quiet.view(name).rows()
+        assert [(r.to_dict(), r.count) for r in widget.view(name).rows()] == [
+            (r.to_dict(), r.count) for r in quiet.view(name).rows()
         ]
     broken = widget.view("bomb").broken
     assert broken is not None
@@ -109,7 +112,7 @@ def test_differential_the_others_do_not_notice(bomb: str, way: str) -> None:
 def test_a_view_has_its_own_budget_though_it_shares_a_plan() -> None:
     """Equal queries are one plan; the member with the smaller budget is split off."""
     query = "match /a[b/k/$k][c/$k] return $k"
-    widget = axlog.Widget(DOCUMENT)
+    widget = axlog.parse(DOCUMENT)
     large = widget.watch(query, "large")
     small = widget.watch(query, "small", work=5)
     other = widget.watch("match /a/c/$k return $k")
@@ -135,7 +138,7 @@ def test_a_view_has_its_own_budget_though_it_shares_a_plan() -> None:
 
 def test_a_large_update_may_read_in_proportion() -> None:
     """A budget bounds what an update costs beyond its own size."""
-    doc = axlog.parse("<a><s/></a>", limits=Limits(work=50))
+    doc = axlog.parse("<a><s/></a>", options=axlog.Options(limits=Limits(work=50)))
     view = doc.watch("match /a[s/b/$x][s/c/$x] return $x")
     many = "".join(f"<b>{n}</b><c>{n}</c>" for n in range(1_000))
     doc.update(f"insert nodes <s>{many}</s> into /a")
@@ -161,7 +164,7 @@ def test_a_large_document_sets_a_product_aside() -> None:
 def test_a_message_that_multiplies_loops_is_taken() -> None:
     """Descendants below descendants: the generated code gives up, the engine counts."""
     steps = "//b" * 12
-    widget = axlog.Widget(DOCUMENT, {"deep": f"match /a{steps}/$x return $x"})
+    widget = axlog.parse(DOCUMENT, views={"deep": f"match /a{steps}/$x return $x"})
     deep = "<b>" * 60 + "<c>1</c>" + "</b>" * 60
     changes = widget.feed("s", deep)
     assert sorted(change.row["x"] for change in changes) == ["b", "c"]
@@ -170,7 +173,7 @@ def test_a_message_that_multiplies_loops_is_taken() -> None:
 
 
 def test_a_batch_that_is_taken_back_keeps_the_budget() -> None:
-    widget = axlog.Widget(DOCUMENT)
+    widget = axlog.parse(DOCUMENT)
     view = widget.watch("match /a[b/$x][c/$y] return $x", "view", work=5)
     for number in range(100):
         widget.feed("s", f"<b>{number}</b>")
@@ -201,7 +204,7 @@ def test_a_store_keeps_the_budget(tmp_path: Path) -> None:
 def test_never_is_given_up_with_its_reason_and_rows_go_on() -> None:
     """The analysis of a view with many timed branches has a budget of its own."""
     query, message = BOMBS["delays"]
-    widget = axlog.Widget(DOCUMENT, {"bomb": query, "values": "match /a/b#t return t.time"})
+    widget = axlog.parse(DOCUMENT, views={"bomb": query, "values": "match /a/b#t return t.time"})
     for number in range(5):
         widget.feed("s", message, at=10 * number)
     assert "too many ways" in str(widget.view("bomb").explain())
@@ -307,11 +310,11 @@ QUERIES = [
 ]
 
 
-def play(random: Random, widget: axlog.Widget) -> list[Any]:
+def play(random: Random, widget: axlog.Document) -> list[Any]:
     stream = random.choice("st")
     names = {"s": "ab", "t": "c"}[stream]
     body = "".join(f"<{n}>{random.randrange(5)}</{n}>" for n in random.choices(names, k=2))
-    return [(c.view, c.op, c.row.plain()) for c in widget.feed(stream, body)]
+    return [(c.view, c.op, c.row.to_dict()) for c in widget.feed(stream, body)]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -320,17 +323,17 @@ def test_differential_views_that_come_later(seed: int) -> None:
     calls = "".join(f"<{s}>{CALL.replace(chr(39) + 's' + chr(39), repr(s))}</{s}>" for s in "st")
     random = Random(seed)
     chosen = random.sample(QUERIES, 6)
-    widget = axlog.Widget(f"<r>{calls}</r>")
+    widget = axlog.parse(f"<r>{calls}</r>")
     messages = Random(seed + 1)
     for number, query in enumerate(chosen):
         widget.watch(query, f"v{number}")
         for _ in range(random.randrange(6)):
             play(messages, widget)
         if number > 2 and random.random() < 0.4:
-            widget.document.forget(f"v{number - 2}")
-    fresh = axlog.Widget(widget.xml(), {n: v.query for n, v in widget.views.items()})
-    assert {n: [(r.plain(), r.count) for r in v.rows()] for n, v in widget.views.items()} == {
-        n: [(r.plain(), r.count) for r in v.rows()] for n, v in fresh.views.items()
+            widget.unwatch(f"v{number - 2}")
+    fresh = axlog.parse(widget.xml(), views={n: v.query for n, v in widget.views.items()})
+    assert {n: [(r.to_dict(), r.count) for r in v.rows()] for n, v in widget.views.items()} == {
+        n: [(r.to_dict(), r.count) for r in v.rows()] for n, v in fresh.views.items()
     }
     one, other = Random(seed + 2), Random(seed + 2)
     for _ in range(10):
@@ -339,13 +342,13 @@ def test_differential_views_that_come_later(seed: int) -> None:
 
 def test_adding_a_view_leaves_no_work_for_the_next_message() -> None:
     """What the new view needs is evaluated and generated when it is added."""
-    widget = axlog.Widget(DOCUMENT, {"values": "match /a/b/$x return $x"})
+    widget = axlog.parse(DOCUMENT, views={"values": "match /a/b/$x return $x"})
     for number in range(200):
         widget.feed("s", f"<b>{number}</b>")
     widget.watch("match /a[b/$x][c/$x] return $x", "join")
-    engine, ways = widget.document.engine, dict(widget._streaming._ways)
+    engine, ways = maintained(widget).engine, dict(streams_of(widget).engine._ways)
     visited = engine.visited
     widget.feed("s", "<c>7</c>")
     assert engine.visited == visited
-    assert dict(widget._streaming._ways) == ways
+    assert dict(streams_of(widget).engine._ways) == ways
     assert [row["x"] for row in widget.view("join").rows()] == ["7"]

@@ -15,8 +15,10 @@ import typer
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
 from axlog.cli.truth import After, take_updates
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.live.stream_engine import StreamStatus
-from axlog.live.widget import Widget
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
 from axlog.runtime.state_placement import Asked, placed
@@ -58,9 +60,9 @@ def explain(
         raise typer.BadParameter("--code needs DOC: code is generated for its streams")
     if (tune or after is not None) and document is None:
         raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
-    widget = Widget(
+    widget = Document(
         source_of(document) if document is not None else "<_/>",
-        namespaces=options.namespaces_of(namespace),
+        options=Options(namespaces=options.namespaces_of(namespace)),
     )
     view = widget.watch(text, language=language, maintainer=maintainer)
     if tune:
@@ -71,7 +73,7 @@ def explain(
     explained = view.explain()
     about = _about(widget, len(view)) if document is not None else {}
     if about.get("streams"):
-        about["spark"] = _spark_plan(source_of(str(document)), view, widget.document.namespaces)
+        about["spark"] = _spark_plan(source_of(str(document)), view, maintained(widget).namespaces)
     sources = {name: widget.code(name) for name in widget.streams()} if code else {}
     if is_json(json):
         Lines().thing({**asdict(explained), **about, **({"code": sources} if code else {})})
@@ -89,16 +91,16 @@ def explain(
         typer.echo(source or "# none: its messages are applied to the document")
 
 
-def _about(widget: Widget, rows: int) -> dict[str, Any]:
+def _about(widget: Document, rows: int) -> dict[str, Any]:
     streams = {name: _stream(status) for name, status in widget.streams().items()}
-    return {"nodes": len(widget.document), "rows": rows, "streams": streams}
+    return {"nodes": len(widget), "rows": rows, "streams": streams}
 
 
 def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:
     """Describe how Spark would partition the view over two cores, and where its state would
     live.
     """
-    fresh = Widget(source, {view.name: view.query}, namespaces=namespaces)
+    fresh = Document(source, views={view.name: view.query}, options=Options(namespaces=namespaces))
     definition = Definition.of(fresh)
     (unit,) = make_plan(definition).units
     here, there = (placed(Asked(master=master), definition) for master in ("local[2]", "cluster"))

@@ -25,7 +25,8 @@ from axlog.cli.statements import arriving
 from axlog.document.stream_update import read_line
 from axlog.document.times import checked_times
 from axlog.errors import AxlogError, MalformedError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.views.change import Change
 
 STDIN = "-"
@@ -76,16 +77,18 @@ def maintain(
         raise typer.BadParameter("DOC and UPDATES cannot both be standard input")
     if on_error not in ("raise", "dead-letter"):
         raise typer.BadParameter("raise or dead-letter", param_hint="--on-error")
-    widget = Widget(
+    widget = Document(
         source_of(document),
-        limits=options.limits_of(limit_depth, limit_size, limit_text),
-        keep_whitespace=keep_whitespace,
-        namespaces=options.namespaces_of(namespace),
-        times=checked_times(times),
+        options=Options(
+            limits=options.limits_of(limit_depth, limit_size, limit_text),
+            keep_whitespace=keep_whitespace,
+            namespaces=options.namespaces_of(namespace),
+            times=checked_times(times),
+        ),
     )
     view = widget.watch(text, "view", language=language, maintainer=maintainer)
     out = writer(json)
-    checking = Check(widget.document, view) if check else None
+    checking = Check(widget, view) if check else None
     refused = 0
     with _opened(updates) as lines:
         for place, result in _results(widget, lines, updates):
@@ -109,7 +112,7 @@ def maintain(
 
 
 def _results(
-    widget: Widget, lines: Iterator[bytes], source: str
+    widget: Document, lines: Iterator[bytes], source: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     """Yield each update with its changes, or with the error that rejected it."""
     name = "standard input" if source == STDIN else source
@@ -124,7 +127,7 @@ def _results(
 
 
 def _messages(
-    widget: Widget, lines: Iterable[bytes], name: str
+    widget: Document, lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -145,13 +148,13 @@ def _messages(
 
 
 def _statements(
-    widget: Widget, lines: Iterable[bytes], name: str
+    widget: Document, lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     texts = (_decoded(line, name) for line in lines)
     for number, statement in enumerate(arriving(texts), start=1):
         place = f"statement {number} of {name}"
         try:
-            changes = widget.document.update(statement)
+            changes = widget.update(statement)
         except AxlogError as error:
             error.within(place)
             yield place, error

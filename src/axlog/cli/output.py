@@ -40,12 +40,12 @@ class Lines:
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
         for row in rows:
-            self.thing({"row": row.plain(), "count": row.count})
+            self.thing({"row": row.to_dict(), "count": row.count})
         self._out.flush()
 
     def changes(self, changes: Iterable[Change]) -> None:
         for change in changes:
-            self.thing(change.plain())
+            self.thing(change.to_dict())
         self._out.flush()
 
     def thing(self, thing: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Tables:
         number = 0
         for row in rows:
             number += 1
-            table.add_row(*(Text(shown(value)) for value in row.plain().values()), str(row.count))
+            table.add_row(*(Text(shown(value)) for value in row.to_dict().values()), str(row.count))
         if number:
             self._console.print(table)
         self._console.print(f"{number:,} row{'' if number == 1 else 's'}", style="dim")
@@ -80,7 +80,7 @@ class Tables:
 
 def in_words(row: Row | Mapping[str, Any]) -> str:
     """Return a row, or its JSON form, on one line: x=17 t.id=1.2."""
-    said = row.plain() if isinstance(row, Row) else row
+    said = row.to_dict() if isinstance(row, Row) else row
     return " ".join(f"{column}={shown(value)}" for column, value in said.items()) or "true"
 
 

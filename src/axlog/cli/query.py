@@ -10,6 +10,7 @@ from axlog.cli import options
 from axlog.cli.output import source_of, writer
 from axlog.document.times import checked_times
 from axlog.live.document import parse
+from axlog.live.options import Options
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +39,12 @@ def query(
     """Write the rows of a query on a document: {"row": {...}, "count": n}, one per line."""
     parsed = parse(
         source_of(document),
-        limits=options.limits_of(limit_depth, limit_size, limit_text),
-        keep_whitespace=keep_whitespace,
-        namespaces=options.namespaces_of(namespace),
-        times=checked_times(times),
+        options=Options(
+            limits=options.limits_of(limit_depth, limit_size, limit_text),
+            keep_whitespace=keep_whitespace,
+            namespaces=options.namespaces_of(namespace),
+            times=checked_times(times),
+        ),
     )
     view = parsed.watch(text, language=language, maintainer=maintainer)
     if xml:

@@ -16,6 +16,7 @@ from axlog.cli.output import Lines, is_json
 from axlog.cli.truth import After, watched
 from axlog.future.relevance import Relevance
 from axlog.future.relevance import relevance as relevance_of
+from axlog.live.internals import maintained
 
 
 def register(app: typer.Typer) -> None:
@@ -39,11 +40,11 @@ def relevance(
     exactly.
     """
     widget, view = watched(document, text, after, namespace, language, types, fact)
-    found = relevance_of(widget.document.nodes(), view.pattern).values()
+    found = relevance_of(maintained(widget).nodes(), view.pattern).values()
     if is_json(json):
         lines = Lines()
         for each in found:
-            lines.thing(each.plain())
+            lines.thing(each.to_dict())
         return
     _print(list(found))
 

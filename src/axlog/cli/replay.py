@@ -31,4 +31,4 @@ def replay(
     for record, changes in history(DiskFiles(store), until):
         for change in changes:
             said = {"record": record, "view": change.view, "sequence": change.sequence}
-            typer.echo(json_text.dumps({**said, **change.plain()}, ensure_ascii=False))
+            typer.echo(json_text.dumps({**said, **change.to_dict()}, ensure_ascii=False))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.views.change import Change, Row
 from axlog.views.reevaluate import Reevaluate
 from axlog.views.view import View
@@ -54,7 +55,7 @@ class Check:
         return Counter((_text(row), row.count) for row in self._view.rows())
 
     def _wanted(self) -> Rows:
-        fresh = Reevaluate(self._document.nodes(), self._view.query.pattern)
+        fresh = Reevaluate(maintained(self._document).nodes(), self._view.query.pattern)
         return Counter((_text(row), row.count) for row in fresh.rows())
 
     @staticmethod
@@ -63,7 +64,7 @@ class Check:
 
 
 def _text(row: Row) -> str:
-    return json.dumps(row.plain(), ensure_ascii=False)
+    return json.dumps(row.to_dict(), ensure_ascii=False)
 
 
 def _side(label: str, rows: Counter[tuple[str, int]] | Counter[str]) -> list[str]:

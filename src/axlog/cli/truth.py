@@ -16,7 +16,8 @@ from axlog.cli.output import Lines, in_time, in_words, is_json, source_of
 from axlog.document.stream_update import read_line
 from axlog.document.times import checked_times
 from axlog.errors import UndecidedError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.views.view import View
 
 After = Annotated[
@@ -73,21 +74,20 @@ def watched(
     types: list[Path] | None = None,
     facts: list[str] | None = None,
     times: str = "seconds",
-) -> tuple[Widget, View]:
+) -> tuple[Document, View]:
     """Return a widget after some updates, and the view of a query over it."""
-    widget = Widget(
+    widget = Document(
         source_of(document),
-        namespaces=options.namespaces_of(namespace),
         types=types or None,
         facts=facts or (),
-        times=checked_times(times),
+        options=Options(namespaces=options.namespaces_of(namespace), times=checked_times(times)),
     )
     view = widget.watch(text, language=language)
     take_updates(widget, after)
     return widget, view
 
 
-def take_updates(widget: Widget, after: Path | None) -> None:
+def take_updates(widget: Document, after: Path | None) -> None:
     """Apply the updates of a file to a widget."""
     if after is None:
         return
@@ -100,6 +100,6 @@ def take_updates(widget: Widget, after: Path | None) -> None:
 def _possible(view: View) -> dict[str, Any]:
     """Return the rows that may still come, or the reason why they are not listed."""
     try:
-        return {"possible": [one.plain() for one in view.possible()]}
+        return {"possible": [one.to_dict() for one in view.possible()]}
     except UndecidedError as error:
         return {"possible": None, "reason": error.message}

@@ -47,5 +47,5 @@ def _plain(result: Verified) -> dict[str, object]:
     for name in ("missing", "extra"):
         rows = getattr(result, name)
         if rows:
-            said[name] = [row.plain() for row in rows[:10]]
+            said[name] = [row.to_dict() for row in rows[:10]]
     return said

@@ -66,7 +66,7 @@ def _wanted(given: list[str] | None, columns: tuple[str, ...]) -> dict[str, str]
 
 
 def _texts(row: Row) -> dict[str, str]:
-    return {column: str(value) for column, value in row.plain().items()}
+    return {column: str(value) for column, value in row.to_dict().items()}
 
 
 def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
@@ -80,4 +80,4 @@ def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
         if match.origin is not None:
             said["from"] = match.origin
         matched.append(said)
-    Lines().thing({"row": row.plain(), "matched": matched})
+    Lines().thing({"row": row.to_dict(), "matched": matched})

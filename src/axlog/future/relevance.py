@@ -47,7 +47,7 @@ class Relevance:
     reason: str | None = None
     whole: bool = False  # whether all of a message matters, not only `wanted`
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """This verdict as JSON values."""
         result: dict[str, Any] = {
             "stream": self.stream,

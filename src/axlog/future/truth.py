@@ -56,7 +56,7 @@ class Possible:
     needs: tuple[Wanted, ...]
     deadline: Shown | None  # the latest clock at which it can appear; None: no limit
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """This row as JSON values."""
         result: dict[str, Any] = {
             "row": {column: _plain(value) for column, value in self.row.items()},

@@ -1,1 +1,1 @@
-"""The faces: documents with views, and widgets that streams feed."""
+"""The document that changes: statements, streams, views, durability."""

@@ -20,8 +20,8 @@ from axlog.future.garbage import Feeder, Pair, pair_of
 from axlog.future.keys import Key, keyed_relations, values_in, values_seen
 from axlog.future.scenarios import may_bring
 from axlog.future.truth import column_of
-from axlog.live.document import Document, Told
-from axlog.live.never_tracker import Teller
+from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.never_tracker import NeverTracker
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.views.counting.maintainer import Counting
@@ -46,7 +46,7 @@ class _Watched:
 class Collector:
     """Keeps the joins of one widget free of what waits in vain."""
 
-    def __init__(self, document: Document, drops: bool, never: str, keeps: bool) -> None:
+    def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
         self._found_for: tuple[int, list[View], list[str]] | None = None
@@ -55,8 +55,7 @@ class Collector:
         self.version = 0  # moves when generated joins are out of date
         self.next: float = inf  # the clock after which something may have to go
         self.is_busy = False  # whether single messages can make something go
-        self.teller = Teller(document, never, keeps)
-        document.prospects, document.how_never = self.prospects, self._way
+        self.tracker = NeverTracker(document, never, keeps)
 
     @property
     def waitings(self) -> list[Waiting]:
@@ -67,7 +66,7 @@ class Collector:
 
         What is not certain is said only where there is no document to look at.
         """
-        with self._document._lock:
+        with self._document.lock:
             self.refresh()
             found = self._watched.prospects.get(view)
             if found is None or found.is_certain or self._document.forgotten:
@@ -76,7 +75,7 @@ class Collector:
 
     def let_go_of_rows(self) -> None:
         """Forget the rows of views that have told them for good; who reads these views must not."""
-        with self._document._lock:
+        with self._document.lock:
             self.refresh()
             for prospects in self._watched.prospects.values():
                 if prospects.settles:
@@ -84,19 +83,20 @@ class Collector:
 
     # Setting up -----------------------------------------------------------------------------------
 
-    def _way(self, view: View) -> str:
-        with self._document._lock:
+    def how_never(self, view: View) -> str:
+        """How the view reports rows that can never come, or why it does not."""
+        with self._document.lock:
             self.refresh()
             found = self._watched.prospects.get(view)
-            if found is None or self.teller.how == "off":
-                return self.teller.way(view)
+            if found is None or self.tracker.how == "off":
+                return self.tracker.way(view)
             late = "" if found.is_certain else "; what a key rules out, at its deadline"
             return f"reported by the join's tables as messages arrive{late}"
 
     def refresh(self) -> None:
         """Look at the joins again if sites, views or calls have changed."""
         self._refresh()
-        self.teller.refresh(self._watched.prospects)
+        self.tracker.refresh(self._watched.prospects)
         self._look_ahead()
 
     def _refresh(self) -> None:
@@ -175,7 +175,7 @@ class Collector:
         if known is not None and known.is_fed_by(feeders):
             return known
         pair = pair_of(state.relation, feeders, keyed)
-        seen, exact = self._seen(pair, old), self.teller.how == "all"
+        seen, exact = self._seen(pair, old), self.tracker.how == "all"
         made = Waiting(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
         if known is not None:
             made.dropped += known.dropped
@@ -279,14 +279,14 @@ class Collector:
     def forget_message(self) -> None:
         """The message was refused: nothing of it came."""
         self._came.clear()
-        self.teller.abandon()
+        self.tracker.abandon()
 
     # After an update ------------------------------------------------------------------------------
 
     def after(self, told: Told, time: int) -> Told:
         """What an update has made of it: rows that wait in vain go, views are told `never`."""
         told = self._after(told, time)
-        return self.teller.after(told, time) if self.teller.is_busy else told
+        return self.tracker.after(told, time) if self.tracker.is_busy else told
 
     def _after(self, told: Told, time: int) -> Told:
         came, waitings = self._came, self._watched.waitings
@@ -339,7 +339,7 @@ class Collector:
             if changes is not None:
                 prospects.take(changes)
             never = prospects.never(ended[prospects.waiting])
-            if never and self.teller.how != "off":
+            if never and self.tracker.how != "off":
                 numbered = view.number(never, time)
                 if changes is not None:
                     changes += numbered
@@ -350,7 +350,7 @@ class Collector:
 
     def _look_ahead(self) -> None:
         # Once for every message: loops, where generators would say it shorter.
-        soonest = -inf if self.teller.is_eager else inf
+        soonest = -inf if self.tracker.is_eager else inf
         for waiting in self._watched.waitings:
             limit = waiting.next_deadline
             if limit is not None and limit < soonest:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import sys
 
 from axlog.errors import StoreError
+from axlog.live.document import Document
 from axlog.live.recovery import restore, snapshot_parts
-from axlog.live.widget import Widget
 from axlog.store.files import DiskFiles, Files
 from axlog.store.snapshots import write_snapshot
 
 
 def compact(files: Files, upto: int) -> None:
     """Write the snapshot of everything up to a record."""
-    found = restore(files, Widget, {}, until=upto)
+    found = restore(files, Document, {}, until=upto)
     if found is None or found.record != upto:
         raise StoreError("AX875", f"the log does not reach record {upto}")
-    write_snapshot(files, upto, snapshot_parts(found.widget, found.settings, found.outboxes))
+    write_snapshot(files, upto, snapshot_parts(found.document, found.settings, found.outboxes))
 
 
 if __name__ == "__main__":

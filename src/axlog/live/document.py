@@ -1,153 +1,148 @@
-"""The document face: `parse`, `watch`, and updates that tell every view.
+"""`Document`: XML that statements and streams change, with views that follow. The public face.
 
-One writer at a time; readers see the views before or after an update, never in between. An update
-that cannot be applied raises and changes nothing. A listener that raises does so after the update
-is done: the document and all views are consistent, later listeners were still told.
+    doc = axlog.parse("<orders/>")                    from XML
+    doc = axlog.Document(streams=["orders"])          a skeleton for streams
+    doc = axlog.open("store", "<orders/>")            durable (`store.py`)
+
+`MaintainedTree` (tree, views, statements) and `Streams` (messages) do the work. `Streams` is made
+when the document has a call or a fact, or when it is first needed: a document that only statements
+change does not pay for it. Other packages of axlog reach both through `internals.py`.
+
+One writer at a time. Readers see the views before or after an update, never in between. An update
+that cannot be applied raises and changes nothing. An exception of a subscriber is raised after the
+update is done; the other subscribers were called.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import RLock
+from xml.sax.saxutils import quoteattr
 
-from axlog.document import pending
-from axlog.document.delta import Delta
-from axlog.document.loader import load, read_forest
-from axlog.document.operations import Content, Delete, Insert, Operation, Where
-from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source
-from axlog.document.schema import TypeGuard
-from axlog.document.schema_sources import Types, read_types
-from axlog.document.serializer import serialise
-from axlog.document.times import (
-    Shown,
-    Time,
-    Times,
-    checked_times,
-    microseconds,
-    shown,
-    start_of,
-)
-from axlog.document.tree import NONE, Tree
-from axlog.errors import QueryError, UpdateError
-from axlog.evaluate.select import select
-from axlog.evaluate.statements import operations_of
-from axlog.evaluate.value_index import ValueIndex
-from axlog.future.verdict_cache import only_adds
-from axlog.live.callbacks import not_kept, not_noted, not_told, nothing, unknown
+from axlog.document.content_checks import check_name
+from axlog.document.loader import load
+from axlog.document.parser import Element, Source
+from axlog.document.schema_sources import Types
+from axlog.document.stream_update import StreamUpdate
+from axlog.document.times import Shown, Time, start_of
+from axlog.document.tree import Tree
+from axlog.errors import QueryError
+from axlog.future.keys import parse_fact
+from axlog.live.change_feed import ChangeFeed
+from axlog.live.document_collector import Collection, Dropped
+from axlog.live.hooks import IDLE
+from axlog.live.maintained import MaintainedTree
+from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
-from axlog.query.query import Query, parse_query
-from axlog.query.update_parser import parse_statements
-from axlog.reporting import report
-from axlog.views.algebraic.engine import AlgebraicEngine
+from axlog.live.stream_engine import StreamStatus
+from axlog.live.streams import DeadLetter, Message, Streams
+from axlog.live.tuner import TuningReport
+from axlog.match.filters import Filter
+from axlog.query.query import Query
+from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
-from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
 from axlog.views.counting.disk_tables import Shelf
-from axlog.views.counting.engine import BLOCK, CountingEngine
-from axlog.views.counting.prospects import Prospects
-from axlog.views.maintainer import PutAside
-from axlog.views.net_changes import net
+from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.view import View
 
-log = logging.getLogger(__name__)
-
-Told = list[tuple[View, list[Change]]]
-"""Each view with the changes that one update made to it."""
+ROOT = "document"
+"""Name of the root element of a skeleton."""
 
 
 def parse(
-    source: Source,
+    source: Source | Tree,
     *,
-    limits: Limits = DEFAULT_LIMITS,
-    keep_whitespace: bool = False,
-    namespaces: Mapping[str, str] | None = None,
+    views: Mapping[str, str | Query] | None = None,
+    facts: Iterable[str] = (),
     types: Types | Iterable[Types] | None = None,
-    times: Times = "seconds",
-    at: Time | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Document:
-    """A document from XML: text, bytes, a path, a file, or an lxml or ElementTree element.
+    """Make a document from XML.
 
-    With `types` (see `document.schema_sources`) it must have its type, and an update that would
-    break it is refused. `times` says how times are returned: as `seconds` or as `dates`. `at` is
-    the time at which the document starts, which its nodes have: 0, or the first of all dates.
+    Parameters:
+        source: Text, bytes, a path, a file, or an lxml or ElementTree element. An `ax:call` element
+            marks the place where a stream's messages arrive.
+        views: Views to watch, by name.
+        facts: Declarations about the future, such as `key orders/order by oid trusted`.
+        types: Types of the document and of its services. The document must have its type, and an
+            update that would break a type is rejected.
+        options: How the document is kept.
 
     >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
     >>> ids = doc.watch("match //order/oid/$x return $x")
-    >>> doc.insert("match /orders#o return o.id", "<order><oid>18</oid></order>")
+    >>> doc.update("insert node <order><oid>18</oid></order> into /orders")
     [Change('insert', Row(x='18'))]
     """
-    start = start_of(at, checked_times(times))
-    tree = load(source, limits=limits, keep_whitespace=keep_whitespace, time=start)
-    return Document(
-        tree,
-        limits=limits,
-        keep_whitespace=keep_whitespace,
-        namespaces=namespaces,
-        types=types,
-        times=times,
-    )
+    return Document(source, views=views, facts=facts, types=types, options=options)
 
 
 class Document:
-    """A document with views over it."""
+    """XML that statements and streams change, with views that follow.
+
+    Parameters:
+        source: As for `parse`. None: a skeleton for `streams`.
+        streams: Names of streams. Each gets an element of its name below the root, `document`, in
+            which its messages arrive. Give either these or a source.
+        views: Views to watch, by name.
+        facts: Declarations about the future, such as `key orders/order by oid trusted`.
+        types: Types of the document and of its services.
+        options: How the document is kept.
+
+    >>> doc = Document(streams=["orders"], views={"ids": "match //orders/order/oid/$x return $x"})
+    >>> doc.feed("orders", "<order><oid>17</oid></order>", at=12.5)
+    [Change('insert', Row(x='17'))]
+    """
 
     def __init__(
         self,
-        tree: Tree,
+        source: Source | Tree | None = None,
         *,
-        limits: Limits = DEFAULT_LIMITS,
-        keep_whitespace: bool = False,
-        namespaces: Mapping[str, str] | None = None,
-        shelf: Shelf | None = None,
+        streams: Sequence[str] = (),
+        views: Mapping[str, str | Query] | None = None,
+        facts: Iterable[str] = (),
         types: Types | Iterable[Types] | None = None,
-        times: Times = "seconds",
+        options: Options = DEFAULT_OPTIONS,
     ) -> None:
-        self.tree = tree
-        self.times: Times = checked_times(times)
-        self._type_guard: TypeGuard | None = None
-        if types is not None:
-            root = "" if tree.root == NONE else tree.label(tree.root)
-            tree.types = read_types(types, root)
-            self._type_guard = TypeGuard(tree, tree.types)
-        self.limits = limits
-        self.keep_whitespace = keep_whitespace
-        self.namespaces = dict(namespaces or {})
-        self.views: dict[str, View] = {}
-        self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
-        self.make_engines(shelf)
-        self._lock = RLock()
-        self._held: Told | None = None
-        self.sealed: str | None = None  # why the document is not changed by its own methods
-        self.forgotten = 0  # messages that no view needed and nobody kept
-        self.collected = 0  # nodes and streams that no view needed, gone by proof
-        self.settle: Callable[[], None] = nothing
-        """Called before the document's own nodes are needed: what was put aside becomes nodes."""
-        self.untune: Callable[[], None] = nothing
-        """Called before anything but a stream changes the document, and before a view is added:
-        filters hold for what streams bring and for the views that there are."""
-        self.brought: Callable[[Delta, str | None, bool], None] = not_noted
-        """Called with what an update did, the stream that brought it, or None, and whether the
-        views have had it before: a message that was put aside."""
-        self.may_come: Callable[[View], bool | None] = not_kept
-        """Whether scenarios that are kept as data arrives say that a row of a view may come."""
-        self.how_never: Callable[[View], str] = not_told
-        """How a view is told what never comes, or why it is not."""
-        self.prospects: Callable[[View], Prospects | None] = unknown
-        """What is known of a view's rows to come without a walk over the document."""
+        if source is None:
+            source = _skeleton(streams, options)
+        elif streams:
+            raise QueryError("AX211", "both a source and streams", expected="one of the two")
+        tree = source
+        if not isinstance(tree, Tree):
+            start = start_of(options.at, options.times)
+            tree = load(
+                tree, limits=options.limits, keep_whitespace=options.keep_whitespace, time=start
+            )
+        is_on_disk = options.cache == "disk"
+        self._maintained = MaintainedTree(
+            tree,
+            limits=options.limits,
+            keep_whitespace=options.keep_whitespace,
+            namespaces=options.namespaces,
+            shelf=Shelf(KeyValueStore(options.cache_path), options.memory) if is_on_disk else None,
+            types=types,
+            times=options.times,
+        )
+        tree.facts = tuple(parse_fact(fact, options.namespaces) for fact in facts)
+        self._options = options
+        self._dead_letters: list[DeadLetter] = []
+        self._streams: Streams | None = None
+        if tree.calls() or tree.facts:
+            self._start_streams()
+        for name, query in (views or {}).items():
+            self._maintained.watch(query, name)
 
-    def make_engines(self, shelf: Shelf | None, block: int = BLOCK) -> None:
-        """Set up what views share, for the tree as it is."""
-        tree, limits = self.tree, self.limits
-        self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
-        self.engine.told_aside = self._note_aside
-        self.algebra = AlgebraicEngine(tree)
-        self._values = ValueIndex(tree)
+    def _start_streams(self) -> Streams:
+        """The stream machinery, made when it is first needed."""
+        with self._maintained.lock:
+            if self._streams is None:
+                self._streams = Streams(self._maintained, self._options, self._dead_letters)
+            return self._streams
 
-    @property
-    def engines(self) -> Engines:
-        """What maintainers are made with."""
-        return Engines(self.engine, self.algebra, self.thresholds.prices)
+    def _stop_streams(self) -> None:
+        """Undo `_start_streams`: a batch that called it is rolled back."""
+        self._streams = None
+        self._maintained.hooks = IDLE
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -160,102 +155,82 @@ class Document:
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:
-        """Keep the rows of a query from now on.
+        """Add a view. Its rows are those of the document now and follow every later update.
 
-        `work` is the number of rows that one update may make the view look at; a view that exceeds
-        it is set aside with AX216. Without it `Limits.work` holds.
+        Parameters:
+            query: A tree pattern, XPath or XQuery.
+            name: Name of the view; None: `view1`, `view2`, ...
+            language: `pattern`, `xpath` or `xquery`; None: by the query's first word.
+            maintainer: Algorithm that keeps the rows; None: chosen by query and document.
+            work: Rows that one update may make the view read. A view that exceeds it is set aside
+                with AX216. None: `Limits.work`.
+
+        >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
+        >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
+        [Row(x='17')]
         """
-        asked = self._parse(query, language)
-        name = name if name is not None else self._new_name()
-        if name in self.views:
-            raise QueryError("AX202", f"there is already a view {name!r}")
-        self._refuse_if_sealed()
-        with self._lock:
-            chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
-            self.untune()
-            kept = make(self.nodes(), asked.pattern, chosen.name, self.engines, work)
-            view = self.views[name] = View(
-                name, asked, kept, chosen, self._lock, self.nodes, self.times
+        maintained = self._maintained
+        with maintained.lock:
+            view = maintained.watch(
+                query, name, language=language, maintainer=maintainer, work=work
             )
-            view.work = work
-            view.prospects = lambda: self.prospects(view)
-            view.standing.may_come = lambda: self.may_come(view)
-            view.how_never = lambda: self.how_never(view)
-            view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
-            if self.engine.is_built:  # the next update shall not pay for the new view
-                self.engine.build()
+            if self._streams is not None:
+                self._streams.engine.prepare()
         return view
 
-    def forget(self, name: str) -> None:
-        """Stop keeping a view."""
-        self._refuse_if_sealed()
-        if name not in self.views:
-            raise QueryError("AX203", f"there is no view {name!r}")
-        with self._lock:
-            self.settle()  # the other views are set up anew from the document
-            self.views.pop(name).maintainer.close()
+    def unwatch(self, name: str) -> None:
+        """Drop a view.
 
-    def _note_aside(self) -> None:
-        """Set aside the views that exceeded a limit, and log it; the others go on."""
-        for view in self.views.values():
-            error = view.maintainer.broken
-            if error is not None and not isinstance(view.maintainer, PutAside):
-                self._set_aside(view, error)
+        Parameters:
+            name: Name of the view.
 
-    @contextmanager
-    def _setting_aside(self, view: View) -> Iterator[None]:
-        """An update that exceeds a limit of one view sets that view aside and is applied."""
+        >>> doc = parse("<orders/>", views={"orders": "//order"})
+        >>> doc.unwatch("orders")
+        >>> doc.views
+        {}
+        """
+        self._maintained.unwatch(name)
+
+    def view(self, name: str) -> View:
+        """Return a view. An unknown name raises `QueryError` AX203.
+
+        Parameters:
+            name: Name of the view.
+
+        >>> parse("<orders><order/></orders>", views={"orders": "//order"}).view("orders")
+        View('orders', 1 rows, counting)
+        """
         try:
-            yield
-        except QueryError as error:
-            self._set_aside(view, error)
+            return self._maintained.views[name]
+        except KeyError:
+            known = ", ".join(sorted(self._maintained.views)) or "none"
+            raise QueryError("AX203", f"there is no view {name!r}", expected=known) from None
 
-    @staticmethod
-    def _set_aside(view: View, error: QueryError) -> None:
-        view.put_aside(error)
-        report(log, logging.WARNING, "view set aside", view=view.name, code=error.code,
-               reason=error.message)  # fmt: skip
+    @property
+    def views(self) -> dict[str, View]:
+        """The views by name.
 
-    def _refuse_if_sealed(self) -> None:
-        if self.sealed is not None:
-            raise UpdateError("AX876", self.sealed, advice="use the widget's own methods")
+        >>> sorted(parse("<orders/>", views={"a": "//a", "b": "//b"}).views)
+        ['a', 'b']
+        """
+        with self._maintained.lock:
+            return dict(self._maintained.views)
 
-    def _parse(self, query: str | Query, language: str | None = None) -> Query:
-        if isinstance(query, Query):
-            return query
-        return parse_query(query, self.namespaces, language, limits=self.limits)
+    def changes(self, name: str) -> ChangeFeed:
+        """Return a feed of a view's changes from now on, for `for` and `async for`.
 
-    def _new_name(self) -> str:
-        number = len(self.views) + 1
-        while f"view{number}" in self.views:
-            number += 1
-        return f"view{number}"
+        Parameters:
+            name: Name of the view.
+
+        >>> doc = parse("<orders/>", views={"orders": "match //order/$x return $x"})
+        >>> feed = doc.changes("orders")
+        >>> _ = doc.update("insert node <order>17</order> into /orders")
+        >>> list(feed)
+        [Change('insert', Row(x='17'))]
+        """
+        return ChangeFeed(self.view(name).subscribe)
 
     # Updates --------------------------------------------------------------------------------------
-
-    def insert(
-        self,
-        target: str,
-        content: str | bytes | Element,
-        where: str = "last",
-        at: Time | None = None,
-    ) -> list[Change]:
-        """Insert XML at every node that a pattern selects: first, last, before or after it."""
-        try:
-            place = Where(where)
-        except ValueError:
-            expected = ", ".join(one.value for one in Where)
-            raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
-        forest: Content = tuple(read_forest(content, self.limits))
-        with self._lock:
-            nodes = select(self.nodes(), self._parse(target).pattern, self._values)
-            return self.apply([Insert(place, node, forest) for node in nodes], at)
-
-    def delete(self, target: str, at: Time | None = None) -> list[Change]:
-        """Delete every node that a pattern selects."""
-        with self._lock:
-            nodes = select(self.nodes(), self._parse(target).pattern, self._values)
-            return self.apply([Delete(node) for node in nodes], at)
 
     def update(
         self,
@@ -263,10 +238,13 @@ class Document:
         at: Time | None = None,
         variables: Mapping[str, str | float | bool] | None = None,
     ) -> list[Change]:
-        """Carry out a statement of XQuery Update, or several separated by `;`, one by one.
+        """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
-        `variables` are values for variables of the statement; a statement that is used again with
-        other values is parsed once.
+        Parameters:
+            statement: The statement.
+            at: Time of the update; None: the document's clock.
+            variables: Values of the statement's variables. A statement that is used again with
+                other values is parsed once.
 
         >>> doc = parse("<people><person id='1'><phone/></person><person id='2'/></people>")
         >>> doc.update("delete nodes //person[phone]")
@@ -276,82 +254,92 @@ class Document:
         >>> print(doc)
         <people><user id="2"/></people>
         """
-        changes: list[Change] = []
-        for one in parse_statements(statement, self.namespaces, self.limits):
-            with self._lock:
-                operations = operations_of(self.nodes(), one, self._values, variables)
-                changes += self.apply(operations, at)
-        return changes
+        return self._maintained.update(statement, at, variables)
 
-    def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
-        """Carry out a pending update list, and return the changes of all views."""
-        return self._apply(operations, None if at is None else microseconds(at))
+    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
+        """Apply a message of a stream: its trees are inserted just before the stream's call.
 
-    def _apply(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
-        with self._lock:
-            return self._announce(self._carry_out(operations, time))
+        Parameters:
+            stream: Name of the stream.
+            message: XML of one or more trees: text, bytes or an element.
+            at: Time of the message; None: the document's clock.
 
-    def _carry_out(
-        self,
-        operations: Sequence[Operation],
-        time: int | None,
-        origin: tuple[str, int] | None = None,
-    ) -> Told:
-        """Apply a pending update list, or raise and change nothing; no listener is told yet.
-
-        `origin` is the stream and the number of the message that it came from.
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> doc.feed("orders", "<order>17</order>")
+        [Change('insert', Row(x='17'))]
         """
-        self._refuse_if_sealed()
-        self.settle()
-        if origin is None:
-            self._refuse_if_collected()
-            self.untune()
-        plan = pending.planned(
-            self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
-        )
-        views = list(self.views.values())
-        guard = self._type_guard
-        try:
-            if guard is not None:  # before all others: nobody sees what it refuses
-                with guard.bringing(None if origin is None else origin[0]):
-                    guard.before(plan.delta)
-            for view in views:
-                with self._setting_aside(view):
-                    view.before(plan.delta)
-            self._values.before(plan.delta)
-        except BaseException:
-            plan.abandon()
-            raise
-        plan.commit()
-        if origin is not None:
-            self.tree.record_origin(plan.delta.added, *origin)
-        self.brought(plan.delta, None if origin is None else origin[0], False)
-        self._values.after(plan.delta)
-        if origin is None or not only_adds(plan.delta):
-            for view in views:
-                view.standing.forget()
-        if guard is not None:
-            guard.after(plan.delta)
-        told: Told = []
-        for view in views:
-            with self._setting_aside(view):
-                told.append((view, view.after(plan.delta)))
-        return told
+        streams = self._streams or self._start_streams()
+        return streams.feed(stream, message, at, streams.latest(stream, at))
 
-    def _announce(self, each: Told) -> list[Change]:
-        """Tell the listeners of every view, or keep it for the end of the batch; all changes."""
-        if self._held is None:
-            tell(each)
-        else:
-            self._held += each
-        return [change for _, told in each for change in told]
+    def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
+        """Apply a deletion of a stream: drop the siblings of its call that match a pattern.
+
+        The call must allow deletions (`deletes="yes"`). Each sibling is matched as a document.
+
+        Parameters:
+            stream: Name of the stream.
+            pattern: A query; a sibling for which it has a row is deleted.
+            at: Time of the message; None: the document's clock.
+
+        >>> doc = parse('<r><a>1</a><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></r>')
+        >>> _ = doc.watch("match /r/a/$x return $x")
+        >>> doc.delete("s", "match /a")
+        [Change('delete', Row(x='1'))]
+        """
+        streams = self._streams or self._start_streams()
+        return streams.delete(stream, pattern, at, streams.latest(stream, at))
+
+    def end(self, stream: str, at: Time | None = None) -> list[Change]:
+        """End a stream: its call is removed, and no message of it can come any more.
+
+        Parameters:
+            stream: Name of the stream.
+            at: Time of its end; None: the document's clock.
+
+        >>> doc = Document(streams=["orders"], views={"any": "match //orders/order"})
+        >>> doc.end("orders")
+        [Change('never', Row())]
+        >>> doc.view("any").truth
+        <Truth.NEVER: 'never'>
+        """
+        streams = self._streams or self._start_streams()
+        return streams.end(stream, at, streams.latest(stream, at))
+
+    def take(self, update: StreamUpdate) -> list[Change]:
+        """Apply one update of a stream, whatever its action.
+
+        Parameters:
+            update: An update, as sources and channels deliver it.
+        """
+        if update.action == "insert":
+            return self.feed(update.stream, update.content, at=update.at)
+        if update.action == "delete":
+            return self.delete(update.stream, str(update.content), at=update.at)
+        return self.end(update.stream, at=update.at)
+
+    def advance(self, to: Time) -> list[Change]:
+        """Move the document's clock. No message with an earlier time can come any more.
+
+        Rows that can no longer come because of it are `never` changes.
+
+        Parameters:
+            to: The new time of the clock.
+
+        >>> doc = Document(streams=["orders"])
+        >>> doc.advance(60)
+        []
+        >>> doc.clock
+        60
+        """
+        return (self._streams or self._start_streams()).advance(to)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Carry out the updates inside as one: all of them, or none if the body raises.
+        """Apply the updates inside as one: all of them, or none if the body raises.
 
-        Listeners are told what they come to, when the batch ends. Batches nest: an inner one that
-        raises takes back its own part.
+        Subscribers get the net changes when the batch ends. Batches nest: an inner batch that
+        raises rolls back its own part. A rejected message that the body handles, or that becomes a
+        dead letter, does not end the batch.
 
         >>> doc = parse("<orders/>")
         >>> with doc.batch():
@@ -363,125 +351,165 @@ class Document:
         >>> print(doc)
         <orders/>
         """
-        with self._lock, self.as_one(Savepoint(self)):
+        maintained = self._maintained
+        with maintained.lock, maintained.as_one(Savepoint(self)):
             yield
 
-    @contextmanager
-    def as_one(self, savepoint: Savepoint) -> Iterator[None]:
-        """All updates inside, told at the end; or back to the savepoint if the body raises."""
-        if self._held is not None:  # an outer batch tells
-            with savepoint.all_or_nothing():
-                yield
-            return
-        with self.netted() as told, savepoint.all_or_nothing():
-            yield
-        tell(told)  # what a listener raises takes nothing back
+    # Streams --------------------------------------------------------------------------------------
 
-    @contextmanager
-    def told_at_the_end(self) -> Iterator[None]:
-        """Tell the views' listeners only what the updates inside come to, each view once.
+    def streams(self) -> dict[str, StreamStatus]:
+        """Return the status of each stream that has, or had, a call.
 
-        What was done stays done if the body raises, and is not told then.
+        >>> doc = Document(streams=["orders"])
+        >>> _ = doc.feed("orders", "<order/>")
+        >>> doc.streams()["orders"].messages
+        1
         """
-        with self._lock:
-            if self._held is not None:  # an outer batch tells
-                yield
-                return
-            with self.netted() as told:
-                yield
-            tell(told)
+        return (self._streams or self._start_streams()).statuses()
 
-    @contextmanager
-    def netted(self) -> Iterator[Told]:
-        """What the updates inside come to, each view once; listeners are not told."""
-        with self._lock:
-            outer, self._held = self._held, []
-            told: Told = []
-            try:
-                yield told
-            finally:
-                held, self._held = self._held, outer
-                by_view: dict[View, list[Change]] = {}
-                for view, changes in held:
-                    by_view.setdefault(view, []).extend(changes)
-                told += [(view, net(changes)) for view, changes in by_view.items()]
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """The latest 1,000 rejected messages, with `Options(on_error="dead-letter")`.
+
+        >>> doc = Document(streams=["orders"], options=Options(on_error="dead-letter"))
+        >>> _ = doc.feed("orders", "<order>")
+        >>> doc.dead_letters[0].error.code
+        'AX101'
+        """
+        return self._dead_letters
+
+    def tune(self, exact: bool = False) -> TuningReport:
+        """Compute what each stream is still wanted for, and drop all else from now on.
+
+        Rows and changes stay the same; derivation counts may differ.
+
+        Parameters:
+            exact: Decide more exactly where the document is whole and small. This costs more.
+
+        >>> views = {"any": "match /document/orders/order"}
+        >>> doc = Document(streams=["orders", "other"], views=views)
+        >>> doc.tune().unsubscribed
+        ('other',)
+        """
+        return (self._streams or self._start_streams()).tuner.tune(exact)
+
+    def filter(self, stream: str) -> Filter | None:
+        """Return a filter for the source of a stream; None: the source must send every message.
+
+        The time of a message that is filtered out still counts: report it with `advance`. Needs
+        `Options(keep="needed")`, since the document lacks the messages that are not sent.
+
+        Parameters:
+            stream: Name of the stream.
+
+        >>> options = Options(keep="needed")
+        >>> doc = Document(streams=["s"], views={"v": "match //s/a/$x return $x"}, options=options)
+        >>> doc.filter("s") is None
+        False
+        """
+        return (self._streams or self._start_streams()).filter(stream)
+
+    def collect(self) -> Collection:
+        """Close the streams and drop the nodes that no view can need any more.
+
+        Rows and changes stay the same. The document is not whole afterwards: statements, new views,
+        `why` and `xml` raise AX307.
+
+        >>> views = {"any": "match /document/orders/order/$x return $x"}
+        >>> doc = Document(streams=["orders", "other"], views=views)
+        >>> doc.collect().streams
+        ('other',)
+        """
+        return (self._streams or self._start_streams()).collect()
+
+    @property
+    def collected(self) -> list[Dropped]:
+        """What collection dropped and why, the latest last, as far as it is remembered.
+
+        >>> Document(streams=["orders"]).collected
+        []
+        """
+        return [] if self._streams is None else self._streams.collected
+
+    def code(self, stream: str) -> str | None:
+        """Return the code generated for a stream's messages; None: they go through the document.
+
+        Parameters:
+            stream: Name of the stream.
+
+        >>> Document(streams=["orders"]).code("orders") is None
+        True
+        """
+        return (self._streams or self._start_streams()).engine.code(stream)
 
     # Reading --------------------------------------------------------------------------------------
 
-    def xml(self) -> str:
-        """The document as XML text."""
-        with self._lock:
-            return serialise(self.nodes())
+    @property
+    def options(self) -> Options:
+        """How the document is kept.
 
-    def element(self) -> Element:
-        """The root as an lxml element of its own: what is done to it leaves the document alone."""
-        with self._lock:
-            tree = self.nodes()
-            text = serialise(tree, tree.root)
-        return read_forest(text, self.limits)[0]
-
-    def nodes(self) -> Tree:
-        """The tree with everything in it that has arrived; an error if some was not kept."""
-        with self._lock:
-            self.settle()
-            if self.forgotten:
-                raise UpdateError(
-                    "AX307",
-                    f"{self.forgotten} messages were not kept, so the document is not whole",
-                    advice='make the widget with keep="all"',
-                )
-            self._refuse_if_collected()
-        return self.tree
-
-    def _refuse_if_collected(self) -> None:
-        if self.collected:
-            raise UpdateError(
-                "AX307",
-                "finished streams or nodes were collected, so the document is not whole",
-                advice='make the widget with collect="state"',
-            )
-
-    def nodes_left(self) -> Tree:
-        """The tree without what was collected: what may still come, comes of it alone."""
-        with self._lock:
-            if not self.collected or self.forgotten or self.tree.facts:
-                return self.nodes()  # a key's values may be gone: refused
-            self.settle()
-        return self.tree
-
-    def drop(self, tops: Sequence[int]) -> None:
-        """Take subtrees away that no view will look at again; their rows stay."""
-        self.collected += len(tops)
-        plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
-        self._values.before(plan.delta)
-        self.engine.leave(tops)
-        plan.commit()
-        for view in self.views.values():
-            view.standing.forget()
-        self._values.after(plan.delta)
+        >>> parse("<a/>").options.keep
+        'all'
+        """
+        return self._options
 
     @property
     def clock(self) -> Shown:
-        """The latest time seen."""
-        return shown(self.tree.clock, self.times)
+        """The latest time seen.
+
+        >>> parse("<a/>").clock
+        0
+        """
+        return self._maintained.clock
+
+    def xml(self) -> str:
+        """Return the document as XML text.
+
+        >>> parse("<a><b/></a>").xml()
+        '<a><b/></a>'
+        """
+        return self._maintained.xml()
+
+    def element(self) -> Element:
+        """Return a copy of the root as an lxml element.
+
+        >>> parse("<a><b/></a>").element().tag
+        'a'
+        """
+        return self._maintained.element()
+
+    def state_sizes(self) -> dict[str, int]:
+        """Return how much is kept: the rows that joins look up, and the rows of each view.
+
+        >>> parse("<a><b/></a>", views={"v": "//b"}).state_sizes()
+        {'joins': 0, 'v': 1}
+        """
+        with self._maintained.lock:
+            kept = {"joins": size_of_tables(self._maintained.engine)}
+            return kept | {name: len(view) for name, view in self.views.items()}
 
     def __len__(self) -> int:
-        """How many nodes the document has, of what was kept."""
-        with self._lock:
-            self.settle()
-            return len(self.tree)
+        """The number of nodes that the document has, of what was kept."""
+        return len(self._maintained)
 
     def __str__(self) -> str:
         return self.xml()
 
     def __repr__(self) -> str:
-        return f"Document({len(self)} nodes, {len(self.views)} views)"
+        with self._maintained.lock:
+            nodes, streams = len(self), len(self._maintained.tree.calls())
+            said = f", {streams} open streams" if self._streams is not None else ""
+            return f"Document({nodes} nodes{said}, {len(self.views)} views)"
 
 
-def tell(each: Told) -> None:
-    """Tell the listeners of every view; what the first of them raised is raised when all know."""
-    raised: list[Exception] = []
-    for view, changes in each:
-        raised += view.tell(changes)
-    if raised:
-        raise raised[0]
+def _skeleton(streams: Sequence[str], options: Options) -> str:
+    """A document with a place for each stream."""
+    if isinstance(streams, str) or not streams:
+        raise QueryError(
+            "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"
+        )
+    places: list[str] = []
+    for stream in streams:
+        check_name(stream, options.limits)
+        places.append(f"<{stream}><ax:call stream={quoteattr(stream)}/></{stream}>")
+    return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

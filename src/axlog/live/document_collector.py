@@ -26,7 +26,7 @@ from axlog.document.times import Shown, plain
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
 from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
 from axlog.live.collector import Collector
-from axlog.live.document import Document
+from axlog.live.maintained import MaintainedTree
 from axlog.query.pattern import Pattern
 from axlog.views.counting.maintainer import Counting
 
@@ -51,7 +51,7 @@ class Dropped:
     why: str
     clock: Shown
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {"kind": self.kind, "what": self.what, "count": self.count, "why": self.why,
                 "clock": plain(self.clock)}  # fmt: skip
@@ -80,17 +80,17 @@ class Collection:
         """How many rows of the engine's state were let go since the last collection."""
         return sum(each.count for each in self.dropped if each.kind == "rows")
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {"clock": plain(self.clock), "streams": list(self.streams), "nodes": self.nodes,
                 "rows": self.rows, "kept": self.kept,
-                "dropped": [each.plain() for each in self.dropped]}  # fmt: skip
+                "dropped": [each.to_dict() for each in self.dropped]}  # fmt: skip
 
 
-class Finisher:
+class DocumentCollector:
     """Drops what is finished from one widget's document."""
 
-    def __init__(self, document: Document, collector: Collector) -> None:
+    def __init__(self, document: MaintainedTree, collector: Collector) -> None:
         self._document, self._collector = document, collector
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may go on sending
@@ -114,7 +114,7 @@ class Finisher:
         document = self._document
         document.settle()
         self._collector.refresh()
-        self._collector.teller.catch_up()
+        self._collector.tracker.catch_up()
         dropped = self._rows_let_go()
         kept = self._reason()
         if kept is None:
@@ -162,7 +162,7 @@ class Finisher:
             call = tree.call(node)
             if stream in asked or call.mode != "stream" or call.most is not None:
                 continue
-            told = document._carry_out(end_call(tree, stream), None, (stream, 0))
+            told = document.carry_out(end_call(tree, stream), None, (stream, 0))
             told = self._collector.after_nodes(told, tree.clock)
             if any(changes for _, changes in told):
                 raise AssertionError(f"closing {stream!r} has changed rows")  # law 5

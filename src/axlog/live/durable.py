@@ -1,4 +1,4 @@
-"""Durable widgets: an acknowledged update survives, and a restart comes to the same views.
+"""Durable documents: an acknowledged update survives, and a restart comes to the same views.
 
 `axlog.open(path, source, views)` makes a store in a directory, or opens the one that is there:
 
@@ -7,15 +7,15 @@
     manifest.axlog     up to where the log is known to be good, and whether it was closed
     lock               held while a process has the store open
 
-An update is written to the log, carried out, then told. What the widget refuses is taken out of the
-log again; a crash in between leaves it there, and replay refuses it for the same reason. Listeners
+An update is written to the log, carried out, then told. What the document rejects is removed from
+the log; a crash in between leaves it there, and replay refuses it for the same reason. Listeners
 and publishers hear of an update only when it is in the log, synced as the policy says
 (`sync="always" | "batch" | "off"`, see `store/log.py`).
 
 Opening is the last good snapshot and the records behind it. Snapshots are made by a process of
 their own (`compaction.py`): it replays the log up to where it was rotated, so maintenance
 stops only for the rotation. With `retain=True` old segments stay, for `axlog replay` and for views
-that are added to a widget that keeps only what its views need.
+that are added to a document that keeps only what its views need.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from contextlib import contextmanager
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO
 
 from axlog.document.times import Time, microseconds
-from axlog.errors import AxlogError, StoreError
+from axlog.errors import AxlogError, StoreError, UpdateError
 from axlog.live import log_records
-from axlog.live.document import Told, tell
+from axlog.live.document import Document
+from axlog.live.document_collector import Collection
 from axlog.live.log_records import Record, encode, stream_record
+from axlog.live.maintained import Told, tell
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
+from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
-from axlog.live.widget import Message, Widget
 from axlog.query.query import Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
@@ -51,8 +53,8 @@ from axlog.views.view import View
 _events = getLogger("axlog.store")
 
 
-class DurableWidget(Widget):
-    """A widget whose accepted updates are in a log. Made by `open_store`."""
+class DurableDocument(Document):
+    """A document whose accepted updates are in a log. Made by `axlog.open`."""
 
     _log: Log | None = None
     torn: Torn | None = None
@@ -82,7 +84,6 @@ class DurableWidget(Widget):
             raise StoreError(
                 "AX878", f"the log goes on at record {log.next}", expected=str(found.record + 1)
             )
-        self.document.sealed = "the document of a durable widget is changed by the widget's methods"
 
     def _keep_open(self, directory: Path, lock: IO[bytes], compact_after: int | None) -> None:
         self._directory, self._held_lock = directory, lock
@@ -102,7 +103,7 @@ class DurableWidget(Widget):
     def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
         """The record of an update that comes now, with the latest time that it may have."""
         record = stream_record(stream, action, content, at)
-        latest = self._latest(stream, at)
+        latest = (self._streams or self._start_streams()).latest(stream, at)
         if latest is not None:
             record["latest"] = latest
         return record
@@ -123,28 +124,42 @@ class DurableWidget(Widget):
             record["us"] = microseconds(at)
         return self._accept(lambda: record)
 
-    def watch(self, query: str | Query, name: str | None = None, **options: Any) -> View:
-        name = name if name is not None else self.document._new_name()
+    def watch(
+        self,
+        query: str | Query,
+        name: str | None = None,
+        *,
+        language: str | None = None,
+        maintainer: str | None = None,
+        work: int | None = None,
+    ) -> View:
+        name = name if name is not None else self._maintained.new_name()
         record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
+        options = {"language": language, "maintainer": maintainer, "work": work}
         record |= {key: value for key, value in options.items() if value is not None}
         self._accept(lambda: record)
         return self.view(name)
 
     def tune(self, exact: bool = False) -> TuningReport:
         self._accept(lambda: {"tune": exact})
-        assert self.tuner.last is not None
-        return self.tuner.last
+        tuned = (self._streams or self._start_streams()).tuner.last
+        assert tuned is not None
+        return tuned
 
-    def forget(self, name: str) -> None:
-        """Stop keeping a view."""
+    def collect(self) -> Collection:
+        raise UpdateError(
+            "AX876", "a store keeps the whole document", advice='use Options(collect="state")'
+        )
+
+    def unwatch(self, name: str) -> None:
         self._accept(lambda: {"forget": name})
 
     def _accept(self, said: Callable[[], Record]) -> list[Change]:
         """Log, carry out, tell; what is refused leaves the log."""
-        document = self.document
+        document = self._maintained
         self._refuse_forked()
         self._wait_for_publishers()
-        with document._lock:
+        with document.lock:
             log = self._usable()
             record = said()
             if self._batch is not None:
@@ -174,14 +189,12 @@ class DurableWidget(Widget):
 
     def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
         """Do it with everybody's ears shut; the changes, and who is to hear them."""
-        document = self.document
-        outer, document._held = document._held, []
-        document.sealed, sealed = None, document.sealed
+        document = self._maintained
+        outer, document.held = document.held, []
         try:
             changes = log_records.carry_out(self, record)
         finally:
-            document.sealed = sealed
-            held, document._held = document._held, outer
+            held, document.held = document.held, outer
         if outer is not None:
             outer += held
         return changes, held
@@ -192,20 +205,20 @@ class DurableWidget(Widget):
         end, net."""
         self._refuse_forked()
         self._wait_for_publishers()
-        with self.document._lock:
+        with self._maintained.lock:
             if self._batch is not None:
                 with self._inner_batch(self._batch):
                     yield
                 return
             log = self._usable()
             self._batch = []
-            savepoint = Savepoint(self.document, self)
+            savepoint = Savepoint(self)
             try:
-                with self.document.netted() as netted:
+                with self._maintained.netted() as netted:
                     yield
             except BaseException:
                 self._batch = None
-                self._take_back(savepoint)
+                savepoint.restore()
                 raise
             done, self._batch = self._batch, None
             if done:
@@ -217,21 +230,13 @@ class DurableWidget(Widget):
     @contextmanager
     def _inner_batch(self, batch: list[Record]) -> Iterator[None]:
         """A batch in a batch: if its body raises, its part leaves the frame."""
-        savepoint, done = Savepoint(self.document, self), len(batch)
+        savepoint, done = Savepoint(self), len(batch)
         try:
             yield
         except BaseException:
             del batch[done:]
-            self._take_back(savepoint)
-            raise
-
-    def _take_back(self, savepoint: Savepoint) -> None:
-        document = self.document
-        document.sealed, sealed = None, document.sealed
-        try:
             savepoint.restore()
-        finally:
-            document.sealed = sealed
+            raise
 
     def _log_batch(self, log: Log, done: list[Record]) -> None:
         try:
@@ -276,7 +281,7 @@ class DurableWidget(Widget):
     def unpublish(self, name: str) -> None:
         """Let a publisher go, and what it has not taken."""
         self._refuse_forked()
-        with self.document._lock:
+        with self._maintained.lock:
             box = self.outboxes.get(name)
             if box is None:
                 raise StoreError(
@@ -289,7 +294,7 @@ class DurableWidget(Widget):
     def outbox(self, view: str, name: str) -> Outbox:
         """The outbox of a publisher, made when it is first asked for."""
         self._refuse_forked()
-        with self.document._lock:
+        with self._maintained.lock:
             log = self._usable()
             box = self.outboxes.get(name)
             if box is None:
@@ -302,7 +307,7 @@ class DurableWidget(Widget):
 
     def note_published(self, name: str, batch: int) -> None:
         """Note how far a publisher is: if this is lost, a batch is delivered twice, no more."""
-        with self.document._lock:
+        with self._maintained.lock:
             log = self._log
             if log is None or self._broken is not None or name not in self.outboxes:
                 return
@@ -322,7 +327,7 @@ class DurableWidget(Widget):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the widget still takes updates: its state is that of its log."""
+        """Whether the document still takes updates: its state is that of its log."""
         return self._broken is None and self._log is not None
 
     def _post(self, number: int, held: Told) -> None:
@@ -336,7 +341,7 @@ class DurableWidget(Widget):
     def snapshot(self) -> None:
         """Write a snapshot here and now, and drop the log before it; nothing else goes on."""
         self._refuse_forked()
-        with self.document._lock:
+        with self._maintained.lock:
             began = perf_counter()
             log = self._usable()
             self._give_up_compaction()  # it would read what goes now
@@ -367,7 +372,7 @@ class DurableWidget(Widget):
         if self._directory is None:
             return self.snapshot()
         self._usable().sync()  # what is synced before need not be while everybody waits
-        with self.document._lock:
+        with self._maintained.lock:
             if self._compactor is not None or self._is_starting:
                 upto = None
             else:
@@ -430,7 +435,7 @@ class DurableWidget(Widget):
             return
         for box in self.outboxes.values():
             box.close(flush)
-        with self.document._lock:
+        with self._maintained.lock:
             self._give_up_compaction()
             if self._log is not None:
                 self._log.close()
@@ -440,7 +445,7 @@ class DurableWidget(Widget):
                 self._held_lock.close()
                 self._held_lock = None
 
-    def __enter__(self) -> DurableWidget:
+    def __enter__(self) -> DurableDocument:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -24,6 +24,8 @@ from axlog.document.loader import load
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import AxlogError, InputError
 from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
 from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.view import View
@@ -65,10 +67,8 @@ class FileWatch:
         self._stamp = self._look()
         content = self._read()
         self._digest = _digest(content)
-        tree = load(content, limits=limits, keep_whitespace=keep_whitespace)
-        self.document = Document(
-            tree, limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces
-        )
+        options = Options(limits=limits, keep_whitespace=keep_whitespace, namespaces=namespaces)
+        self.document = Document(content, options=options)
 
     def poll(self) -> list[Change]:
         """Look at the file now; what changed in the view since the last look."""
@@ -83,15 +83,15 @@ class FileWatch:
                 return []
             new = load(
                 content,
-                limits=self.document.limits,
-                keep_whitespace=self.document.keep_whitespace,
+                limits=self.document.options.limits,
+                keep_whitespace=self.document.options.keep_whitespace,
             )
         except AxlogError as error:
             self.error = error
             return []
-        operations = diff(self.document.nodes(), new)
-        time = max(stamp[0] // 1000, self.document.tree.clock)
-        changes = self.document._apply(operations, time)
+        inside = maintained(self.document)
+        time = max(stamp[0] // 1000, inside.tree.clock)
+        changes = inside.apply_at(diff(inside.nodes(), new), time)
         self._stamp, self._digest, self.error = stamp, digest, None
         return changes
 

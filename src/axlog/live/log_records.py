@@ -1,4 +1,4 @@
-"""What a durable widget's log holds: one JSON object a record, and how it is carried out again.
+"""The records in the log of a durable document, each a JSON object, and how to apply them.
 
     {"open": {source, options}}                        the first record of every store
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t, "latest": t}
@@ -9,18 +9,17 @@
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               told as one
 
-Carrying a record out is a function of the widget's state alone, so replay comes to the same state,
-the same changes and the same refusals. Times are in microseconds; bytes that are not UTF-8 go as
-base64.
+Applying a record depends on the document's state alone, so replay comes to the same state, the same
+changes and the same rejections. Times are in microseconds; bytes that are not UTF-8 are base64.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -29,17 +28,20 @@ from lxml import etree
 from axlog.document.parser import Element, Limits
 from axlog.document.times import Time, microseconds
 from axlog.errors import StoreError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.views.change import Change
 
 Record: TypeAlias = dict[str, Any]
 
 FORMAT = 2
 """Of records. In format 1, of version 0.1, the messages of every stream may bring calls."""
-_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "facts", "never",
-            "times", "at")  # fmt: skip
-_SAVED = (*_OPTIONS, "tune", "collect")
-"""What snapshots of pipelines say too."""
+_OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
+            "at")  # fmt: skip
+"""The fields of `Options` that a store takes; `limits` has a place of its own in the record."""
+_SAVED = (*_OPTIONS, "facts", "tune", "collect")
+"""The names that a record of this or an older version, or a snapshot of a pipeline, may have."""
 
 
 def encode(record: Record) -> bytes:
@@ -96,7 +98,7 @@ def check_form(record: Any, number: int) -> None:
 def _check_settings(said: Record, number: int) -> None:
     check_form(said, number)
     if not {"source", "options", "limits"} <= said.keys():
-        raise _no_record(number, "it does not say how the widget was made")
+        raise _no_record(number, "it does not say how the document was made")
     limits, known = said["limits"], Limits.__dataclass_fields__
     if not all(name in known and type(value) is int for name, value in limits.items()):
         raise _no_record(number, "a limit is not known, or no number")
@@ -137,19 +139,26 @@ def _as_text(content: bytes) -> tuple[str, bool]:
     return base64.b64encode(content).decode("ascii"), False
 
 
-def settings_record(source: str, options: Mapping[str, Any], limits: Limits) -> Record:
-    """How the widget was made."""
-    unknown = sorted(set(options) - set(_OPTIONS))
-    if unknown:
-        raise StoreError(
-            "AX875",
-            f"a durable widget does not take the option {unknown[0]!r}",
-            expected=", ".join(_OPTIONS),
-        )
-    said = {name: list(v) if name == "facts" else v for name, v in options.items()}
-    if said.get("at") is not None:
-        said["at"] = f"{microseconds(options['at'])}us"
-    return settings_of(source, said, asdict(limits))
+def settings_record(source: str, facts: Iterable[str], options: Options) -> Record:
+    """How the document was made: the options that differ from the defaults."""
+    said: Record = {}
+    for one in fields(Options):
+        value = getattr(options, one.name)
+        if one.name == "limits" or value == getattr(DEFAULT_OPTIONS, one.name):
+            continue
+        if one.name not in _OPTIONS:
+            raise StoreError(
+                "AX875",
+                f"a durable document does not take the option {one.name!r}",
+                expected=", ".join(_OPTIONS),
+            )
+        said[one.name] = dict(value) if one.name == "namespaces" else value
+    if "at" in said:
+        said["at"] = f"{microseconds(said['at'])}us"
+    declared = list(facts)
+    if declared:
+        said["facts"] = declared
+    return settings_of(source, said, asdict(options.limits))
 
 
 def settings_of(source: str, options: Mapping[str, Any], limits: Mapping[str, int]) -> Record:
@@ -157,17 +166,20 @@ def settings_of(source: str, options: Mapping[str, Any], limits: Mapping[str, in
     return {"open": {"format": FORMAT, "source": source, "options": options, "limits": limits}}
 
 
-def make_widget(
-    settings: Record, source: Any, kind: type[Widget] = Widget, types: Any = None
-) -> Widget:
-    """A widget as the first record says, over the source, or a tree that was loaded.
+def make_document(
+    settings: Record, source: Any, kind: type[Document] = Document, types: Any = None
+) -> Document:
+    """A document as the first record says, over the source, or a tree that was loaded.
 
-    Types are in no record: whoever has them gives them again.
+    Types are in no record: the caller gives them again.
     """
     said = settings["open"]
-    made = kind(source, limits=Limits(**said["limits"]), types=types, **said["options"])
+    given = dict(said["options"])
+    facts = given.pop("facts", None) or ()
+    options = Options(limits=Limits(**said["limits"]), **given)
+    made = kind(source, facts=facts, types=types, options=options)
     if said.get("format", 1) < FORMAT:
-        made.document.tree.any_calls = True
+        maintained(made).tree.any_calls = True
     return made
 
 
@@ -176,35 +188,39 @@ def moment(record: Record) -> Time | None:
     return None if us is None else Fraction(us, 1_000_000)
 
 
-def carry_out(widget: Widget, record: Record) -> list[Change]:
-    """Do what a record says; an error of ours if the widget refuses it, as it did then."""
+def carry_out(document: Document, record: Record) -> list[Change]:
+    """Apply a record. Raises an `AxlogError` if the document rejects it, as it did then.
+
+    The methods of `Document` are called by name: those of a durable document would log it again.
+    """
     if "stream" in record:
-        return _stream(widget, record)
+        return _stream(document, record)
     if "update" in record:
         variables = record.get("variables")
-        return Widget.update(widget, record["update"], moment(record), variables)
+        return Document.update(document, record["update"], moment(record), variables)
     if "advance" in record:
-        return Widget.advance(widget, Fraction(record["advance"], 1_000_000))
+        return Document.advance(document, Fraction(record["advance"], 1_000_000))
     if "watch" in record:
         options = {key: record.get(key) for key in ("language", "maintainer", "work")}
-        Widget.watch(widget, record["query"], record["watch"], **options)
+        Document.watch(document, record["query"], record["watch"], **options)
         return []
     if "tune" in record:
-        widget.tuner.tune(bool(record["tune"]))
+        streams_of(document).tuner.tune(bool(record["tune"]))
         return []
     if "forget" in record:
-        widget.document.forget(record["forget"])
+        Document.unwatch(document, record["forget"])
         return []
     raise StoreError("AX872", f"no record says {sorted(record)}")
 
 
-def _stream(widget: Widget, record: Record) -> list[Change]:
+def _stream(document: Document, record: Record) -> list[Change]:
+    fed = streams_of(document)
     stream, at, latest = record["stream"], moment(record), record.get("latest")
     if "insert" in record:
         content: str | bytes = record["insert"]
         if record.get("base64"):
             content = base64.b64decode(content)
-        return Widget._feed(widget, stream, content, at, latest)
+        return fed.feed(stream, content, at, latest)
     if "delete" in record:
-        return Widget._delete(widget, stream, record["delete"], at, latest)
-    return Widget._end(widget, stream, at, latest)
+        return fed.delete(stream, record["delete"], at, latest)
+    return fed.end(stream, at, latest)

@@ -16,37 +16,38 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from axlog.errors import QueryError
-from axlog.live.durable import DurableWidget
+from axlog.live.document import Document
+from axlog.live.durable import DurableDocument
+from axlog.live.internals import maintained
 from axlog.live.outbox import Outbox
-from axlog.live.widget import Widget
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.view import View
 
 
-def widget_samples(name: str, widget: Widget) -> Iterator[Sample]:
+def widget_samples(name: str, widget: Document) -> Iterator[Sample]:
     """The numbers of one widget."""
-    with widget.document._lock:
+    with maintained(widget).lock:
         found = [*_streams(name, widget), *_views(name, widget)]
-        joins = size_of_tables(widget.document.engine)
-        nodes = len(widget.document.tree)
+        joins = size_of_tables(maintained(widget).engine)
+        nodes = len(maintained(widget).tree)
     yield from found
     yield gauge("axlog_document_nodes", nodes, "Nodes of the document", widget=name)
     yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", widget=name)
     yield gauge(
         "axlog_clock_seconds",
-        widget.document.tree.clock / 1_000_000,
+        maintained(widget).tree.clock / 1_000_000,
         "The document's clock",
         widget=name,
     )
     yield gauge(
         "axlog_dead_letters", len(widget.dead_letters), "Dead letters that are kept", widget=name
     )
-    if isinstance(widget, DurableWidget):
+    if isinstance(widget, DurableDocument):
         yield from store_samples(name, widget)
 
 
-def _streams(widget: str, of: Widget) -> Iterator[Sample]:
+def _streams(widget: str, of: Document) -> Iterator[Sample]:
     for stream, status in of.streams().items():
         at = {"widget": widget, "stream": stream}
         yield counter("axlog_updates_total", status.messages, "Updates that came", **at)
@@ -59,8 +60,8 @@ def _streams(widget: str, of: Widget) -> Iterator[Sample]:
         yield gauge("axlog_stream_ended", status.ended, "1 once the stream has ended", **at)
 
 
-def _views(widget: str, of: Widget) -> Iterator[Sample]:
-    for name, view in of.document.views.items():
+def _views(widget: str, of: Document) -> Iterator[Sample]:
+    for name, view in maintained(of).views.items():
         at = {"widget": widget, "view": name}
         is_aside = view.broken is not None
         yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
@@ -75,7 +76,7 @@ def _size(view: View) -> int:
     return view.maintainer.size() if view.is_deferred else len(view)
 
 
-def store_samples(name: str, widget: DurableWidget) -> Iterator[Sample]:
+def store_samples(name: str, widget: DurableDocument) -> Iterator[Sample]:
     """The numbers of a durable widget's store and publishers."""
     log = widget._log
     yield counter("axlog_store_records_total", widget.record, "Records in the log", widget=name)
@@ -112,7 +113,7 @@ def _publisher(widget: str, box: Outbox) -> Iterator[Sample]:
     )
 
 
-def widgets_samples(widgets: Mapping[str, Widget]) -> Iterator[Sample]:
+def widgets_samples(widgets: Mapping[str, Document]) -> Iterator[Sample]:
     """The numbers of several widgets."""
     for name, widget in widgets.items():
         yield from widget_samples(name, widget)
@@ -121,13 +122,13 @@ def widgets_samples(widgets: Mapping[str, Widget]) -> Iterator[Sample]:
 # Health -------------------------------------------------------------------------------------------
 
 
-def widget_health(name: str, widget: Widget) -> Health:
+def widget_health(name: str, widget: Document) -> Health:
     """How far each view of a widget is behind, and why."""
     failures: list[str] = []
-    if isinstance(widget, DurableWidget) and not widget.is_whole:
+    if isinstance(widget, DurableDocument) and not widget.is_whole:
         failures.append(f"{name}: {widget.trouble or 'the store is closed'}")
-    with widget.document._lock:
-        boxes = list(widget.outboxes.values()) if isinstance(widget, DurableWidget) else []
+    with maintained(widget).lock:
+        boxes = list(widget.outboxes.values()) if isinstance(widget, DurableDocument) else []
     views = [
         _view_health(name, view, [box for box in boxes if box.view == view.name])
         for view in widget.views.values()
@@ -161,7 +162,7 @@ def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
 
 def put_aside(broken: QueryError) -> str:
     """Why a view answers no more, and what to do."""
-    return f"the view was put aside: {broken.message}; forget it and watch it again"
+    return f"the view was put aside: {broken.message}; unwatch it and watch it again"
 
 
 # The process --------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from axlog.future.profiles import has_not
 from axlog.future.scenario_tracker import Living, Scenario, is_followed
 from axlog.future.scenarios import is_limited, may_bring
 from axlog.future.truth import Outlook, column_of, row_of
-from axlog.live.document import Document, Told
+from axlog.live.maintained import MaintainedTree, Told
 from axlog.query.compile import Relation
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
@@ -41,8 +41,6 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.view import View
 
 Shown = tuple[Any, ...]
-WAYS = ("kept", "all", "joins", "off")
-"""Whom `never` is told: `kept`, where it is kept as data arrives; `joins`, joins of two only."""
 
 _NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
@@ -62,10 +60,10 @@ class _Followed:
     is_old: bool = False  # whether something was taken away
 
 
-class Teller:
+class NeverTracker:
     """Tells the views of one widget what never comes."""
 
-    def __init__(self, document: Document, how: str, keeps: bool = True) -> None:
+    def __init__(self, document: MaintainedTree, how: str, keeps: bool = True) -> None:
         """`keeps`: whether all messages become nodes of the document, sooner or later."""
         self._document = document
         self.how = how
@@ -77,7 +75,6 @@ class Teller:
         self._closed: list[str] = []
         self.is_eager = False  # whether some view wants to look at every message
         self.is_busy = False  # whether some view wants to look at the update under way
-        document.brought, document.may_come = self.note, self.may_come
 
     def _look(self) -> None:
         """Work out who has to look at what comes."""
@@ -89,7 +86,7 @@ class Teller:
     def way(self, view: View) -> str:
         """How `never` is told of a view, or why it is not."""
         if self.how in ("off", "joins"):
-            return f'not reported: the widget was made with never="{self.how}"'
+            return f'not reported: the document has the option never="{self.how}"'
         followed = self._followed.get(view)
         if followed is None or not self._document.tree.calls_by_stream:
             return "not reported: no stream is open"

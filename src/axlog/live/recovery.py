@@ -20,10 +20,12 @@ from axlog.document.times import checked_times
 from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
 from axlog.live import log_records
-from axlog.live.document import Told
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import Record, decode
+from axlog.live.maintained import Told
 from axlog.live.outbox import Outbox
-from axlog.live.widget import DeadLetter, Widget
+from axlog.live.streams import DeadLetter
 from axlog.reporting import report
 from axlog.store.files import Files
 from axlog.store.log_reader import LogReader, Torn, missing, segments
@@ -35,9 +37,9 @@ _events = getLogger("axlog.store")
 
 @dataclass(slots=True)
 class Restored:
-    """A widget as the store has it."""
+    """A document as the store has it."""
 
-    widget: Widget
+    document: Document
     settings: Record
     record: int = 0  # the last record carried out
     snapshot: int = 0  # the record of the snapshot it started from
@@ -48,7 +50,7 @@ class Restored:
 
 def restore(
     files: Files,
-    kind: type[Widget],
+    kind: type[Document],
     views: Mapping[str, str],
     until: int | None = None,
     from_start: bool = False,
@@ -64,7 +66,7 @@ def restore(
             raise missing("the log of the store")
         return None
     found = None if from_start else _from_snapshot(files, kind, until)
-    if found is not None and _lacks(found.widget, views) and found.widget.document.forgotten:
+    if found is not None and _lacks(found.document, views) and maintained(found.document).forgotten:
         found = None
     last = [state for _, state in deque(replay(files, found, kind, until, views), maxlen=1)]
     found = last[0] if last else found
@@ -73,22 +75,22 @@ def restore(
             raise missing("the snapshot that the log goes on from")
         return None
     for name, text in views.items():
-        known = found.widget.document.views.get(name)
+        known = maintained(found.document).views.get(name)
         if known is not None and known.query.text.strip() != text.strip():
             raise StoreError(
                 "AX875",
                 f"the store keeps another view {name!r}: {known.query.text}",
                 expected=text,
-                advice="forget it first, or give the new one another name",
+                advice="unwatch it first, or give the new one another name",
             )
     return found
 
 
-def _lacks(widget: Widget, views: Mapping[str, str]) -> bool:
-    return any(name not in widget.document.views for name in views)
+def _lacks(document: Document, views: Mapping[str, str]) -> bool:
+    return any(name not in document.views for name in views)
 
 
-def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Restored | None:
+def _from_snapshot(files: Files, kind: type[Document], until: int | None) -> Restored | None:
     usable = [record for record in snapshots(files) if until is None or record <= until]
     for record in reversed(usable):
         try:
@@ -104,7 +106,7 @@ def _from_snapshot(files: Files, kind: type[Widget], until: int | None) -> Resto
 def replay(
     files: Files,
     found: Restored | None,
-    kind: type[Widget],
+    kind: type[Document],
     until: int | None = None,
     views: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[int, Restored]]:
@@ -139,7 +141,7 @@ def _gap(found: Restored, number: int) -> StoreError:
     )
 
 
-def _begin(record: Record, number: int, kind: type[Widget], views: Mapping[str, str]) -> Restored:
+def _begin(record: Record, number: int, kind: type[Document], views: Mapping[str, str]) -> Restored:
     if "open" not in record or number != 1:
         raise StoreError(
             "AX878",
@@ -148,18 +150,18 @@ def _begin(record: Record, number: int, kind: type[Widget], views: Mapping[str, 
             advice="restore the directory from a copy",
         )
     source = record["open"]["source"]
-    found = Restored(log_records.make_widget(record, source, kind), record, 1)
+    found = Restored(log_records.make_document(record, source, kind), record, 1)
     if record["open"]["options"].get("keep") == "needed":
         # What is not kept cannot be looked at later: later views are there from the start.
         for name, text in views.items():
-            Widget.watch(found.widget, text, name)
+            Document.watch(found.document, text, name)
     return found
 
 
 def repeat(found: Restored, record: Record, number: int) -> Told:
     """Carry a record out; who would hear what. What was refused then is refused again."""
     found.record = number
-    document = found.widget.document
+    document = maintained(found.document)
     if "publisher" in record:
         found.outboxes[record["publisher"]] = Outbox(record["publisher"], record["view"])
         return []
@@ -176,7 +178,7 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
     with document.netted() as told:
         for one in record.get("batch", (record,)):
             try:
-                log_records.carry_out(found.widget, one)
+                log_records.carry_out(found.document, one)
             except AxlogError:
                 continue
     for box in found.outboxes.values():
@@ -190,68 +192,69 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
 
 
 def snapshot_parts(
-    widget: Widget, settings: Record, boxes: Mapping[str, Outbox]
+    document: Document, settings: Record, boxes: Mapping[str, Outbox]
 ) -> dict[str, bytes]:
-    """Everything of a widget, as parts of a snapshot."""
-    document = widget.document
-    document.settle()
+    """Everything of a document, as parts of a snapshot."""
+    inside, fed = maintained(document), streams_of(document)
+    inside.settle()
     views = {
         name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
                "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
-        for name, v in document.views.items()
+        for name, v in inside.views.items()
     }  # fmt: skip
     said = {
         "settings": settings,
         "views": views,
-        "forgotten": document.forgotten,
+        "forgotten": inside.forgotten,
         "streams": {s.stream: [s.messages, s.refused, s.microseconds, s.unparsed]
-                    for s in widget.streams().values()},
+                    for s in fed.statuses().values()},
         "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
-                    for d in widget.dead_letters],
+                    for d in document.dead_letters],
         "outboxes": {name: [box.view, box.taken, [[n, [_change(c) for c in changes]]
                                                   for n, changes in box.pending()]]
                      for name, box in boxes.items()},
-        "keys": widget._guard.values(),
-        "tuned": bool(widget._streaming.wants),
+        "keys": fed.guard.values(),
+        "tuned": bool(fed.engine.wants),
     }  # fmt: skip
-    parts = {"widget": log_records.encode(said), **save_tree(document.tree)}
-    if document.forgotten:
-        parts["rows"] = log_records.encode({"state": widget._streaming.state()})
+    parts = {"widget": log_records.encode(said), **save_tree(inside.tree)}
+    if inside.forgotten:
+        parts["rows"] = log_records.encode({"state": fed.engine.state()})
     return parts
 
 
 def load_parts(
-    parts: Mapping[str, bytes], record: int, kind: type[Widget] = Widget, types: Any = None
+    parts: Mapping[str, bytes], record: int, kind: type[Document] = Document, types: Any = None
 ) -> Restored:
-    """The widget that `snapshot_parts` wrote down, as it was after a record; with its types."""
+    """The document that `snapshot_parts` wrote, as it was after a record; with its types."""
     try:
         said = decode(parts["widget"], record)
         settings: Record = said["settings"]
         log_records.check_form(settings, record)
-        widget = log_records.make_widget(settings, load_tree(parts), kind, types)
+        document = log_records.make_document(settings, load_tree(parts), kind, types)
         for name, view in said["views"].items():
-            made = Widget.watch(
-                widget, view["query"], name, language=view["language"],
+            made = Document.watch(
+                document, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"], work=view.get("work"),
             )  # fmt: skip
             made.sequence = view["sequence"]
             if "broken" in view and made.broken is None:
                 made.put_aside(QueryError(*view["broken"]))
+        fed = streams_of(document)
         if "rows" in parts:
-            widget._streaming.restore(_tuples(decode(parts["rows"], record)["state"]))
-        widget.document.forgotten = said["forgotten"]
+            fed.engine.restore(_tuples(decode(parts["rows"], record)["state"]))
+        maintained(document).forgotten = said["forgotten"]
         for stream, (messages, refused, last, unparsed) in said["streams"].items():
-            status = widget._streaming.status(stream)
+            status = fed.engine.status(stream)
             status.messages, status.refused = messages, refused
             status.microseconds, status.unparsed = last, unparsed
-        widget._guard.restore(said["keys"])
-        widget.dead_letters += [
+        fed.guard.restore(said["keys"])
+        document.dead_letters.extend(
             DeadLetter(stream, number, message, StreamError(code, what))
             for stream, number, message, code, what in said["letters"]
-        ]
+        )
         if said.get("tuned"):  # filters follow from the document and the views
-            widget.tuner.tune()
+            fed.tuner.tune()
         boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, AxlogError):
@@ -259,7 +262,7 @@ def load_parts(
         raise StoreError(
             "AX871", f"the snapshot of record {record} does not fit: {error}"
         ) from None
-    return Restored(widget, settings, record, record, boxes)
+    return Restored(document, settings, record, record, boxes)
 
 
 def _outbox(name: str, view: str, taken: int, pending: list[Any]) -> Outbox:

@@ -1,4 +1,4 @@
-"""Opening a store: the durable widget of a directory, found there or made.
+"""Opening a store: the durable document of a directory, found there or made.
 
 `axlog.open` is `open_store`. One process has a store open at a time: it holds the file `lock`.
 """
@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from logging import INFO, getLogger
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, Literal, TypeAlias
 
 from axlog.document.loader import load
-from axlog.document.parser import DEFAULT_LIMITS, Limits, Source
+from axlog.document.parser import Source
 from axlog.document.serializer import serialise
-from axlog.document.times import checked_times, start_of
+from axlog.document.times import start_of
 from axlog.errors import StoreError
 from axlog.live import log_records
-from axlog.live.durable import DurableWidget
+from axlog.live.durable import DurableDocument
 from axlog.live.log_records import Record
+from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.recovery import Restored, restore
 from axlog.query.query import Query
 from axlog.reporting import report
@@ -32,21 +33,42 @@ COMPACT_AFTER = 50_000
 """Records between two snapshots, unless told otherwise."""
 
 
+Sync: TypeAlias = Literal["always", "batch", "off"]
+
+
 def open_store(
     path: str | Path,
     source: Source | None = None,
-    views: Mapping[str, str | Query] | None = None,
     *,
-    sync: str = "always",
+    views: Mapping[str, str | Query] | None = None,
+    facts: Iterable[str] = (),
+    options: Options = DEFAULT_OPTIONS,
+    sync: Sync = "always",
     retain: bool = False,
     compact_after: int | None = COMPACT_AFTER,
-    limits: Limits = DEFAULT_LIMITS,
-    **options: Any,
-) -> DurableWidget:
-    """Open the durable widget in a directory, or make one there over `source`.
+) -> DurableDocument:
+    """Open the durable document in a directory, or make one there from a source.
 
-    Views that are named and not there yet are added; those that are there stay. Options of
-    `Widget` are noted when the store is made and need not be given again.
+    Parameters:
+        path: Directory of the store.
+        source: As for `parse`, for a store that does not exist yet.
+        views: Views to watch, by name. Those that the store does not have are added; the others
+            stay.
+        facts: Declarations about the future. They are stored and need not be given again.
+        options: How the document is kept. They are stored and need not be given again.
+        sync: Sync the log `always` before an update returns, once a `batch` of a few milliseconds,
+            or leave it to the operating system (`off`).
+        retain: Keep the log before a snapshot, for `axlog replay` and for views that are added
+            later to a document that does not keep its messages.
+        compact_after: Records between two snapshots; None: only on `compact`.
+
+    >>> import tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> with open_store(directory, "<orders/>") as doc:
+    ...     changes = doc.update("insert node <order/> into /orders")
+    >>> with open_store(directory) as doc:
+    ...     print(doc)
+    <orders><order/></orders>
     """
     if sync not in POLICIES:
         raise StoreError("AX875", f"sync={sync!r}", expected=" or ".join(POLICIES))
@@ -54,7 +76,7 @@ def open_store(
     lock = _lock(directory)
     began = perf_counter()
     try:
-        made = start(DiskFiles(directory), source, views or {}, sync, retain, limits, options)
+        made = start(DiskFiles(directory), source, views or {}, sync, retain, facts, options)
     except OSError as error:
         lock.close()
         raise _unusable(directory, error) from error
@@ -73,42 +95,42 @@ def start(
     views: Mapping[str, str | Query],
     sync: str,
     retain: bool,
-    limits: Limits = DEFAULT_LIMITS,
-    options: Mapping[str, Any] | None = None,
-) -> DurableWidget:
-    """The widget of a directory's files; without the lock and the snapshots of `open_store`."""
+    facts: Iterable[str] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> DurableDocument:
+    """The document of a directory's files; without the lock and the snapshots of `open_store`."""
     texts = {name: _text(query) for name, query in views.items()}
-    found = restore(files, DurableWidget, texts)
+    found = restore(files, DurableDocument, texts)
     if found is None:
         if source is None:
             raise StoreError("AX875", "there is no store yet", advice="give the document's source")
-        given = dict(options or {})
-        if given.get("collect") == "auto":
+        if options.collect == "auto":
             raise StoreError(
                 "AX875", 'collect="auto": a store keeps the whole document', expected="state or off"
             )
-        starts = start_of(given.get("at"), checked_times(given.get("times", "seconds")))
-        keeps = bool(given.get("keep_whitespace"))
-        tree = load(source, limits=limits, keep_whitespace=keeps, time=starts)
-        settings = log_records.settings_record(serialise(tree), given, limits)
+        starts = start_of(options.at, options.times)
+        tree = load(
+            source, limits=options.limits, keep_whitespace=options.keep_whitespace, time=starts
+        )
+        settings = log_records.settings_record(serialise(tree), facts, options)
         found = Restored(_made(settings, tree), settings)
-    widget = found.widget
-    assert isinstance(widget, DurableWidget)
+    document = found.document
+    assert isinstance(document, DurableDocument)
     log = Log(files, sync)
     try:
-        widget._attach(files, log, found, retain)
+        document._attach(files, log, found, retain)
         for name, text in texts.items():
-            if name not in widget.document.views:
-                widget.watch(text, name)
+            if name not in document.views:
+                document.watch(text, name)
     except Exception:
         log.close()
         raise
-    return widget
+    return document
 
 
-def _made(settings: Record, tree: Any) -> DurableWidget:
-    made = log_records.make_widget(settings, tree, DurableWidget)
-    assert isinstance(made, DurableWidget)
+def _made(settings: Record, tree: Any) -> DurableDocument:
+    made = log_records.make_document(settings, tree, DurableDocument)
+    assert isinstance(made, DurableDocument)
     return made
 
 

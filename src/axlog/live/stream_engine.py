@@ -7,15 +7,15 @@ or is forgotten (`keep="needed"`). What the short way cannot take (several trees
 DOCTYPE, an encoding of its own, `xml:space`, anything near a limit, anything wrong) goes the long
 way, through the document; the answers are the same.
 
-This is where a message's cost is: `Streaming.feed` is one straight line, and what does not depend
-on the message is worked out in `ShortWay`, once for a stream. The two halves can run apart: a
+A message's cost is here: `StreamEngine.feed` is one straight line, and what does not depend on the
+message is worked out in `ShortWay`, once for a stream. The two halves can run apart: a
 stream's `plan` reads messages anywhere (`match/stream_plan.py`), `apply_all` takes what it made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
 from axlog.live.collector import Collector
-from axlog.live.document import Document, Told
+from axlog.live.maintained import MaintainedTree, Told
 from axlog.match.matcher_generator import Answers, Match, can_match, names_needed
 from axlog.match.stream_plan import MessagePlan, filter_of, may_want
 from axlog.query.pattern import Kind
@@ -108,10 +108,12 @@ class ShortWay:
     """For the possible rows that are followed from the same matches."""
 
 
-class Streaming:
+class StreamEngine:
     """The short ways of a widget's streams, found when first used and again when sites change."""
 
-    def __init__(self, document: Document, keep: str, validate: str, collector: Collector) -> None:
+    def __init__(
+        self, document: MaintainedTree, keep: str, validate: str, collector: Collector
+    ) -> None:
         self._collector = collector
         self._document = document
         self.keeps = keep == "all"
@@ -121,11 +123,10 @@ class Streaming:
         self._found_for: tuple[int, int, list[View]] = (-1, -1, [])
         self._aside: list[tuple[str, bytes, int, int]] = []  # with the number of the message
         self._statuses: dict[str, StreamStatus] = {}
-        self._acquire, self._release = document._lock.acquire, document._lock.release
+        self._acquire, self._release = document.lock.acquire, document.lock.release
         self.wants: Mapping[str, Wants] = {}  # of the streams that are tuned
         self.epoch = 0  # moves when what the tuner found may hold no more
         self._is_owing = False  # whether rows that do not matter passed the engine by
-        document.settle, document.untune = self.settle, self.untune
 
     def status(self, stream: str) -> StreamStatus:
         """What has come over a stream; it is counted here."""
@@ -133,6 +134,14 @@ class Streaming:
         if known is None:
             known = self._statuses[stream] = StreamStatus(stream)
         return known
+
+    def copied_statuses(self) -> dict[str, StreamStatus]:
+        """A copy of every status, for a savepoint."""
+        return {name: replace(one) for name, one in self._statuses.items()}
+
+    def restore_statuses(self, statuses: dict[str, StreamStatus]) -> None:
+        """Go on from the statuses of a savepoint."""
+        self._statuses = statuses
 
     def feed(
         self, stream: str, message: object, at: Time | None, latest: int | None = None
@@ -200,7 +209,7 @@ class Streaming:
 
     def plan(self, stream: str) -> MessagePlan | None:
         """How a stream's messages are read, as data that can be sent elsewhere; None: not here."""
-        with self._document._lock:
+        with self._document.lock:
             way = self._find(stream)
             return None if way is None or way.is_wanted is not None else way.plan
 
@@ -211,7 +220,7 @@ class Streaming:
         tree, engine, collector = document.tree, document.engine, self._collector
         told: Told = []
         count = 0
-        with document._lock:
+        with document.lock:
             ways: dict[str, ShortWay] = {}
             try:
                 for stream, bags, time in found:
@@ -232,7 +241,7 @@ class Streaming:
             finally:
                 document.forgotten += count
                 engine.climbed += count
-                changes = document._announce(told) if told else []
+                changes = document.announce(told) if told else []
         return changes
 
     def _way_of_plan(self, stream: str) -> ShortWay:
@@ -244,7 +253,7 @@ class Streaming:
     def state(self) -> SavedState:
         """What the joins and the views keep, as plain tuples; see `restore`."""
         document = self._document
-        with document._lock:
+        with document.lock:
             views = tuple(
                 (name, view.sequence, tuple(_counting(view).counts().items()))
                 for name, view in document.views.items()
@@ -255,7 +264,7 @@ class Streaming:
 
     def next_deadline(self) -> int | None:
         """The clock after which some match under way can no longer be completed; see `advance`."""
-        with self._document._lock:
+        with self._document.lock:
             self._collector.refresh()
             limit = self._collector.next
             if limit == -inf:  # some view looks at every update: any time that passes may matter
@@ -266,7 +275,7 @@ class Streaming:
         """Go on from what a widget over the same document and views had kept; nobody is told."""
         document = self._document
         clock, tables, views, seen = saved
-        with document._lock:
+        with document.lock:
             self.epoch += 1
             self.install({})
             restore_tables(document.engine, tables)
@@ -293,7 +302,7 @@ class Streaming:
             told = self._changes(answers, time) if answers else told
         if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
-        return document._announce(told) if told else []
+        return document.announce(told) if told else []
 
     def _changes(self, answers: Answers, time: int) -> Told:
         """Move the views' rows."""
@@ -346,7 +355,7 @@ class Streaming:
         if is_short:
             way.match = plan.match
             here, everywhere = route.here, route.everywhere
-            way.arrive = self._collector.teller.arrival(route.node, here, everywhere)
+            way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)
         else:
             way.is_wanted = filter_of(route.here, route.everywhere).matches
         self._ways[stream] = way
@@ -431,7 +440,7 @@ class Streaming:
             operations = insert_at_call(tree, stream, read_forest(message, document.limits))
             plan = Plan(tree, operations, time, limits=document.limits)
             plan.commit()
-            document.brought(plan.delta, stream, True)
+            document.hooks.brought(plan.delta, stream, True)
             tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
 

@@ -4,7 +4,7 @@ Compile, tune, maintain, tune again: now and then, by number of messages, by tim
 ends, or by hand (`Widget.tune`). The engine's facts are copied under the lock, which is short; what
 is wanted is worked out on the copy, beside maintenance; the result is installed if it still holds.
 It holds for every future of the streams, so messages that came in between do not matter; what a
-person writes and a new view do (`Streaming.epoch`).
+person writes and a new view do (`StreamEngine.epoch`).
 
 Law 5: rows and changes are the same as without tuning; counts may differ. Where any stream may
 delete nothing is tuned: what does not matter now may matter to a deletion (P3 figure 8). What
@@ -22,13 +22,14 @@ from typing import Any
 
 from axlog.document.times import Shown, plain, shown
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, UndecidedError
+from axlog.errors import UndecidedError
 from axlog.evaluate.joins import Row
 from axlog.future.search_budget import bounded
-from axlog.live.document import Document
 from axlog.live.exact_relevance import MOST_NODES, not_relevant
+from axlog.live.maintained import MaintainedTree
+from axlog.live.options import Policy
 from axlog.live.provenance import wanted_of_streams
-from axlog.live.stream_engine import Streaming
+from axlog.live.stream_engine import StreamEngine
 from axlog.query.compile import Relation
 from axlog.query.pattern import Kind, Pattern
 from axlog.views.counting.facts import Facts, facts_of
@@ -39,40 +40,6 @@ from axlog.views.view import View
 
 MOST_FACTS = 50_000
 """Rows of the engine up to which it is worth working out what they still need."""
-
-
-# When ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """When to tune: after so many messages, after so many seconds, when a stream ends."""
-
-    messages: int | None = None
-    seconds: float | None = None
-    on_end: bool = False
-
-    @classmethod
-    def of(cls, given: str | Mapping[str, float]) -> Policy | None:
-        """The policy that the widget's option says; None: only by hand."""
-        if isinstance(given, str):
-            if given not in ("off", "auto"):
-                raise _refused(given)
-            return cls(10_000, 60.0, True) if given == "auto" else None
-        messages, seconds = given.get("messages"), given.get("seconds")
-        if set(given) - {"messages", "seconds"} or not given:
-            raise _refused(given)
-        if any(type(n) not in (int, float) or n <= 0 for n in given.values()):
-            raise _refused(given)
-        return cls(None if messages is None else int(messages), seconds, True)
-
-
-def _refused(given: object) -> QueryError:
-    return QueryError(
-        "AX211",
-        f"tune={given!r}",
-        expected='"off", "auto", or {"messages": N, "seconds": S} with one of the two or both',
-    )
 
 
 # What was done ------------------------------------------------------------------------------------
@@ -113,7 +80,7 @@ class TuningReport:
         """The streams that no view can use any more."""
         return tuple(name for name, each in self.streams.items() if each.is_unsubscribed)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "clock": plain(self.clock),
@@ -165,8 +132,8 @@ class Tuner:
 
     def __init__(
         self,
-        document: Document,
-        streaming: Streaming,
+        document: MaintainedTree,
+        streaming: StreamEngine,
         policy: Policy | None = None,
     ) -> None:
         self._document, self._streaming = document, streaming
@@ -240,10 +207,10 @@ class Tuner:
         """Work out what every stream is still wanted for, and let nothing else pass."""
         with self._one:
             started = monotonic()
-            with self._document._lock:
+            with self._document.lock:
                 snapshot = self._snapshot(exact)
             found = _work_out(snapshot)
-            with self._document._lock:
+            with self._document.lock:
                 is_valid = snapshot.epoch == self._streaming.epoch
                 if is_valid:
                     self._streaming.install(found.wants)

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from axlog.document.parser import Source
+from axlog.document.tree import Tree
 from axlog.errors import AxlogError, StoreError
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.live.log_records import decode
+from axlog.live.options import Options
 from axlog.live.recovery import Restored, repeat, restore
-from axlog.live.widget import Widget
 from axlog.store.files import Files
 from axlog.store.log_reader import Torn, read_log, segments
 from axlog.views.change import Change, Row
@@ -27,7 +32,7 @@ def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[
     firsts = segments(files)
     if not firsts:
         raise StoreError("AX875", "there is no store here", expected="a directory with a log")
-    found = restore(files, Widget, {}, until=firsts[0] - 1) if firsts[0] > 1 else None
+    found = restore(files, Document, {}, until=firsts[0] - 1) if firsts[0] > 1 else None
     if found is None and firsts[0] > 1:
         raise StoreError(
             "AX875",
@@ -39,7 +44,7 @@ def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[
             if until is not None and number > until:
                 return
             if found is None:
-                found = restore(files, Widget, {}, until=1, from_start=True)
+                found = restore(files, Document, {}, until=1, from_start=True)
                 continue
             told = repeat(found, decode(data, number), number)
             changes = [change for _, heard in told for change in heard]
@@ -80,10 +85,10 @@ class Verification:
 
 def verify(files: Files) -> Verification:
     """Every file of a store, read; every view, recomputed from the document and compared."""
-    found = restore(files, Widget, {})
+    found = restore(files, Document, {})
     if found is None:
         raise StoreError("AX875", "there is no store here", expected="a directory with a log")
-    document = found.widget.document
+    document = maintained(found.document)
     whole = found if not document.forgotten else _kept(files)
     views = tuple([_verify(view, whole) for view in document.views.values()])
     return Verification(found.record, found.is_closed, found.torn, views)
@@ -100,11 +105,12 @@ def _kept(files: Files) -> Restored | None:
         return None
 
 
-class _Keeping(Widget):
-    """A widget that keeps everything, whatever its settings say."""
+class _Keeping(Document):
+    """A document that keeps everything, whatever its settings say."""
 
-    def __init__(self, source: object, **options: object) -> None:
-        super().__init__(source, **(options | {"keep": "all", "validate": "all"}))  # type: ignore[arg-type]
+    def __init__(self, source: Source | Tree | None = None, *, options: Options, **given: Any):
+        options = replace(options, keep="all", validate="all")
+        super().__init__(source, options=options, **given)
 
 
 def _verify(view: View, whole: Restored | None) -> Verified:
@@ -118,7 +124,7 @@ def _verify(view: View, whole: Restored | None) -> Verified:
     # Recomputed by counting, on a fresh engine, where it takes the pattern; else by definition.
     recompute = Counting if Counting.refusal(pattern) is None else Reevaluate
     try:
-        right = list(recompute(whole.widget.document.nodes(), pattern).rows())
+        right = list(recompute(maintained(whole.document).nodes(), pattern).rows())
     except AxlogError as error:
         return Verified(view.name, len(rows), reason=error.message)
     missing, extra = _without(right, rows), _without(rows, right)

@@ -32,8 +32,9 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
 from axlog.live.recovery import load_parts, snapshot_parts
-from axlog.live.widget import Widget
 from axlog.query.compile import Relation
 from axlog.runtime.bucket_order import (
     BINDINGS,
@@ -90,10 +91,10 @@ class Instance:
         self._definition = definition
         self.widget = _widget(definition, unit)
         self.order = Order(*_streams(self.widget), hold, start=definition.start)
-        self._first_version = self.widget.document.tree.version
+        self._first_version = maintained(self.widget).tree.version
         self._ended: list[str] = []
         self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
-        self._plans = {s: self.widget._streaming.plan(s) for s in self.order.streams}
+        self._plans = {s: streams_of(self.widget).engine.plan(s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
         self._again = 0.0
@@ -103,7 +104,7 @@ class Instance:
 
     def _listen(self) -> None:
         for view in self.widget.views.values():
-            view.listen(self._heard.append)
+            view.subscribe(self._heard.append)
 
     def begin(self) -> None:
         """Emit the initial rows of the document, with the first batch."""
@@ -128,7 +129,7 @@ class Instance:
                     outcome.applied += 1
                 except AxlogError as error:
                     outcome.refused.append(_refused(item, error))
-        tree: Tree = self.widget.document.tree
+        tree: Tree = maintained(self.widget).tree
         if self.order.clock > tree.clock:
             self.widget.advance(timedelta(microseconds=self.order.clock))
         heard, self._heard[:] = list(self._heard), []
@@ -136,7 +137,9 @@ class Instance:
         outcome.voided = [change for change in heard if self._is_void(change)]
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         if self.unit.kind == "bindings":
-            self.widget._collector.let_go_of_rows()  # sinks have them, and nothing reads them here
+            streams_of(
+                self.widget
+            ).collector.let_go_of_rows()  # sinks have them, and nothing reads them here
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ class Instance:
         time.
         """
         limits = [item[TIME] - 1 for item in self.order.pending[:1]]
-        deadline = self.widget._streaming.next_deadline()
+        deadline = streams_of(self.widget).engine.next_deadline()
         return min([*limits, *(() if deadline is None else (deadline,))], default=None)
 
     @property
@@ -175,7 +178,7 @@ class Instance:
             return None
         report = self.widget.tune()
         self._again = monotonic() + 20 * report.seconds  # beside maintenance, not instead of it
-        streaming = self.widget._streaming
+        streaming = streams_of(self.widget).engine
         claim: Claim = {}
         for stream, shapes in self._shapes.items():
             wanted = self._numbers(stream) if streaming.plan(stream) else list(range(len(shapes)))
@@ -191,7 +194,7 @@ class Instance:
 
     def _apply(self, item: Item) -> None:
         """Apply an update that was sent whole, or an end."""
-        tree = self.widget.document.tree
+        tree = maintained(self.widget).tree
         stream, kind, time = item[STREAM], item[KIND], self._time(item, tree.clock)
         if kind == "end" and min(self.order.heard, time) > tree.clock:
             # Messages elsewhere have advanced the clock; the end is not the cause of that.
@@ -225,7 +228,7 @@ class Instance:
 
         They are numbered by the relations of a fresh widget; some may no longer be needed.
         """
-        clock, streaming = self.widget.document.tree.clock, self.widget._streaming
+        clock, streaming = maintained(self.widget).tree.clock, streams_of(self.widget).engine
         takes = {s for s in self.order.streams if streaming.plan(s) is not None}
         numbers = {stream: self._numbers(stream) for stream in self.order.streams}
         plain = {s: n == list(range(len(self._shapes[s]))) for s, n in numbers.items()}
@@ -305,7 +308,11 @@ class Instance:
             "rows": self.rows,
         }  # fmt: skip
         if self._has_no_nodes():
-            return {**said, "engine": self.widget._streaming.state(), "broken": self.set_aside()}
+            return {
+                **said,
+                "engine": streams_of(self.widget).engine.state(),
+                "broken": self.set_aside(),
+            }
         parts = self._parts()
         return None if parts is None else {**said, "parts": parts}
 
@@ -316,21 +323,21 @@ class Instance:
 
     def _has_no_nodes(self) -> bool:
         """Whether messages have left nothing but rows."""
-        tree, streaming = self.widget.document.tree, self.widget._streaming
+        tree, streaming = maintained(self.widget).tree, streams_of(self.widget).engine
         if streaming.keeps or tree.version != self._first_version + len(self._ended):
             return False
         return all(streaming.plan(stream) is not None for stream in tree.calls())
 
     def _parts(self) -> dict[str, bytes] | None:
         """Return the document and everything that is kept with it."""
-        if self.widget.document.forgotten and self._waitings():
+        if maintained(self.widget).forgotten and self._waitings():
             return None  # snapshots do not include what joins know of messages that are not kept
         parts = snapshot_parts(self.widget, self._definition.settings(), {})
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
     def _waitings(self) -> list[Waiting]:
-        self.widget._collector.refresh()
-        return self.widget._collector.waitings
+        streams_of(self.widget).collector.refresh()
+        return streams_of(self.widget).collector.waitings
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""
@@ -344,7 +351,7 @@ class Instance:
                 self.widget.end(stream)
             for name, broken in state.get("broken", {}).items():
                 self.widget.view(name).put_aside(QueryError(*broken))
-            self.widget._streaming.restore(_tuples(state["engine"]))
+            streams_of(self.widget).engine.restore(_tuples(state["engine"]))
         self._heard.clear()
         # views may have been removed
         self.rows = self._count() if "parts" in state else state["rows"]
@@ -352,27 +359,27 @@ class Instance:
     def _load(self, written: Mapping[str, bytes]) -> None:
         """Replace the fresh document by that of a snapshot; views may have been removed since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
-        self.widget = load_parts(parts, 0, types=self._definition.types or None).widget
-        self.widget.now = None  # the limit on future dates was checked when the message was read
+        self.widget = load_parts(parts, 0, types=self._definition.types or None).document
+        streams_of(self.widget).now = None  # dates ahead were checked on reading
         for name in set(self.widget.views) - set(self.unit.views):
-            self.widget.document.forget(name)
+            self.widget.unwatch(name)
         self._listen()
 
 
-def _widget(definition: Definition, unit: Unit) -> Widget:
+def _widget(definition: Definition, unit: Unit) -> Document:
     """Return the engine of a unit; it keeps no messages if no view can need them."""
     if unit.kind == "bindings":
         return definition.widget(unit.views, "needed")
     made = definition.widget(unit.views, "needed")
-    streams = made.document.tree.calls()
-    if any(made._streaming.plan(s) is None or may_delete(made, s) for s in streams):
+    streams = maintained(made).tree.calls()
+    if any(streams_of(made).engine.plan(s) is None or may_delete(made, s) for s in streams):
         return definition.widget(unit.views, "all")
     return made
 
 
-def _shapes(widget: Widget, stream: str) -> list[Shape]:
+def _shapes(widget: Document, stream: str) -> list[Shape]:
     """Return the identities of the relations matched with a stream's messages, in order."""
-    plan = widget._streaming.plan(stream)
+    plan = streams_of(widget).engine.plan(stream)
     if plan is None:
         return []
     relations = [(r, "here") for r in plan.here] + [(r, "below") for r in plan.everywhere]
@@ -393,8 +400,8 @@ def _shape(relation: Relation) -> Shape:
     )
 
 
-def _streams(widget: Widget) -> tuple[tuple[str, ...], dict[str, str]]:
-    tree = widget.document.tree
+def _streams(widget: Document) -> tuple[tuple[str, ...], dict[str, str]]:
+    tree = maintained(widget).tree
     calls = {stream: tree.call(node) for stream, node in tree.calls().items()}
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
 

@@ -23,8 +23,10 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits, read
 from axlog.document.times import Times
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import PipelineError
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import settings_of
-from axlog.live.widget import Widget
+from axlog.live.options import Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
 from axlog.query.query import Query, parse_query
 
@@ -48,9 +50,9 @@ class Definition:
     """The views with their own work budget (`Document.watch`)."""
 
     @classmethod
-    def of(cls, widget: Widget) -> Definition:
+    def of(cls, widget: Document) -> Definition:
         """Return the definition of a widget that has received nothing yet."""
-        document = widget.document
+        document = maintained(widget)
         tree = document.tree
         if tree.types is not None:
             raise PipelineError(
@@ -83,23 +85,31 @@ class Definition:
             name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
         }
 
-    def widget(self, views: Iterable[str] | None = None, keep: str = "all") -> Widget:
-        """Return a fresh widget with these views; rejected messages go to its dead letters."""
+    def widget(
+        self,
+        views: Iterable[str] | None = None,
+        keep: Keep = "all",
+        on_error: OnError = "raise",
+    ) -> Document:
+        """Return a fresh document with these views."""
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
-        widget = Widget(
+        widget = Document(
             self.document,
-            limits=self.limits,
-            keep_whitespace=self.keep_whitespace,
-            namespaces=self.namespaces,
-            keep=keep,
             facts=self.facts,
             types=list(self.types) or None,
-            never="joins",  # as emitted by all engines
-            times=self.times,
-            at=timedelta(microseconds=self.start),
+            options=Options(
+                limits=self.limits,
+                keep_whitespace=self.keep_whitespace,
+                namespaces=self.namespaces,
+                keep=keep,
+                never="joins",  # as emitted by all engines
+                on_error=on_error,
+                times=self.times,
+                at=timedelta(microseconds=self.start),
+            ),
         )
-        widget.now = None  # the limit on future dates was checked when the message was read
+        streams_of(widget).now = None  # dates ahead were checked on reading
         for name, query in chosen.items():
             widget.watch(query, name, work=self.work.get(name))
         return widget

@@ -33,6 +33,7 @@ from axlog.document.parser import Element, parse
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
 from axlog.evaluate.joins import Bag, Value, add_all
+from axlog.live.internals import maintained, streams_of
 from axlog.match.batch_parser import chunks, roots_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.bucket_order import (
@@ -161,7 +162,7 @@ class Extractor:
                 self._plans.append((unit, {}))
                 continue
             widget = definition.widget(unit.views, keep="needed")
-            found = {stream: widget._streaming.plan(stream) for stream in plan.streams}
+            found = {stream: streams_of(widget).engine.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
         self._matches = any(unit.kind == "bindings" for unit in plan.units)
 
@@ -334,7 +335,7 @@ class Extractor:
 
 def _policies(definition: Definition) -> dict[str, str]:
     """Return the policy for late messages, by stream."""
-    tree = definition.widget(()).document.tree
+    tree = maintained(definition.widget(())).tree
     return {stream: tree.call(node).late for stream, node in tree.calls().items()}
 
 

@@ -25,9 +25,11 @@ from axlog.document.parser import DEFAULT_LIMITS, parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import settings_of
+from axlog.live.options import Options
 from axlog.live.recovery import load_parts, snapshot_parts
-from axlog.live.widget import Widget
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.query.query import parse_query
@@ -71,7 +73,7 @@ class Instances:
         many = self.model.documents
         self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
         self._collected: list[Change] = []
-        self._widgets: dict[str, Widget] = {}
+        self._widgets: dict[str, Document] = {}
         self._ended: dict[str, StreamUpdate] = {}
         self.clock = start_of(None, self._times)
         self.refused = 0
@@ -91,7 +93,7 @@ class Instances:
         ]
 
     @property
-    def widgets(self) -> Mapping[str, Widget]:
+    def widgets(self) -> Mapping[str, Document]:
         """The widgets by the keys of their documents; a single one has the key ''."""
         return self._widgets
 
@@ -99,7 +101,8 @@ class Instances:
         """Return the present rows of all views, as insertions."""
         return [
             self._named(
-                Change("insert", row, view=view.name, microseconds=widget.document.tree.clock), key
+                Change("insert", row, view=view.name, microseconds=maintained(widget).tree.clock),
+                key,
             )
             for key, widget in self._widgets.items()
             for view in widget.views.values()
@@ -116,7 +119,7 @@ class Instances:
         """Whether a stream can still bring something."""
         if self._key is not None:
             return stream not in self._ended
-        tree = self._widgets[""].document.tree
+        tree = maintained(self._widgets[""]).tree
         return stream not in tree.ended
 
     def forget(self, full: str) -> bool:
@@ -126,14 +129,14 @@ class Instances:
             return False
         del self.queries[view]
         for widget in self._widgets.values():
-            widget.document.forget(view)
+            widget.unwatch(view)
             widget.tune()
         return True
 
     @property
     def due(self) -> int | None:
         """Return the time after which some open match can no longer be completed; None: never."""
-        found = [widget._streaming.next_deadline() for widget in self._widgets.values()]
+        found = [streams_of(widget).engine.next_deadline() for widget in self._widgets.values()]
         return min((each for each in found if each is not None), default=None)
 
     # Feeding --------------------------------------------------------------------------------------
@@ -153,10 +156,10 @@ class Instances:
                     for key, widget in self._meant(update):
                         if key not in entered:
                             entered.add(key)
-                            batches.enter_context(widget.document.told_at_the_end())
+                            batches.enter_context(maintained(widget).told_at_the_end())
                         widget.take(update)
                         if self.origins is not None:
-                            number = widget._streaming.status(update.stream).messages
+                            number = streams_of(widget).engine.status(update.stream).messages
                             self.origins[named_message(number, update.stream)] = update.origin
                     self._note(one)
                 except AxlogError as error:
@@ -175,7 +178,7 @@ class Instances:
         if self._key is not None and one.update.action == "end":
             self._ended[one.update.stream] = _timed(one)
 
-    def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Widget]]:
+    def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Document]]:
         """Return the documents of an update."""
         if self._key is None:
             yield "", self._widgets[""]
@@ -194,7 +197,9 @@ class Instances:
             self._widgets[key] = widget = self._make(key)
             self._collected += [
                 self._named(
-                    Change("insert", row, view=view.name, microseconds=widget.document.tree.clock),
+                    Change(
+                        "insert", row, view=view.name, microseconds=maintained(widget).tree.clock
+                    ),
                     key,
                 )
                 for view in widget.views.values()
@@ -206,10 +211,10 @@ class Instances:
     def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
         """Advance every document to the latest time, and emit the resulting `never` changes."""
         for key, widget in self._widgets.items():
-            if widget.document.tree.clock < self.clock:
+            if maintained(widget).tree.clock < self.clock:
                 if key not in entered:
                     entered.add(key)
-                    batches.enter_context(widget.document.told_at_the_end())
+                    batches.enter_context(maintained(widget).told_at_the_end())
                 widget.advance(timedelta(microseconds=self.clock))
 
     # Making ---------------------------------------------------------------------------------------
@@ -224,31 +229,35 @@ class Instances:
             "namespaces": dict(self._namespaces),
             "keep": "all" if is_needed else self._settings.keep,
             "validate": "all" if is_needed else self._settings.validation,
-            "facts": list(self.model.facts),
             "tune": self._tuning(),
             "collect": self._settings.collect,
             "never": "joins",  # as emitted by all engines
             "times": self._times,
         }
 
-    def _make(self, key: str) -> Widget:
-        widget = Widget(deepcopy(self._root), types=self._types, **self._options())
+    def _make(self, key: str) -> Document:
+        widget = Document(
+            deepcopy(self._root),
+            facts=self.model.facts,
+            types=self._types,
+            options=Options(**self._options()),
+        )
         self._watch(widget, key)
         for update in self._ended.values():
             widget.take(update)
         return widget
 
-    def _watch(self, widget: Widget, key: str) -> None:
+    def _watch(self, widget: Document, key: str) -> None:
         """Set the views to exactly those of the file."""
-        widget.now = None  # the limit on future dates was checked when the message was read
+        streams_of(widget).now = None  # dates ahead were checked on reading
         for name in set(widget.views) - set(self.queries):
-            widget.document.forget(name)
+            widget.unwatch(name)
         for name, query in self.queries.items():
             view = widget.views.get(name)
             if view is None:
                 written = self.model.views[name]
                 view = widget.watch(query, name, maintainer=written.maintainer, work=written.work)
-            view.listen(partial(self._collect, key))
+            view.subscribe(partial(self._collect, key))
 
     # Saving ---------------------------------------------------------------------------------------
 
@@ -257,7 +266,7 @@ class Instances:
         key.
         """
         limits = asdict(DEFAULT_LIMITS)
-        made = settings_of("", self._options(), limits)
+        made = settings_of("", {**self._options(), "facts": list(self.model.facts)}, limits)
         if self._key is None:
             return snapshot_parts(self._widgets[""], made, {})
         ended = [
@@ -274,7 +283,7 @@ class Instances:
         """Resume from what `saved` wrote."""
         if self._key is None:
             self._widgets[""] = self._loaded(parts, "")
-            self.clock = self._widgets[""].document.tree.clock
+            self.clock = maintained(self._widgets[""]).tree.clock
             return
         known = json.loads(parts[_MANY])
         self.clock = known["clock"]
@@ -288,8 +297,8 @@ class Instances:
                 each.setdefault(key, {})[part] = data
         self._widgets = {key: self._loaded(mine, key) for key, mine in each.items()}
 
-    def _loaded(self, parts: Mapping[str, bytes], key: str) -> Widget:
-        widget = load_parts(parts, 0, types=self._types).widget
+    def _loaded(self, parts: Mapping[str, bytes], key: str) -> Document:
+        widget = load_parts(parts, 0, types=self._types).document
         self._watch(widget, key)
         return widget
 

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary, ref
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
 from axlog.future.truth import Possible
+from axlog.live.internals import maintained
 from axlog.runtime.bucket import Instance
 from axlog.views.view import View
 
@@ -54,7 +55,7 @@ class Watcher:
         return self._said
 
     def _of(self, instance: Instance, view: View) -> dict[str, Any]:
-        if view.prospects() is None and len(instance.widget.document.tree) > _LARGEST:
+        if view.prospects() is None and len(maintained(instance.widget).tree) > _LARGEST:
             return {"reason": "this needs a scan of the document, which is large"}
         try:
             possible = view.possible()
@@ -66,13 +67,13 @@ class Watcher:
         for one in possible:
             key = None if output is None else one.row.get(output)
             if output is not None and key is None:
-                everywhere.append(one.plain())
+                everywhere.append(one.to_dict())
             elif output is None or unit.bucket_of(key) == instance.bucket:
                 own.append(one)
         own.sort(key=_until)
         return {
             "count": len(own),
-            "rows": [one.plain() for one in own[: self._most]],
+            "rows": [one.to_dict() for one in own[: self._most]],
             "everywhere": everywhere[: self._most],
         }
 

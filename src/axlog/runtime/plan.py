@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.runtime.definition import Definition
@@ -142,7 +143,7 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
     widget = definition.widget([view], keep="needed")
     plans: dict[str, MessagePlan] = {}
     for stream in streams:
-        plan = widget._streaming.plan(stream)
+        plan = streams_of(widget).engine.plan(stream)
         if plan is None:
             return _why_whole(widget, view, stream)
         if may_delete(widget, stream):
@@ -160,12 +161,12 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
     return Unit(f"view {view}", (view,), "bindings", count, reason, key, output, positions)
 
 
-def may_delete(widget: Widget, stream: str) -> bool:
-    tree = widget.document.tree
+def may_delete(widget: Document, stream: str) -> bool:
+    tree = maintained(widget).tree
     return tree.call(tree.calls()[stream]).deletes != "no"
 
 
-def _why_whole(widget: Widget, view: str, stream: str) -> str:
+def _why_whole(widget: Document, view: str, stream: str) -> str:
     """Return why a stream's messages cannot be read as bindings."""
     kept = widget.views[view]
     if not isinstance(kept.maintainer, Counting):
@@ -176,7 +177,7 @@ def _why_whole(widget: Widget, view: str, stream: str) -> str:
     return f"the stream {stream!r} brings what must become nodes"
 
 
-def _outputs(widget: Widget, view: str) -> dict[Column, str]:
+def _outputs(widget: Document, view: str) -> dict[Column, str]:
     """Return the columns of the program that rows show, with their names in rows."""
     found: dict[Column, str] = {}
     for output in widget.views[view].query.pattern.outputs:
@@ -186,13 +187,13 @@ def _outputs(widget: Widget, view: str) -> dict[Column, str]:
     return found
 
 
-def _noted(widget: Widget, stream: str) -> list[Column]:
+def _noted(widget: Document, stream: str) -> list[Column]:
     """Return the columns whose declared keys a stream's messages are also matched with, in order.
 
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in widget._collector._keys_of(stream):
+    for waiting, part, key in streams_of(widget).collector._keys_of(stream):
         side = waiting.pair.sides[part]
         assert side.key is not None
         found += [side.columns[side.key[0]]] * len(key.patterns)

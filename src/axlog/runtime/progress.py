@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from axlog.errors import AxlogError
+from axlog.live.internals import maintained
 from axlog.runtime.instances import Instances
 from axlog.views.change import Change
 
@@ -107,4 +108,4 @@ def state(instances: Iterable[Instances]) -> int:
     """Return the number of nodes of all documents; stored messages that are not parsed yet are
     excluded.
     """
-    return sum(len(widget.document.tree) for one in instances for widget in one.widgets.values())
+    return sum(len(maintained(widget).tree) for one in instances for widget in one.widgets.values())

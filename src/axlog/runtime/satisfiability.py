@@ -23,7 +23,8 @@ from axlog.document.parser import Element
 from axlog.errors import UndecidedError
 from axlog.future.profiles import has_not
 from axlog.future.truth import Possible
-from axlog.live.widget import Widget
+from axlog.live.document import Document
+from axlog.live.options import Options
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel
 from axlog.query.query import Query, parse_query
@@ -103,14 +104,14 @@ class Satisfiability:
                 brought[view].is_open = True
         return found
 
-    def _widget(self, name: str, brought: dict[str, _Brought]) -> Widget:
+    def _widget(self, name: str, brought: dict[str, _Brought]) -> Document:
         """Return a widget with everything on its wires that can come over them."""
         root = deepcopy(self.documents[name])
-        widget = Widget(
+        widget = Document(
             root,
-            namespaces=self.model.namespaces,
             facts=self.model.widgets[name].facts,
             views=self.queries[name],
+            options=Options(namespaces=self.model.namespaces),
         )
         calls = calls_of(root)
         for wire in self.wires:
@@ -118,7 +119,7 @@ class Satisfiability:
                 self._fill(widget, wire, brought[wire.view], calls[wire.stream])
         return widget
 
-    def _fill(self, widget: Widget, wire: Wire, brought: _Brought, call: Element) -> None:
+    def _fill(self, widget: Document, wire: Wire, brought: _Brought, call: Element) -> None:
         if not self.is_positive:
             return  # a placed row could make a `not` fail: the stream is left open
         if call.get("deletes", "no") != "only":

@@ -25,6 +25,7 @@ from axlog.connect.channels.row_updates import updates_of
 from axlog.connect.protocol import Refusal
 from axlog.errors import PipelineError
 from axlog.future.profiles import has_not
+from axlog.live.internals import maintained
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel
 from axlog.query.pattern import Branch, Kind, PatternNode, Variable, branches_of
@@ -210,10 +211,10 @@ class System:
         if is_cyclic and change.op in ("delete", "update"):
             raise PipelineError(
                 "AX842",
-                f"the view {wire.view} retracted {change.row.plain()} on a cycle that only adds",
+                f"the view {wire.view} retracted {change.row.to_dict()} on a cycle that only adds",
                 advice="set settings: {rounds: N} to limit the cycle to N rounds per batch",
             )
-        clocks = (widget.document.tree.clock for widget in target.widgets.values())
+        clocks = (maintained(widget).tree.clock for widget in target.widgets.values())
         at = max(change.microseconds, max(clocks, default=target.clock))
         for update in updates_of(
             replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic

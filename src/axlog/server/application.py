@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from axlog.connect.channels.registry import Channels
 from axlog.connect.http import Allowance, Client
 from axlog.errors import AccessError, ChannelError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.server.access import SAFE, Access, is_loopback
 from axlog.server.channel_routes import Serving
 from axlog.server.operations import Operation, description
@@ -100,7 +100,7 @@ def make_application(
     more: Iterable[Operation] = (),
     routes: Iterable[BaseRoute] = (),
     *,
-    widgets: Mapping[str, Widget] | None = None,
+    widgets: Mapping[str, Document] | None = None,
 ) -> Starlette:
     """Return the application that serves channels, and widgets if there are any.
 

@@ -44,7 +44,7 @@ class History:
     def hear(self, widget: str, change: Change, view: str | None = None) -> None:
         """Add a change; its view may have another name within its widget."""
         name = view or change.view or ""
-        said = {"widget": widget, "view": name, "time": plain(change.time), **change.plain()}
+        said = {"widget": widget, "view": name, "time": plain(change.time), **change.to_dict()}
         with self._lock:
             self._count += 1
             self._changes.append({"number": self._count, **said})

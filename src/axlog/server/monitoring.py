@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axlog.connect.channels.registry import Channels
+from axlog.live.document import Document
 from axlog.live.metrics import process_samples, widget_health, widgets_samples
-from axlog.live.widget import Widget
 from axlog.reporting import CONTENT_TYPE, Health, Sample, counter, exposition, gauge, together
 from axlog.runtime.health import Report
 from axlog.server.access import Access
@@ -37,7 +37,7 @@ class WidgetsReport:
     """Reports widgets without a pipeline, and channels."""
 
     def __init__(
-        self, widgets: Mapping[str, Widget] | None = None, channels: Channels | None = None
+        self, widgets: Mapping[str, Document] | None = None, channels: Channels | None = None
     ) -> None:
         self._widgets = widgets or {}
         self._channels = channels

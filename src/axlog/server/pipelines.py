@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.pipeline.model import PipelineModel, SourceModel
 from axlog.runtime.connections import sink_plans
 from axlog.runtime.embedded import Runner
@@ -33,9 +33,9 @@ def observe_runner(runner: Runner) -> Observer:
     return observer
 
 
-def widgets_of(runner: Runner) -> dict[str, Widget]:
+def widgets_of(runner: Runner) -> dict[str, Document]:
     """Return the widgets of a runner by their names on the page."""
-    found: dict[str, Widget] = {}
+    found: dict[str, Document] = {}
     for name, instances in runner.instances.items():
         for key, widget in islice(list(instances.widgets.items()), DOCUMENTS):
             found[name if instances.is_single else f"{name} {key}"] = widget

@@ -77,7 +77,7 @@ class _View:
             self.rows.pop(tuple(map(str, change.before.values_)), None)
         self.count += change.op == "insert"
         if change.op != "never" and len(self.rows) < LARGEST:
-            self.rows[key] = change.row.plain()
+            self.rows[key] = change.row.to_dict()
 
 
 @dataclass(slots=True)

@@ -20,7 +20,9 @@ from axlog.connect.protocol import Refusal
 from axlog.document.times import plain
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
-from axlog.live.widget import DeadLetter, Widget
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.streams import DeadLetter
 from axlog.server.history import History
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
@@ -35,7 +37,7 @@ Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 _SHARE = 20
 """At most one part in this many of the time is spent on possible rows."""
 
-Widgets = Mapping[str, Widget] | Callable[[], Mapping[str, Widget]]
+Widgets = Mapping[str, Document] | Callable[[], Mapping[str, Document]]
 
 
 class Observed(Protocol):
@@ -65,22 +67,22 @@ class Observer:
         self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
         self.replay: Why | None = None  # explains rows where documents were not kept
         self._stops: list[Callable[[], None]] = []
-        self._known: dict[str, Widget] = {}
+        self._known: dict[str, Document] = {}
         self._letters: dict[str, int] = {}
         self._prospects: dict[tuple[str, str], tuple[float, Prospect]] = {}
         self.widgets()
 
-    def widgets(self) -> dict[str, Widget]:
+    def widgets(self) -> dict[str, Document]:
         """Return the current widgets; start listening to new ones."""
         found = dict(self._given() if callable(self._given) else self._given)
         for name, widget in found.items():
             if self._known.get(name) is not widget:
                 self._known[name] = widget
                 for view in widget.views.values():
-                    self._stops.append(view.listen(self._hearing(name, widget)))
+                    self._stops.append(view.subscribe(self._hearing(name, widget)))
         return found
 
-    def _hearing(self, name: str, widget: Widget) -> Callable[[Change], None]:
+    def _hearing(self, name: str, widget: Document) -> Callable[[Change], None]:
         last = 0.0
 
         def hear(change: Change) -> None:
@@ -120,13 +122,13 @@ class Observer:
             "system": self.system,
         }
 
-    def _widget(self, name: str, widget: Widget) -> dict[str, Any]:
+    def _widget(self, name: str, widget: Document) -> dict[str, Any]:
         rows = widget.state_sizes()["joins"]
         self._take_letters(name, widget.dead_letters)
         return {
             "name": name,
             "clock": plain(widget.clock),
-            "nodes": len(widget.document.tree),
+            "nodes": len(maintained(widget).tree),
             "state": rows,
             "unit": "rows in joins",
             "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
@@ -165,9 +167,9 @@ class Observer:
         size = _count(view)
         rows: Iterable[Row] = ()
         if view.broken is None:
-            rows = view.rows() if size <= LARGEST else view.some(LARGEST)
+            rows = view.rows() if size <= LARGEST else view.head(LARGEST)
         listing = Listing(
-            (row.plain() for row in rows), {"true": size, "never": count}, prospect, never
+            (row.to_dict() for row in rows), {"true": size, "never": count}, prospect, never
         )
         return {
             "widget": asked.widget,
@@ -178,7 +180,7 @@ class Observer:
             **listing.plain(asked),
         }
 
-    def _prospect(self, asked: Asked, widget: Widget, view: View) -> Prospect:
+    def _prospect(self, asked: Asked, widget: Document, view: View) -> Prospect:
         """Return the possible rows, from a cache if they are expensive."""
         key = (asked.widget, asked.view)
         due, known = self._prospects.get(key, (0.0, Prospect()))
@@ -192,19 +194,19 @@ class Observer:
     def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivations of a row: the matched nodes, their times and messages."""
         asked = self._find(widget)
-        if self.replay is not None and asked.document.forgotten:
+        if self.replay is not None and maintained(asked).forgotten:
             return self.replay(widget, view, row)
         return why_of(asked.view(view), row)
 
     def tree(self, widget: str) -> dict[str, Any]:
         """Return the top of a widget's document, as nested lists."""
         asked = self._find(widget)
-        with asked.document._lock:
-            tree = asked.document.tree
+        with maintained(asked).lock:
+            tree = maintained(asked).tree
             left = [NODES]
             return {"root": _node(tree, tree.root, left), "cut": left[0] <= 0}
 
-    def _find(self, widget: str) -> Widget:
+    def _find(self, widget: str) -> Document:
         try:
             return self._known[widget]
         except KeyError:
@@ -213,9 +215,9 @@ class Observer:
             ) from None
 
 
-def prospect_of(widget: Widget, view: View) -> Prospect:
+def prospect_of(widget: Document, view: View) -> Prospect:
     """Return the truth and possible rows of one view, or the reason why they are missing."""
-    nodes = len(widget.document.tree)
+    nodes = len(maintained(widget).tree)
     if nodes > WALKED and view.prospects() is None:
         return Prospect(reason=f"this needs a scan of the document, which has {nodes:,} nodes")
     try:
@@ -223,7 +225,7 @@ def prospect_of(widget: Widget, view: View) -> Prospect:
         truth = "true" if len(view) else "possible" if possible else "never"
     except AxlogError as error:
         return Prospect(reason=error.message)
-    rows = sorted((one.plain() for one in possible), key=by_deadline)
+    rows = sorted((one.to_dict() for one in possible), key=by_deadline)
     return Prospect(truth, len(possible), rows[:POSSIBLE])
 
 

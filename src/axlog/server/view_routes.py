@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.server.access import Access, used_up
 from axlog.server.operations import Operation
 from axlog.server.responses import answer, json_of, number_in, wrong
@@ -34,7 +34,7 @@ MOST_ROWS = 10_000
 class Views:
     """Return the operations of widgets."""
 
-    def __init__(self, widgets: Mapping[str, Widget], access: Access) -> None:
+    def __init__(self, widgets: Mapping[str, Document], access: Access) -> None:
         self.widgets = widgets
         self.access = access
         self._owners: dict[tuple[str, str], str] = {}  # of the added views
@@ -49,13 +49,13 @@ class Views:
             Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
         ]
 
-    def _widget(self, request: Request) -> tuple[str, Widget]:
+    def _widget(self, request: Request) -> tuple[str, Document]:
         name = request.path_params["widget"]
         if name not in self.widgets:
             raise ChannelError("AX801", f"there is no widget {name[:100]!r}")
         return name, self.widgets[name]
 
-    def _view(self, widget: Widget, name: str) -> View:
+    def _view(self, widget: Document, name: str) -> View:
         """Return a view by name; the error does not reveal other names."""
         if name not in widget.views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
@@ -85,7 +85,7 @@ class Views:
         said: dict[str, Any] = {
             "query": view.query.text,
             "count": len(rows),
-            "rows": [{"row": row.plain(), "count": row.count} for row in rows[:limit]],
+            "rows": [{"row": row.to_dict(), "count": row.count} for row in rows[:limit]],
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
@@ -123,6 +123,6 @@ class Views:
             raise AccessError("AX814", f"the view {view!r} belongs to the pipeline")
         if owner != caller.name and not caller.may("administer", resource(name, view)):
             raise AccessError("AX814", f"the view {view!r} belongs to another principal")
-        widget.document.forget(view)
+        widget.unwatch(view)
         del self._owners[name, view]
         return Response(status_code=204)

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from axlog.connect.locations import is_address, local_path
 from axlog.connect.protocol import Refusal, Sink
-from axlog.live.widget import Widget
+from axlog.live.document import Document
 from axlog.runtime.bucket_order import PARTITIONS_APART, Hold
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
@@ -126,7 +126,7 @@ class Maintained:
 
 def maintain(
     spark: SparkSession,
-    widget: Widget | Definition,
+    widget: Document | Definition,
     sources: Iterable[Any],
     sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]] = (),
     *,

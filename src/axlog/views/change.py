@@ -56,7 +56,7 @@ class Row(Mapping[str, Any]):
         inside = ", ".join(f"{column}={value!r}" for column, value in self.items())
         return f"Row({inside})" if self.count == 1 else f"Row({inside}; count={self.count})"
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The row for JSON: ids as strings, times as seconds or ISO strings."""
         values = zip(self.columns, self.values_, strict=True)
         return {column: _plain(value, self.times) for column, value in values}
@@ -111,11 +111,11 @@ class Change:
     def numbered(self, view: str, microseconds: int, sequence: int) -> Change:
         return Change(self.op, self.row, self.before, view, microseconds, sequence)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The change for JSON: `op`, `row`, and `before` for an update."""
-        said: dict[str, Any] = {"op": self.op, "row": self.row.plain()}
+        said: dict[str, Any] = {"op": self.op, "row": self.row.to_dict()}
         if self.before is not None:
-            said["before"] = self.before.plain()
+            said["before"] = self.before.to_dict()
         return said
 
     def __repr__(self) -> str:

@@ -27,6 +27,7 @@ from axlog.views.net_changes import net
 from axlog.views.why import Derivation, derivations, inward
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 Listener = Callable[[Change], None]
@@ -100,11 +101,11 @@ class View:
             self.refresh()
             return self._timed(sorted(self.maintainer.rows(), key=_by_values))
 
-    def some(self, most: int) -> list[Row]:
-        """At most `most` rows, in no particular order: a sample of a large view without sorting."""
+    def head(self, n: int = 5) -> list[Row]:
+        """Return at most `n` rows, in no particular order, without sorting a large view."""
         with self._lock:
             self.refresh()
-            return self._timed(list(islice(self.maintainer.rows(), most)))
+            return self._timed(list(islice(self.maintainer.rows(), n)))
 
     def _timed(self, rows: list[Row]) -> list[Row]:
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
@@ -193,7 +194,7 @@ class View:
                 "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
             ) from None
         rows = self.rows()
-        plain = [row.plain() for row in rows]
+        plain = [row.to_dict() for row in rows]
         data: dict[str, Any] = {column: [row[column] for row in plain] for column in self.columns}
         is_dated = self.times == "dates"
         kind = pyarrow.timestamp("us", "UTC") if is_dated else pyarrow.float64()
@@ -203,6 +204,17 @@ class View:
                 times = [row[column] if is_dated else float(row[column]) for row in rows]
                 data[column] = pyarrow.array(times, kind)
         return pyarrow.table({**data, "count": [row.count for row in rows]})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
+        try:
+            import pandas  # noqa: F401  # so that its absence is reported by code
+        except ImportError:
+            raise SetupError(
+                "AX901", "pandas is not installed", advice="pip install pandas 'axlog[arrow]'"
+            ) from None
+        found: pandas.DataFrame = self.to_arrow().to_pandas()
+        return found
 
     def _repr_html_(self) -> str:
         """A table in a notebook."""
@@ -223,10 +235,10 @@ class View:
 
     # Changing -------------------------------------------------------------------------------------
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every change, in order; the returned function unsubscribes it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def subscribe(self, callback: Listener) -> Callable[[], None]:
+        """Call a function with every change, in order. Returns a function that unsubscribes it."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
 
     def put_aside(self, error: QueryError) -> None:
         """Set the view aside: raise this error on reads and follow no updates."""

@@ -28,14 +28,14 @@ ROW = "row"
 
 def key_of(row: Row) -> str:
     """Return a row's key: equal rows have equal keys, on any machine."""
-    written = json.dumps(row.plain(), ensure_ascii=False, sort_keys=True)
+    written = json.dumps(row.to_dict(), ensure_ascii=False, sort_keys=True)
     return blake2b(written.encode(), digest_size=16).hexdigest()
 
 
 def row_xml(row: Row, *, is_keyed: bool = True) -> str:
     """Return a row as a tree, without a key if nothing is ever deleted."""
     top = etree.Element(ROW, {"key": key_of(row)} if is_keyed else {})
-    for column, value in row.plain().items():
+    for column, value in row.to_dict().items():
         cell = etree.SubElement(top, _name(column))
         if column.endswith(".cont") and isinstance(value, str):
             _put_content(cell, value)

@@ -35,9 +35,9 @@ class ConsoleSink:
 
     def _line(self, batch: int, change: Change) -> str:
         if not self._is_terminal:
-            said = {"batch": batch, "view": change.view, **change.plain()}
+            said = {"batch": batch, "view": change.view, **change.to_dict()}
             return json.dumps(said, ensure_ascii=False)
-        row = " ".join(f"{column}={value}" for column, value in change.row.plain().items())
+        row = " ".join(f"{column}={value}" for column, value in change.row.to_dict().items())
         line = f"{_SIGNS[change.op]} {change.view}: {row or 'true'}"
         # Escape control characters: messages must not control the terminal.
         return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)

@@ -37,7 +37,7 @@ def native(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]
             "id": change_id(run, batch, at),
             "batch": batch,
             "view": change.view,
-            **change.plain(),
+            **change.to_dict(),
             "time": plain(change.time),
             "sequence": change.sequence,
         }
@@ -50,8 +50,8 @@ def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Writte
         lost, gained = lost_and_gained(change)
         milliseconds = change.microseconds // 1000
         yield {
-            "before": None if lost is None else lost.plain(),
-            "after": None if gained is None else gained.plain(),
+            "before": None if lost is None else lost.to_dict(),
+            "after": None if gained is None else gained.to_dict(),
             "op": _OPS[change.op],
             "ts_ms": milliseconds,
             "source": {
@@ -68,9 +68,9 @@ def feldera(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written
     for change in changes:
         lost, gained = lost_and_gained(change)
         if lost is not None:
-            yield {"delete": lost.plain()}
+            yield {"delete": lost.to_dict()}
         if gained is not None:
-            yield {"insert": gained.plain()}
+            yield {"insert": gained.to_dict()}
 
 
 def subscribe(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
@@ -78,7 +78,7 @@ def subscribe(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Writt
         for row, diff in zip(lost_and_gained(change), (-1, 1), strict=True):
             if row is not None:
                 marks = {"mz_timestamp": batch, "mz_progressed": False, "mz_diff": diff}
-                yield {**marks, **row.plain()}
+                yield {**marks, **row.to_dict()}
     yield {"mz_timestamp": batch + 1, "mz_progressed": True}
 
 

@@ -188,7 +188,7 @@ class FeedSink:
         self._state.keep(batch, [asdict(item) for item in self.items])
 
     def _item(self, batch: int, at: int, change: Change) -> Item:
-        row = change.row.plain()
+        row = change.row.to_dict()
         text = ", ".join(f"{column}: {value}" for column, value in row.items()) or "it holds"
         fields = {**row, "op": change.op, "view": change.view, "row": text}
         link = self.options.link

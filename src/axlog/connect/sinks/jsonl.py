@@ -87,7 +87,7 @@ def logged(batch: int, change: Change) -> dict[str, Any]:
     return {
         "batch": batch,
         "view": change.view,
-        **change.plain(),
+        **change.to_dict(),
         "time": plain(change.time),
         "sequence": change.sequence,
     }

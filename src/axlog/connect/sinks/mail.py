@@ -84,7 +84,7 @@ class MailSink:
             self._state.keep(batch, [])
 
     def _said(self, batch: int, at: int, change: Change) -> dict[str, Any]:
-        row = change.row.plain()
+        row = change.row.to_dict()
         text = ", ".join(f"{column}: {value}" for column, value in row.items()) or "it holds"
         fields = {**row, "op": change.op, "view": change.view, "row": text}
         return {

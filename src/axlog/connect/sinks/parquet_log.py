@@ -57,8 +57,8 @@ class ParquetLogSink:
             return
         rows = [
             (batch, change.view, change.sequence, change.op, str(plain(change.time)),
-             _json(change.row.plain()),
-             None if change.before is None else _json(change.before.plain()))
+             _json(change.row.to_dict()),
+             None if change.before is None else _json(change.before.to_dict()))
             for change in changes
         ]  # fmt: skip
         partial = path.with_name(f".{path.name}.part")

@@ -67,7 +67,7 @@ def reserved(what: str, taken: Sequence[str]) -> PipelineError:
 
 def values_of(row: Row) -> Values:
     """Return a row as stored in its table: texts, times as seconds or timestamps, lists as JSON."""
-    plain = row.plain().values()
+    plain = row.to_dict().values()
     return tuple(_cell(shown, value) for shown, value in zip(row.values(), plain, strict=True)) or (
         True,
     )

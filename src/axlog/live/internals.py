@@ -1,0 +1,23 @@
+"""The inside of a `Document`, for the other packages of axlog. Not for users.
+
+    maintained(document).tree       the tree, the engines, pending update lists
+    streams_of(document).engine     message plans, saved state, deadlines
+
+No other package reads a private attribute of `Document`.
+"""
+
+from __future__ import annotations
+
+from axlog.live.document import Document
+from axlog.live.maintained import MaintainedTree
+from axlog.live.streams import Streams
+
+
+def maintained(document: Document) -> MaintainedTree:
+    """The tree of a document and its views."""
+    return document._maintained
+
+
+def streams_of(document: Document) -> Streams:
+    """The stream machinery of a document; it is made now if it was not needed before."""
+    return document._streams or document._start_streams()

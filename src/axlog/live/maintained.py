@@ -1,0 +1,412 @@
+"""`MaintainedTree`: a tree, the views over it, and the updates that both follow.
+
+One writer at a time. Readers see the views before or after an update, never in between. An update
+that cannot be applied raises and changes nothing. An exception of a subscriber is raised after the
+update is done: the document and all views are consistent, and the other subscribers were called.
+
+This is the inside of `axlog.Document`, which adds streams, options and the public face. Streams
+reach it through one slot, `hooks` (`hooks.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import RLock
+
+from axlog.document import pending
+from axlog.document.loader import read_forest
+from axlog.document.operations import Content, Delete, Insert, Operation, Where
+from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
+from axlog.document.schema import TypeGuard
+from axlog.document.schema_sources import Types, read_types
+from axlog.document.serializer import serialise
+from axlog.document.times import (
+    Shown,
+    Time,
+    Times,
+    checked_times,
+    microseconds,
+    shown,
+)
+from axlog.document.tree import NONE, Tree
+from axlog.errors import QueryError, UpdateError
+from axlog.evaluate.select import select
+from axlog.evaluate.statements import operations_of
+from axlog.evaluate.value_index import ValueIndex
+from axlog.future.verdict_cache import only_adds
+from axlog.live.hooks import IDLE, StreamHooks
+from axlog.live.savepoint import Savepoint
+from axlog.query.query import Query, parse_query
+from axlog.query.update_parser import parse_statements
+from axlog.reporting import report
+from axlog.views.algebraic.engine import AlgebraicEngine
+from axlog.views.change import Change
+from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
+from axlog.views.counting.disk_tables import Shelf
+from axlog.views.counting.engine import BLOCK, CountingEngine
+from axlog.views.maintainer import PutAside
+from axlog.views.net_changes import net
+from axlog.views.view import View
+
+log = logging.getLogger(__name__)
+
+Told = list[tuple[View, list[Change]]]
+"""Each view with the changes that one update made to it."""
+
+
+class MaintainedTree:
+    """A tree with views over it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        keep_whitespace: bool = False,
+        namespaces: Mapping[str, str] | None = None,
+        shelf: Shelf | None = None,
+        types: Types | Iterable[Types] | None = None,
+        times: Times = "seconds",
+    ) -> None:
+        self.tree = tree
+        self.times: Times = checked_times(times)
+        self.type_guard: TypeGuard | None = None
+        if types is not None:
+            root = "" if tree.root == NONE else tree.label(tree.root)
+            tree.types = read_types(types, root)
+            self.type_guard = TypeGuard(tree, tree.types)
+        self.limits = limits
+        self.keep_whitespace = keep_whitespace
+        self.namespaces = dict(namespaces or {})
+        self.views: dict[str, View] = {}
+        self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
+        self.make_engines(shelf)
+        self.lock = RLock()
+        self.held: Told | None = None
+        self.forgotten = 0  # messages that no view needed and that were not kept
+        self.collected = 0  # nodes and streams that collection dropped because no view needs them
+        self.hooks: StreamHooks = IDLE
+        """The streams that feed the document, if any do."""
+
+    def settle(self) -> None:
+        """Turn messages that were set aside into nodes."""
+        self.hooks.settle()
+
+    def untune(self) -> None:
+        """Remove the streams' filters, before a statement or a new view."""
+        self.hooks.untune()
+
+    def make_engines(self, shelf: Shelf | None, block: int = BLOCK) -> None:
+        """Set up what views share, for the tree as it is."""
+        tree, limits = self.tree, self.limits
+        self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
+        self.engine.told_aside = self._note_aside
+        self.algebra = AlgebraicEngine(tree)
+        self._values = ValueIndex(tree)
+
+    @property
+    def engines(self) -> Engines:
+        """What maintainers are made with."""
+        return Engines(self.engine, self.algebra, self.thresholds.prices)
+
+    # Views ----------------------------------------------------------------------------------------
+
+    def watch(
+        self,
+        query: str | Query,
+        name: str | None = None,
+        *,
+        language: str | None = None,
+        maintainer: str | None = None,
+        work: int | None = None,
+    ) -> View:
+        """Keep the rows of a query from now on.
+
+        `work` is the number of rows that one update may make the view look at; a view that exceeds
+        it is set aside with AX216. Without it `Limits.work` holds.
+        """
+        asked = self.parse(query, language)
+        name = name if name is not None else self.new_name()
+        if name in self.views:
+            raise QueryError("AX202", f"there is already a view {name!r}")
+        with self.lock:
+            chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
+            self.untune()
+            kept = make(self.nodes(), asked.pattern, chosen.name, self.engines, work)
+            view = self.views[name] = View(
+                name, asked, kept, chosen, self.lock, self.nodes, self.times
+            )
+            view.work = work
+            view.prospects = lambda: self.hooks.prospects(view)
+            view.standing.may_come = lambda: self.hooks.may_come(view)
+            view.how_never = lambda: self.hooks.how_never(view)
+            view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
+            if self.engine.is_built:  # the next update shall not pay for the new view
+                self.engine.build()
+        return view
+
+    def unwatch(self, name: str) -> None:
+        """Drop a view."""
+        if name not in self.views:
+            raise QueryError("AX203", f"there is no view {name!r}")
+        with self.lock:
+            self.settle()  # the other views are set up anew from the document
+            self.views.pop(name).maintainer.close()
+
+    def _note_aside(self) -> None:
+        """Set aside the views that exceeded a limit, and log it; the others go on."""
+        for view in self.views.values():
+            error = view.maintainer.broken
+            if error is not None and not isinstance(view.maintainer, PutAside):
+                self._set_aside(view, error)
+
+    @contextmanager
+    def _setting_aside(self, view: View) -> Iterator[None]:
+        """An update that exceeds a limit of one view sets that view aside and is applied."""
+        try:
+            yield
+        except QueryError as error:
+            self._set_aside(view, error)
+
+    @staticmethod
+    def _set_aside(view: View, error: QueryError) -> None:
+        view.put_aside(error)
+        report(log, logging.WARNING, "view set aside", view=view.name, code=error.code,
+               reason=error.message)  # fmt: skip
+
+    def parse(self, query: str | Query, language: str | None = None) -> Query:
+        if isinstance(query, Query):
+            return query
+        return parse_query(query, self.namespaces, language, limits=self.limits)
+
+    def new_name(self) -> str:
+        number = len(self.views) + 1
+        while f"view{number}" in self.views:
+            number += 1
+        return f"view{number}"
+
+    # Updates --------------------------------------------------------------------------------------
+
+    def insert(
+        self,
+        target: str,
+        content: str | bytes | Element,
+        where: str = "last",
+        at: Time | None = None,
+    ) -> list[Change]:
+        """Insert XML at every node that a pattern selects: first, last, before or after it."""
+        try:
+            place = Where(where)
+        except ValueError:
+            expected = ", ".join(one.value for one in Where)
+            raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
+        forest: Content = tuple(read_forest(content, self.limits))
+        with self.lock:
+            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            return self.apply([Insert(place, node, forest) for node in nodes], at)
+
+    def delete(self, target: str, at: Time | None = None) -> list[Change]:
+        """Delete every node that a pattern selects."""
+        with self.lock:
+            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            return self.apply([Delete(node) for node in nodes], at)
+
+    def update(
+        self,
+        statement: str,
+        at: Time | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> list[Change]:
+        """Carry out a statement of XQuery Update, or several separated by `;`, one by one.
+
+        `variables` are values for variables of the statement; a statement that is used again with
+        other values is parsed once.
+        """
+        changes: list[Change] = []
+        for one in parse_statements(statement, self.namespaces, self.limits):
+            with self.lock:
+                operations = operations_of(self.nodes(), one, self._values, variables)
+                changes += self.apply(operations, at)
+        return changes
+
+    def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
+        """Carry out a pending update list, and return the changes of all views."""
+        return self.apply_at(operations, None if at is None else microseconds(at))
+
+    def apply_at(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
+        """The same with the time in microseconds."""
+        with self.lock:
+            return self.announce(self.carry_out(operations, time))
+
+    def carry_out(
+        self,
+        operations: Sequence[Operation],
+        time: int | None,
+        origin: tuple[str, int] | None = None,
+    ) -> Told:
+        """Apply a pending update list, or raise and change nothing; no listener is told yet.
+
+        `origin` is the stream and the number of the message that it came from.
+        """
+        self.settle()
+        if origin is None:
+            self._refuse_if_collected()
+            self.untune()
+        plan = pending.planned(
+            self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
+        )
+        views = list(self.views.values())
+        guard = self.type_guard
+        try:
+            if guard is not None:  # before all others: nobody sees what it refuses
+                with guard.bringing(None if origin is None else origin[0]):
+                    guard.before(plan.delta)
+            for view in views:
+                with self._setting_aside(view):
+                    view.before(plan.delta)
+            self._values.before(plan.delta)
+        except BaseException:
+            plan.abandon()
+            raise
+        plan.commit()
+        if origin is not None:
+            self.tree.origins_by_node.update(dict.fromkeys(plan.delta.added, origin))
+        self.hooks.brought(plan.delta, None if origin is None else origin[0], False)
+        self._values.after(plan.delta)
+        if origin is None or not only_adds(plan.delta):
+            for view in views:
+                view.standing.forget()
+        if guard is not None:
+            guard.after(plan.delta)
+        told: Told = []
+        for view in views:
+            with self._setting_aside(view):
+                told.append((view, view.after(plan.delta)))
+        return told
+
+    def announce(self, each: Told) -> list[Change]:
+        """Tell the listeners of every view, or keep it for the end of the batch; all changes."""
+        if self.held is None:
+            tell(each)
+        else:
+            self.held += each
+        return [change for _, told in each for change in told]
+
+    @contextmanager
+    def as_one(self, savepoint: Savepoint) -> Iterator[None]:
+        """All updates inside, told at the end; or back to the savepoint if the body raises."""
+        if self.held is not None:  # an outer batch tells
+            with savepoint.all_or_nothing():
+                yield
+            return
+        with self.netted() as told, savepoint.all_or_nothing():
+            yield
+        tell(told)  # what a listener raises takes nothing back
+
+    @contextmanager
+    def told_at_the_end(self) -> Iterator[None]:
+        """Tell the views' listeners only what the updates inside come to, each view once.
+
+        What was done stays done if the body raises, and is not told then.
+        """
+        with self.lock:
+            if self.held is not None:  # an outer batch tells
+                yield
+                return
+            with self.netted() as told:
+                yield
+            tell(told)
+
+    @contextmanager
+    def netted(self) -> Iterator[Told]:
+        """What the updates inside come to, each view once; listeners are not told."""
+        with self.lock:
+            outer, self.held = self.held, []
+            told: Told = []
+            try:
+                yield told
+            finally:
+                held, self.held = self.held, outer
+                by_view: dict[View, list[Change]] = {}
+                for view, changes in held:
+                    by_view.setdefault(view, []).extend(changes)
+                told += [(view, net(changes)) for view, changes in by_view.items()]
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def xml(self) -> str:
+        """The document as XML text."""
+        with self.lock:
+            return serialise(self.nodes())
+
+    def element(self) -> Element:
+        """The root as an lxml element of its own: what is done to it leaves the document alone."""
+        with self.lock:
+            tree = self.nodes()
+            text = serialise(tree, tree.root)
+        return read_forest(text, self.limits)[0]
+
+    def nodes(self) -> Tree:
+        """The tree with everything in it that has arrived; an error if some was not kept."""
+        with self.lock:
+            self.settle()
+            if self.forgotten:
+                raise UpdateError(
+                    "AX307",
+                    f"{self.forgotten} messages were not kept, so the document is not whole",
+                    advice='use Options(keep="all")',
+                )
+            self._refuse_if_collected()
+        return self.tree
+
+    def _refuse_if_collected(self) -> None:
+        if self.collected:
+            raise UpdateError(
+                "AX307",
+                "finished streams or nodes were collected, so the document is not whole",
+                advice='use Options(collect="state")',
+            )
+
+    def nodes_left(self) -> Tree:
+        """The tree without what was collected: what may still come, comes of it alone."""
+        with self.lock:
+            if not self.collected or self.forgotten or self.tree.facts:
+                return self.nodes()  # a key's values may be gone: refused
+            self.settle()
+        return self.tree
+
+    def drop(self, tops: Sequence[int]) -> None:
+        """Take subtrees away that no view will look at again; their rows stay."""
+        self.collected += len(tops)
+        plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
+        self._values.before(plan.delta)
+        self.engine.leave(tops)
+        plan.commit()
+        for view in self.views.values():
+            view.standing.forget()
+        self._values.after(plan.delta)
+
+    @property
+    def clock(self) -> Shown:
+        """The latest time seen."""
+        return shown(self.tree.clock, self.times)
+
+    def __len__(self) -> int:
+        """How many nodes the document has, of what was kept."""
+        with self.lock:
+            self.settle()
+            return len(self.tree)
+
+    def __str__(self) -> str:
+        return self.xml()
+
+
+def tell(each: Told) -> None:
+    """Tell the listeners of every view; what the first of them raised is raised when all know."""
+    raised: list[Exception] = []
+    for view, changes in each:
+        raised += view.tell(changes)
+    if raised:
+        raise raised[0]

@@ -1,0 +1,331 @@
+"""`Streams`: the messages that feed a document.
+
+`feed`, `delete` and `end` apply what a stream brings, in the order of arrival, and emit the changes
+before they return. A message that is rejected changes nothing and raises with its stream, its
+number and the place; with `on_error="dead-letter"` it is kept in `dead_letters` instead.
+
+The parts: `StreamEngine` takes messages without making nodes where it can, `Collector` drops rows
+that wait for nothing, `DocumentCollector` drops finished streams and nodes, `KeyGuard` enforces
+keys, `Tuner` computes what streams are still wanted for. All of them are made from the document as
+it is, so they can be made at any time (`Document` makes them when they are first needed) and again,
+when a batch is rolled back (`restart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from logging import WARNING, getLogger
+from time import time as wall_clock
+
+from axlog.document.clock_bounds import Clock, check_ahead, latest_for
+from axlog.document.delta import Delta
+from axlog.document.loader import read_forest
+from axlog.document.operations import (
+    Operation,
+    call_of,
+    calls_in,
+    check_calls,
+    checked_time,
+    cost_of,
+    delete_at_call,
+    end_call,
+    insert_at_call,
+    time_by_policy,
+    time_of_message,
+)
+from axlog.document.parser import Element
+from axlog.document.times import Time, microseconds
+from axlog.errors import AxlogError
+from axlog.evaluate.answers import holds
+from axlog.future.keys import Key
+from axlog.live.collector import Collector
+from axlog.live.document_collector import Collection, DocumentCollector, Dropped
+from axlog.live.hooks import StreamHooks
+from axlog.live.key_guard import KeyGuard
+from axlog.live.maintained import MaintainedTree
+from axlog.live.options import Options, Policy
+from axlog.live.source_filter import filter_at_source
+from axlog.live.stream_engine import StreamEngine, StreamStatus
+from axlog.live.tuner import Tuner
+from axlog.match.filters import Filter
+from axlog.reporting import report
+from axlog.views.change import Change
+from axlog.views.counting.prospects import Prospects
+from axlog.views.view import View
+
+Message = str | bytes | Element
+
+_log = getLogger("axlog.document")
+
+LETTERS = 1000
+"""Dead letters that are kept, the latest. A stream's status counts every rejected message."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A rejected message, with the reason."""
+
+    stream: str
+    sequence: int
+    message: Message
+    error: AxlogError
+
+
+class Streams(StreamHooks):
+    """The streams of one document."""
+
+    def __init__(
+        self, maintained: MaintainedTree, options: Options, dead_letters: list[DeadLetter]
+    ) -> None:
+        self.maintained = maintained
+        self.dead_letters = dead_letters
+        self.now: Clock | None = wall_clock
+        """The receiver's clock, by which messages from the future are rejected; None: none is."""
+        self._options = options
+        self._policy = Policy.of(options.tune)
+        self._collects = options.collect == "auto"
+        self._counts = self._policy is not None
+        self.restart()
+        maintained.hooks = self
+
+    def restart(self) -> None:
+        """Make all that follows the streams anew, from the document as it is now."""
+        maintained, options = self.maintained, self._options
+        keeps_all = options.keep == options.validate == "all"
+        drops = options.collect != "off"
+        self.collector = Collector(maintained, drops, options.never, keeps_all)
+        self.engine = StreamEngine(maintained, options.keep, options.validate, self.collector)
+        self.finished = DocumentCollector(maintained, self.collector)
+        self.guard = KeyGuard(maintained.tree, maintained.tree.facts)
+        self.tuner = Tuner(maintained, self.engine, self._policy)
+
+    # Hooks of the maintained tree -----------------------------------------------------------------
+
+    def settle(self) -> None:
+        self.engine.settle()
+
+    def untune(self) -> None:
+        self.engine.untune()
+
+    def brought(self, delta: Delta, stream: str | None, was_aside: bool) -> None:
+        self.collector.tracker.note(delta, stream, was_aside)
+
+    def may_come(self, view: View) -> bool | None:
+        return self.collector.tracker.may_come(view)
+
+    def how_never(self, view: View) -> str:
+        return self.collector.how_never(view)
+
+    def prospects(self, view: View) -> Prospects | None:
+        return self.collector.prospects(view)
+
+    # Updates --------------------------------------------------------------------------------------
+
+    def latest(self, stream: str, at: Time | None) -> int | None:
+        """The latest time that a message which comes now may have (`document/clock_bounds.py`)."""
+        if at is None or self.now is None:
+            return None
+        tree = self.maintained.tree
+        call = tree.calls_by_node.get(
+            tree.calls_by_stream.get(stream, -1)
+        ) or self.finished.closed.get(stream)
+        declared = None if call is None else call.ahead
+        return latest_for(at, declared, self.maintained.times == "dates", self.now)
+
+    def feed(
+        self, stream: str, message: Message, at: Time | None, latest: int | None
+    ) -> list[Change]:
+        if self._counts:
+            self.tuner.count()
+        changes = self.engine.feed(stream, message, at, latest)
+        if changes is None:
+            changes = self._feed_nodes(stream, message, at, latest)
+        if self._collects and self.finished.is_due():
+            self.collect()
+        return changes
+
+    def _feed_nodes(
+        self, stream: str, message: Message, at: Time | None, latest: int | None
+    ) -> list[Change]:
+        """The long way: the message becomes nodes."""
+        if stream in self.finished.closed:
+            return self._pass_by(stream, message, at, latest)
+        brought: list[tuple[Key, str]] = []
+
+        def operations() -> list[Operation]:
+            forest = read_forest(message, self.maintained.limits)
+            made = insert_at_call(self.maintained.tree, stream, forest)
+            self.finished.check(calls_in(forest), stream)
+            brought.extend(self.guard.check(stream, forest))
+            self.collector.note_forest(stream, forest)
+            return made
+
+        return self._take(
+            stream, message, at, latest, operations, lambda: self.guard.note(brought),
+            is_insertion=True,
+        )  # fmt: skip
+
+    def delete(
+        self, stream: str, pattern: str, at: Time | None, latest: int | None
+    ) -> list[Change]:
+        def operations() -> list[Operation]:
+            tree = self.maintained.nodes()
+            wanted = self.maintained.parse(pattern).pattern
+            return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
+
+        return self._take(stream, pattern, at, latest, operations)
+
+    def end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
+        if stream in self.finished.closed:
+            changes = self._pass_by(stream, None, at, latest)
+        else:
+            tree = self.maintained.tree
+            changes = self._take(stream, "", at, latest, lambda: end_call(tree, stream))
+        self.tuner.ended()
+        if self._collects:
+            self.collect()
+        return changes
+
+    def _pass_by(
+        self, stream: str, message: Message | None, at: Time | None, latest: int | None
+    ) -> list[Change]:
+        """A stream that collection closed sends on, or ends (None): only the clock moves."""
+        document, tree = self.maintained, self.maintained.tree
+        with document.lock:
+            status = self.engine.status(stream)
+            status.messages += 1
+            closed = self.finished.closed
+            try:
+                given = None if at is None else microseconds(at)
+                check_ahead(given, latest, stream)
+                time = time_by_policy(tree, closed[stream], given)
+                forest = [] if message is None else read_forest(message, document.limits)
+                calls = calls_in(forest)
+                before = tree.called.get(stream, 0)
+                check_calls(closed[stream], calls, before, tree.any_calls)
+                self.finished.check(calls, stream)
+            except AxlogError as error:
+                status.refused += 1
+                return self._refuse(stream, status.messages, message or "", error)
+            status.microseconds = time
+            if message is None:
+                del closed[stream]
+            else:
+                status.unmatched += 1
+                closed.update({call.stream: call for call in calls})
+                if calls:
+                    tree.called[stream] = before + cost_of(calls)
+            self.collector.refresh()
+            tree.clock = time
+            return document.announce(self.collector.after([], time))
+
+    def collect(self) -> Collection:
+        """Close the streams and drop the nodes of the document that no view can need any more.
+
+        Rows and changes stay what they would be without. The document is not whole afterwards: a
+        statement, a new view, `why` and the text are refused (AX307).
+        """
+        with self.maintained.lock:
+            return self.finished.collect()
+
+    @property
+    def collected(self) -> list[Dropped]:
+        """What collection has let go so far and why, the latest last; the first are forgotten."""
+        with self.maintained.lock:
+            return list(self.finished.collected)
+
+    def filter(self, stream: str) -> Filter | None:
+        """What the source of a stream need send, from now on; None: everything.
+
+        The time of what it does not send still counts: `advance` tells it. Only with
+        `keep="needed"`: the document will not have what does not come.
+        """
+        with self.maintained.lock:
+            route = self.engine.route(stream)
+            if route is None or self.engine.keeps or not self.engine.is_plain(stream):
+                return None
+            if self.maintained.tree.facts or self.tuner.must_pass(stream) is not None:
+                return None  # values of keys count though no view wants what holds them
+            made = filter_at_source(route, self.engine.wants.get(stream))
+            if made is not None:
+                self.maintained.forgotten += 1
+            return made
+
+    def advance(self, to: Time) -> list[Change]:
+        """Move the document's clock: nothing with an earlier time can come any more.
+
+        What can no longer come because of it is a change, `never`.
+        """
+        with self.maintained.lock:
+            tree = self.maintained.tree
+            self.collector.refresh()
+            tree.clock = checked_time(tree, microseconds(to))
+            return self.maintained.announce(self.collector.after([], tree.clock))
+
+    def _take(
+        self,
+        stream: str,
+        message: Message,
+        at: Time | None,
+        latest: int | None,
+        operations: Callable[[], list[Operation]],
+        done: Callable[[], None] | None = None,
+        *,
+        is_insertion: bool = False,
+    ) -> list[Change]:
+        document = self.maintained
+        with document.lock:
+            status = self.engine.status(stream)
+            status.messages += 1
+            document.settle()
+            self.collector.refresh()
+            try:
+                call_of(document.tree, stream)
+                self.collector.tracker.before(stream, is_insertion)
+                given = None if at is None else microseconds(at)
+                check_ahead(given, latest, stream)
+                time = time_of_message(document.tree, stream, given)
+                told = document.carry_out(operations(), time, (stream, status.messages))
+            except AxlogError as error:
+                status.refused += 1
+                self.collector.forget_message()
+                return self._refuse(stream, status.messages, message, error)
+            status.microseconds = time
+            if done is not None:
+                done()
+            told = self.collector.after_nodes(told, document.tree.clock)
+            # Outside of the try: what a listener raises is no fault of the message.
+            return document.announce(told)
+
+    def _refuse(
+        self, stream: str, sequence: int, message: Message, error: AxlogError
+    ) -> list[Change]:
+        error.within(f"message {sequence} of stream {stream!r}")
+        if self._options.on_error == "raise":
+            raise error
+        report(_log, WARNING, "refused", stream=stream, seq=sequence, code=error.code,
+               error=error.message)  # fmt: skip
+        self.dead_letters.append(DeadLetter(stream, sequence, message, error))
+        del self.dead_letters[:-LETTERS]
+        return []
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def statuses(self) -> dict[str, StreamStatus]:
+        """The status of each stream that has, or had, a call."""
+        with self.maintained.lock:
+            tree = self.maintained.tree
+            closed = self.finished.closed
+            known = sorted({*tree.calls(), *tree.ended, *closed})
+            return {
+                stream: replace(
+                    self.engine.status(stream),
+                    ended=stream in tree.ended and stream not in closed,
+                    wanted=self.engine.patterns(stream),
+                    is_tuned=stream in self.engine.wants or stream in closed,
+                    nodes=self.engine.automaton_nodes(stream),
+                    times=self.maintained.times,
+                )
+                for stream in known
+            }
