@@ -30,6 +30,17 @@ FOREIGN = {
 }
 
 
+def docstring_lines(tree: ast.Module) -> int:
+    """The lines of all docstrings in a module: explaining more is not a reason to split."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [node.body[0] for node in ast.walk(tree) if isinstance(node, kinds) and node.body]
+    return sum(
+        (each.end_lineno or each.lineno) - each.lineno + 1
+        for each in found
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+    )
+
+
 def listed_files(repository: Path) -> list[Path]:
     """The files that are tracked or about to be: not ignored."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -125,9 +136,10 @@ def test_modules_say_what_they_are_and_stay_short(repository: Path) -> None:
     wrong = []
     for path in sorted((repository / "src").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if len(text.splitlines()) > LONGEST:
-            wrong.append(f"{path.name}: over {LONGEST} lines; look for the seam")
-        if not ast.get_docstring(ast.parse(text)):
+        tree = ast.parse(text)
+        if len(text.splitlines()) - docstring_lines(tree) > LONGEST:
+            wrong.append(f"{path.name}: over {LONGEST} lines of code; look for the seam")
+        if not ast.get_docstring(tree):
             wrong.append(f"{path.name}: no docstring")
     assert not wrong, "\n".join(wrong)
 

@@ -4,28 +4,52 @@
     doc = axlog.parse("<orders/>")
     late = doc.watch("match /orders/order[@late]/oid/$x return $x", name="late")
 
-Importing this imports neither pyspark nor the server. Everything public is in `__all__`.
+Everything public is in `__all__`. Importing this package imports nothing else: a public name
+imports its module when it is first used.
 """
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
 from logging import NullHandler as _NullHandler
 from logging import getLogger as _get_logger
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from axlog.document.ids import Id
-from axlog.document.parser import Limits
-from axlog.errors import AxlogError
-from axlog.future.containment import contains
-from axlog.live.document import Document, parse
-from axlog.live.file_watch import watch_file
-from axlog.live.options import Options
-from axlog.live.relevance import relevance
-from axlog.live.store import open_store as open
-from axlog.query.query import xpath
-from axlog.query.truth import Truth
-from axlog.views.change import Change, Row
-from axlog.views.view import View
+if TYPE_CHECKING:
+    from axlog.document.ids import Id
+    from axlog.document.parser import Limits
+    from axlog.errors import AxlogError
+    from axlog.future.containment import contains
+    from axlog.live.document import Document, parse
+    from axlog.live.file_watch import watch_file
+    from axlog.live.options import Options
+    from axlog.live.relevance import relevance
+    from axlog.live.store import open_store as open
+    from axlog.query.query import xpath
+    from axlog.query.truth import Truth
+    from axlog.views.change import Change, Row
+    from axlog.views.view import View
 
-__version__ = _version("axlog")
+    __version__: str
+
+_MODULES = {
+    "AxlogError": "axlog.errors",
+    "Change": "axlog.views.change",
+    "Document": "axlog.live.document",
+    "Id": "axlog.document.ids",
+    "Limits": "axlog.document.parser",
+    "Options": "axlog.live.options",
+    "Row": "axlog.views.change",
+    "Truth": "axlog.query.truth",
+    "View": "axlog.views.view",
+    "contains": "axlog.future.containment",
+    "open": "axlog.live.store",
+    "parse": "axlog.live.document",
+    "relevance": "axlog.live.relevance",
+    "watch_file": "axlog.live.file_watch",
+    "xpath": "axlog.query.query",
+}
+_RENAMED = {"open": "open_store"}
+
 __all__ = [
     "AxlogError",
     "Change",
@@ -44,5 +68,23 @@ __all__ = [
     "watch_file",
     "xpath",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: _Any = version("axlog")
+    elif name in _MODULES:
+        value = getattr(_import_module(_MODULES[name]), _RENAMED.get(name, name))
+    else:
+        raise AttributeError(f"module 'axlog' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 _get_logger(__name__).addHandler(_NullHandler())
