@@ -197,7 +197,7 @@ def test_a_refused_update_changes_nothing(update: Any, code: str) -> None:
     view.subscribe(heard.append)
     before = (document.xml(), view.rows(), document.clock, len(document))
     with pytest.raises(AxlogError) as caught:
-        update(document)
+        update(maintained(document))
     assert caught.value.code == code
     assert (document.xml(), view.rows(), document.clock, len(document)) == before
     assert heard == []
