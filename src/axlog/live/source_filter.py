@@ -6,7 +6,7 @@ sent (`Filter.to_json`) and runs with no other part of the document. Filters of 
 one at the source (`connect/channels/subscription_filters.py`).
 
 Law: a message that the filter does not match changes no row of any view, now or later; its time
-still counts (`Widget.advance`). Constraints between several nodes are left to the widget, which
+still counts (`Document.advance`). Constraints between several nodes are left to the widget, which
 only makes the filter pass more. What holds a call always passes: that is the channel's to see.
 """
 

@@ -1,7 +1,7 @@
 """The tuner: what streams are still wanted for, put to use (P3 3.4 to 3.6, 5.2).
 
 Compile, tune, maintain, tune again: now and then, by number of messages, by time, when a stream
-ends, or by hand (`Widget.tune`). The engine's facts are copied under the lock, which is short; what
+ends, or by hand (`Document.tune`). The engine's facts are copied under the lock, briefly; what
 is wanted is worked out on the copy, beside maintenance; the result is installed if it still holds.
 It holds for every future of the streams, so messages that came in between do not matter; what a
 person writes and a new view do (`StreamEngine.epoch`).
