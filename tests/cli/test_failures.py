@@ -203,7 +203,7 @@ def test_a_source_that_cannot_be_reached_is_waited_for_and_named(
             runner.round()
             health = RunnerReport(runner).health()
             assert health.state.value == "degraded"
-            assert "source w/streams/s cannot be reached" in str(health.plain()["views"])
+            assert "source w/streams/s is unreachable" in str(health.plain()["views"])
         said = [record.axlog_fields for record in caplog.records]  # type: ignore[attr-defined]
         tries = [each for each in said if each.get("connector") == "w/streams/s"]
         assert [each["tries"] for each in tries] == [1, 2, 3]
