@@ -18,6 +18,7 @@ ORDER = """
 errors
 extras
 reporting
+retry
 store
 document
 query

@@ -144,7 +144,7 @@ def test_the_demo_on_the_embedded_engine() -> None:
     assert told.exit_code == 0, told.output
     assert "the live page is at http://127.0.0.1:" in told.output
     assert "orders left on time" in told.output
-    assert "called as never on time" in told.output
+    assert "reported as never on time" in told.output
 
 
 def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:

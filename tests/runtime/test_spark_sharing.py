@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from axlog.connect.protocol import Reading
 from axlog.connect.sources.memory import MemorySource
 from axlog.errors import ConnectorError, PipelineError
+from axlog.retry import Backoff
 from axlog.runtime.shared_sinks import Numbering
 from axlog.runtime.unreachable import Patience, lagging, tell, tell_no_more
 
@@ -83,7 +84,7 @@ def test_another_writer_waits_for_the_batch_that_was_cut(tmp_path: Path) -> None
 
 
 def test_a_sink_that_cannot_be_reached_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("axlog.runtime.unreachable.SHORTEST", 0.001)
+    monkeypatch.setattr("axlog.runtime.unreachable.BACKOFF", Backoff(0.001))
     patience, tries = Patience(once=True), []
 
     def write() -> None:
@@ -157,7 +158,7 @@ def test_a_reader_waits_for_its_source_and_says_so(tmp_path: Path) -> None:
     there.unlink()
     reader.prepareForTriggerAvailableNow()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("axlog.runtime.unreachable.SHORTEST", 0.001)
+        patched.setattr("axlog.runtime.unreachable.BACKOFF", Backoff(0.001))
         with pytest.raises(PipelineError, match="it is away"):
             reader.latestOffset({**end}, ReadMaxRows(10))
 
@@ -201,7 +202,7 @@ def test_a_run_that_ends_does_not_end_before_a_busy_source_gave_all() -> None:
         return reader
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("axlog.spark.sources.SHORTEST", 0.001)
+        patched.setattr("axlog.runtime.unreachable.BACKOFF", Backoff(0.001))
         reader = reader_of(Busy)
         start, rows = reader.initialOffset(), 0
         while (end := reader.latestOffset(start, ReadMaxRows(10))) != start:

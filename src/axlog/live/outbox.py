@@ -22,6 +22,7 @@ from typing import Protocol
 
 from axlog.errors import StoreError
 from axlog.reporting import report
+from axlog.retry import Backoff
 from axlog.views.change import Change
 
 _log = getLogger("axlog.outbox")
@@ -29,7 +30,7 @@ _log = getLogger("axlog.outbox")
 MOST = 10_000
 """Changes that may wait for a sink before feeding has to."""
 
-FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
+BACKOFF = Backoff(0.05, 5.0)
 """Seconds before a failed batch is tried again: doubled each time, up to the second."""
 
 
@@ -126,16 +127,16 @@ class Outbox:
         self._thread.start()
 
     def _deliver(self, sink: Taking) -> None:
-        wait = FIRST_WAIT
+        failures = 0
         while (batch := self._next()) is not None:
             if self.deliver(sink, *batch):
-                wait = FIRST_WAIT
+                failures = 0
                 continue
+            failures += 1
             with self._changed:
                 if self._closing:
                     return
-                self._changed.wait_for(lambda: self._closing, wait)
-            wait = min(2 * wait, LONGEST_WAIT)
+                self._changed.wait_for(lambda: self._closing, BACKOFF.pause(failures))
 
     def deliver(self, sink: Taking, batch: int, changes: list[Change]) -> bool:
         """Hand one batch to the sink; whether it took it."""

@@ -15,6 +15,7 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, ChannelError, ConnectorError, StreamError
 from axlog.pipeline.model import PipelineModel
 from axlog.reporting import report
+from axlog.retry import Backoff
 from axlog.runtime.connections import SourcePlan
 from axlog.runtime.order import Lane, Lanes
 
@@ -23,8 +24,8 @@ _events = getLogger("axlog.pipeline")
 FATAL = frozenset({"AX803", "AX811"})
 """Errors of channels that a retry cannot fix: lost messages, a token without a grant."""
 
-_SHORTEST, _LONGEST = 0.2, 30.0
-"""Pauses between attempts, in seconds."""
+BACKOFF = Backoff()
+"""The pauses between attempts to reach a connector."""
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Troubles:
         code = error.code if isinstance(error, AxlogError) else None
         report(_events, WARNING, "cannot be reached", connector=what, tries=self.tries, code=code,
                error=self.error)  # fmt: skip
-        self.again = now + min(_SHORTEST * 2 ** (self.tries - 1), _LONGEST)
+        self.again = now + BACKOFF.pause(self.tries)
 
     def over(self, now: float, what: str) -> None:
         """Record that it works again."""

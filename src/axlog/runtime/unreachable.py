@@ -15,16 +15,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.retry import Backoff
 from axlog.runtime.progress import Lagging
 
 TRIES = 5
-SHORTEST, LONGEST = 0.2, 30.0
-"""Pauses between attempts, in seconds."""
+BACKOFF = Backoff()
+"""The pauses between attempts."""
 
 
 def pause_after(tries: int) -> float:
-    """Return how long to wait after a number of attempts."""
-    return float(min(LONGEST, SHORTEST * 2 ** (tries - 1)))
+    """How long to wait after this many failed attempts."""
+    return BACKOFF.pause(tries)
 
 
 def words(error: Exception) -> str:

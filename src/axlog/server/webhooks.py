@@ -35,6 +35,7 @@ from axlog.connect.http import Client
 from axlog.document.times import plain
 from axlog.errors import CODES, AxlogError, ChannelError, ConnectorError
 from axlog.match.filters import Filter
+from axlog.retry import Backoff
 from axlog.server.ownership import options_of, owner_of
 from axlog.server.responses import wrong
 from axlog.server.wakeups import Pulses
@@ -42,8 +43,6 @@ from axlog.server.webhook_secrets import Hook, HookFile
 
 LEASE = 10 * 24 * 3600
 AT_ONCE = 100
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds before the next attempts; the last repeats."""
 PAUSE_OF_GRANTS = 0.5
 """Seconds between checks whether an owner may subscribe."""
 
@@ -96,7 +95,7 @@ class Webhooks:
         self.may_send = may_send
         self.pulses = pulses
         self.hub_address = hub
-        self.pauses = tuple(min(pause, longest) for pause in PAUSES)
+        self.backoff = Backoff(0.2, longest)
         self._served: dict[tuple[str, str], _Served] = {}
         self._files: dict[str, HookFile] = {}
         self._random = Random()
@@ -263,8 +262,8 @@ class Webhooks:
             except AxlogError as error:
                 served.error = _without_address(error)
             served.failures += 1
-            pause = self.pauses[min(attempt, len(self.pauses) - 1)]
             attempt += 1
+            pause = self.backoff.pause(attempt)
             # Jitter: many addresses may be one server that was down.
             await asyncio.sleep(pause * self._random.uniform(0.7, 1.3))
         return False

@@ -53,7 +53,7 @@ from axlog.runtime.message_rows import (
     record_batch,
     rows_of,
 )
-from axlog.runtime.unreachable import SHORTEST, TRIES, pause_after, tell, tell_no_more, words
+from axlog.runtime.unreachable import TRIES, pause_after, tell, tell_no_more, words
 from axlog.runtime.upstream_filters import filter_of
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ class Slow:
         if monotonic() > self._until:
             silent = f"returned nothing in {SLOWEST} s"
             raise PipelineError("AX858", f"{self._name} has more after {position!r} and {silent}")
-        sleep(SHORTEST)
+        sleep(pause_after(1))
         return position
 
 

@@ -18,7 +18,11 @@ from axlog.connect.kinds import Options, Origin, Seconds, Secret, SinkKind
 from axlog.connect.sinks.jsonl import logged
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
+from axlog.retry import Backoff
 from axlog.views.change import Change
+
+BACKOFF = Backoff(0.1, 5.0)
+"""The pauses between attempts within one delivery."""
 
 
 class HttpOptions(Options):
@@ -62,7 +66,7 @@ class HttpSink:
             if refused is None:
                 return
             if tried < self._retries:
-                time.sleep(min(0.1 * 2**tried, 5.0))
+                time.sleep(BACKOFF.pause(tried + 1))
         raise ConnectorError("AX859", f"the address rejects batch {batch}: {refused}")
 
     def _post(self, body: dict[str, Any], key: str) -> str | None:
