@@ -239,6 +239,13 @@ class _Matching:
         self._most = most
         self._tried = 0
         self._known: dict[tuple[int, Axis, Test], list[int]] = {}
+        self._sizes: dict[int, int] = {}  # by identity: branches live as long as their pattern
+
+    def _size(self, branch: Branch) -> int:
+        size = self._sizes.get(id(branch))
+        if size is None:
+            size = self._sizes[id(branch)] = _size(branch)
+        return size
 
     def _candidates(self, at: int, axis: Axis, test: Test) -> list[int]:
         """The nodes at the end of an axis that pass a test; cached."""
@@ -272,7 +279,7 @@ class _Matching:
             return
         first, others = branches[0], branches[1:]
         for longer in self._branch(first, number, at, match):
-            yield from self._conjunction(others, number + _size(first), at, longer)
+            yield from self._conjunction(others, number + self._size(first), at, longer)
 
     def _branch(self, branch: Branch, number: int, at: int, match: _Match) -> Iterator[_Match]:
         match branch:
