@@ -71,9 +71,13 @@ class _Run:
 
     def __init__(self, options: dict[str, Any]) -> None:
         query = options.get("query", orders.ON_TIME)
-        others = {name: value for name, value in options.items() if name != "query"}
+        facts = options.get("facts", ())
+        others = {name: options[name] for name in options.keys() - {"query", "facts"}}
         self.widget = Document(
-            orders.DOCUMENT, views={"v": query}, options=Options(keep="needed", **others)
+            orders.DOCUMENT,
+            views={"v": query},
+            facts=facts,
+            options=Options(keep="needed", **others),
         )
         self.told: dict[str, int] = {}
         self.orders = self.messages = 0

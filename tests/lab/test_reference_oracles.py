@@ -311,7 +311,11 @@ class Checker:
         match pattern_node.test:
             case AnyNode() if pattern_node.axis is Axis.SELF:
                 return True
-            case AnyNode() | Variable():
+            case AnyNode():
+                return kind in (
+                    NodeKind.ELEMENT, NodeKind.TEXT, NodeKind.COMMENT, NodeKind.INSTRUCTION
+                )  # fmt: skip
+            case Variable():
                 return kind in (NodeKind.ELEMENT, NodeKind.TEXT)
             case AnyText():
                 return kind is NodeKind.TEXT

@@ -1,4 +1,4 @@
-"""`axlog generate` writes what the generators give."""
+"""`axlog generate` and `python -m lab generate` write what the generators give."""
 
 import json
 
@@ -6,16 +6,19 @@ import pytest
 from lxml import etree
 from typer.testing import CliRunner
 
-from axlog.cli.generate import generate
+from axlog.cli.generate import generate as samples
 from axlog.samples import orders
 from axlog.samples.auction import auction
+from lab.cli.generate import generate as generators
 from lab.generators import active
 from lab.generators.random_documents import document
 from lab.generators.random_patterns import pattern
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(generate, [str(each) for each in arguments], catch_exceptions=False)
+    words = [str(each) for each in arguments]
+    app = samples if words[0] in ("auction", "orders") else generators
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -62,4 +65,4 @@ def test_orders_write_both_queries(tmp_path):
 
 @pytest.mark.parametrize("arguments", [["auction", "no"], ["document", "0"], ["widget"]])
 def test_bad_usage_is_told_apart(arguments):
-    assert CliRunner().invoke(generate, arguments).exit_code == 2
+    assert CliRunner().invoke(generators, arguments).exit_code == 2
