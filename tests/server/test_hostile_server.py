@@ -331,7 +331,7 @@ def test_messages_of_brokers_that_are_no_updates(body):
     assert isinstance(told, Unreadable)
     assert told.sequence == 7
     assert told.error.startswith("AX824")
-    assert "message 7 is no update" in told.error
+    assert "message 7 is not an update" in told.error
 
 
 # The end of a server ------------------------------------------------------------------------------
