@@ -1,4 +1,4 @@
-"""A view whose rows explode is put aside alone: the document, the log and the other views go on.
+"""A view whose rows explode is set aside alone: the document, the log and the other views go on.
 
 The reference is the same run without the view: what other views tell and have must not differ, nor
 may the document, whatever is kept and however the updates come.
@@ -173,7 +173,7 @@ def test_a_store_keeps_it_aside(tmp_path: Path) -> None:
                     store.snapshot()
         found = {one.view: one for one in verify(DiskFiles(place)).views}
         assert not found["bomb"].is_right
-        assert "put aside" in str(found["bomb"].reason)
+        assert "set aside" in str(found["bomb"].reason)
         with axlog.open(place) as store:
             store.unwatch("bomb")
         assert all(one.is_right or keep == "needed" for one in verify(DiskFiles(place)).views)
@@ -212,7 +212,7 @@ def test_health_and_metrics_say_it(make: Callable[..., Any], tmp_path: Path) -> 
     states = {view.view: (str(view.state), view.reasons) for view in health.views}
     state, reasons = states.pop("bomb")
     assert state == "failed"
-    assert "put aside" in reasons[-1]
+    assert "set aside" in reasons[-1]
     assert {state for state, _ in states.values()} == {"ok"}
     aside = {s.labels["view"]: s.value for s in report.samples() if s.name == "axlog_view_aside"}
     assert aside == {"bomb": 1, **dict.fromkeys(OTHERS, 0)}

@@ -162,7 +162,7 @@ def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
 
 def put_aside(broken: QueryError) -> str:
     """Why a view answers no more, and what to do."""
-    return f"the view was put aside: {broken.message}; unwatch it and watch it again"
+    return f"the view was set aside: {broken.message}; unwatch it and watch it again"
 
 
 # The process --------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class _Keeping(Document):
 
 def _verify(view: View, whole: Restored | None) -> Verified:
     if view.broken is not None:
-        return Verified(view.name, 0, reason=f"it was put aside: {view.broken.message}")
+        return Verified(view.name, 0, reason=f"it was set aside: {view.broken.message}")
     rows = list(view.rows())
     if whole is None:
         reason = "messages were not kept, and the log does not go back to the first"
