@@ -191,7 +191,7 @@ class Collector:
     def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
         """Return the key values that each part has already seen."""
         document = self._document
-        # the document is not whole: only remembered values are known
+        # The document is not whole: only remembered values are known.
         if document.forgotten or document.collected:
             for waiting in old.values():
                 if waiting.pair.relation is pair.relation:
