@@ -35,7 +35,7 @@ BACKOFF = Backoff(0.05, 5.0)
 
 
 class Taking(Protocol):
-    """The protocol of a publisher's sink (`connectors.protocol.Sink`)."""
+    """The protocol of a publisher's sink (`Sink` of `connect/protocol.py`)."""
 
     def write(self, batch: int, changes: Sequence[Change]) -> None: ...
 
