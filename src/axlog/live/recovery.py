@@ -1,10 +1,10 @@
 """Recovery: load the last good snapshot of a store, and apply the log records after it.
 
 `snapshot_parts` writes a snapshot and `load_parts` reads it. It holds the settings, the document's
-columns, the views with their sequence numbers, the message counts of each stream, the
-dead letters, the outboxes, and whether streams were tuned (the filters are computed again). Where
-messages are not kept, it also holds the engine's rows, with the key values that joins remember. All
-parts are JSON or columns of integers: no file contains code that could run.
+columns, the views with their sequence numbers, the message counts of each stream, the dead letters,
+the outboxes, and whether streams were tuned (the filters are computed again). Where messages are
+not kept, it also holds the engine's rows, with the key values that joins remember. All parts are
+JSON or columns of integers: no file contains code that could run.
 """
 
 from __future__ import annotations
