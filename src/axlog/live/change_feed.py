@@ -1,4 +1,4 @@
-"""Changes as they come: a feed that can be iterated, waited for, or read in one go."""
+"""`ChangeFeed`: a view's changes, to iterate over, to await, or to read at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from axlog.views.change import Change
 
 
 class ChangeFeed:
-    """The changes of a view from the moment the feed was made.
+    """The changes of a view since the feed was made.
 
-    `for change in feed` takes what is there and stops; `async for change in feed` waits for more
-    until the feed is closed. The writer may be another thread.
+    `for change in feed` yields the changes received so far and stops. `async for change in feed`
+    waits for more until the feed is closed. The document may be updated in another thread.
     """
 
     def __init__(self, subscribe: Callable[[Callable[[Change], None]], Callable[[], None]]) -> None:
@@ -32,7 +32,7 @@ class ChangeFeed:
             loop.call_soon_threadsafe(event.set)
 
     def take(self) -> list[Change]:
-        """Everything that has come since the last time."""
+        """Return the changes received since the last call."""
         with self._lock:
             taken = list(self._waiting)
             self._waiting.clear()
@@ -61,7 +61,7 @@ class ChangeFeed:
                 self._wake.remove(entry)
 
     def close(self) -> None:
-        """Take no more changes; what is there can still be read."""
+        """Stop receiving changes. Changes already received can still be read."""
         self._stop()
         self._closed = True
         with self._lock:

@@ -1,11 +1,13 @@
-"""Collection: a widget's joins let go of what waits in vain, and views are told what never comes.
+"""Collection in joins: drop rows that can no longer find a partner, and emit `never` changes.
 
-The verdicts are `future/garbage.py`'s; here they are kept up to date as messages, ends of streams
-and the clock come. Nothing is dropped where a stream may delete, and nothing that an exact answer
-could still need: with and without collection a widget makes the same changes (law 5).
+`future/garbage.py` decides which rows these are. This module keeps its verdicts up to date as
+messages arrive, streams end and the clock advances. No row is dropped where a stream may delete,
+nor a row that an exact answer could still need. Law 5: a document makes the same changes with and
+without collection.
 
-An update that no stream brings (a statement, a new view) may need what was let go. It is brought
-back from the document; where that is not whole (`keep="needed"`) the update is refused by code.
+An update that does not come from a stream (a statement, a new view) may need dropped rows. They are
+restored from the document. If the document is not whole (`keep="needed"`), the update is rejected
+with an error code.
 """
 
 from __future__ import annotations
@@ -32,29 +34,29 @@ from axlog.views.counting.waiting_rows import Waiting
 from axlog.views.view import View
 
 Seen = tuple[Waiting, int, str]
-"""A key's value that came: at which join, of which part."""
+"""A key value that arrived: the join, the part (0 or 1) and the value."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is kept of a widget's joins, for one set of sites, views and calls."""
+    """The watched joins of a document, for one set of sites, views and calls."""
 
     waitings: list[Waiting] = field(default_factory=list)
     prospects: dict[View, Prospects] = field(default_factory=dict)
 
 
 class Collector:
-    """Keeps the joins of one widget free of what waits in vain."""
+    """Drops rows from the joins of one document once they can no longer find a partner."""
 
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
         self._found_for: tuple[int, list[View], list[str]] | None = None
         self._watched = _Watched()
-        self._came: list[Seen] = []  # key values of the message under way
-        self.version = 0  # moves when generated joins are out of date
-        self.next: float = inf  # the clock after which something may have to go
-        self.is_busy = False  # whether single messages can make something go
+        self._came: list[Seen] = []  # key values of the message being applied
+        self.version = 0  # increases when generated joins are out of date
+        self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
+        self.is_busy = False  # whether a single message can drop rows
         self.tracker = NeverTracker(document, never, keeps)
 
     @property
@@ -62,9 +64,10 @@ class Collector:
         return self._watched.waitings
 
     def prospects(self, view: View) -> Prospects | None:
-        """What is known of a view's rows to come without looking at the document; None: nothing.
+        """Return the facts about a view's future rows that need no document. None: none are known.
 
-        What is not certain is said only where there is no document to look at.
+        Uncertain facts are returned only if messages were not kept, so the document cannot be
+        consulted.
         """
         with self._document.lock:
             self.refresh()
@@ -74,17 +77,20 @@ class Collector:
             return None
 
     def let_go_of_rows(self) -> None:
-        """Forget the rows of views that have told them for good; who reads these views must not."""
+        """Drop rows that are final and already emitted.
+
+        Unsafe if the caller still reads these views.
+        """
         with self._document.lock:
             self.refresh()
             for prospects in self._watched.prospects.values():
                 if prospects.settles:
                     prospects.maintainer.let_go()
 
-    # Setting up -----------------------------------------------------------------------------------
+    # Setup ----------------------------------------------------------------------------------------
 
     def how_never(self, view: View) -> str:
-        """How the view reports rows that can never come, or why it does not."""
+        """Return how the view reports rows that can never come, or why it does not."""
         with self._document.lock:
             self.refresh()
             found = self._watched.prospects.get(view)
@@ -94,7 +100,7 @@ class Collector:
             return f"reported by the join's tables as messages arrive{late}"
 
     def refresh(self) -> None:
-        """Look at the joins again if sites, views or calls have changed."""
+        """Find the joins to watch again if sites, views or calls have changed."""
         self._refresh()
         self.tracker.refresh(self._watched.prospects)
         self._look_ahead()
@@ -108,7 +114,7 @@ class Collector:
         self._found_for = found_for
         old = {waiting.state: waiting for waiting in self.waitings}
         self._watched = _Watched()
-        if document.engine.sites() and not self._may_delete():  # without views there are none
+        if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, waiting in old.items():
             if waiting not in self.waitings and state.waiting is waiting:
@@ -130,7 +136,7 @@ class Collector:
         places = self._places()
         fed = feeding(engine, places)
         keyed = self._keyed()
-        # Once a stream's messages are forgotten, tables alone know of joins whose streams ended.
+        # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         found: dict[State, int] = {}
@@ -142,14 +148,14 @@ class Collector:
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
             if is_changing and any(map(depends_on_value, state.relation.walk())):
-                continue  # a part may gain or lose rows though no stream feeds it
+                continue  # a part may gain or lose rows although no stream feeds it
             self.waitings.append(self._waiting(state, feeders, keyed, old))
             found[state] = node
         for view in document.views.values():
             self._prospect(view, fed, found)
 
     def _places(self) -> dict[str, int]:
-        """The streams that may bring something, with the nodes that their calls stand in."""
+        """Return the streams that may still bring data, each with the parent node of its call."""
         tree = self._document.tree
         return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
@@ -183,9 +189,10 @@ class Collector:
         return made
 
     def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
-        """The key values that are there already, of each part."""
+        """Return the key values that each part has already seen."""
         document = self._document
-        if document.forgotten or document.collected:  # only what was remembered is known
+        # The document is not whole: only remembered values are known.
+        if document.forgotten or document.collected:
             for waiting in old.values():
                 if waiting.pair.relation is pair.relation:
                     return waiting.seen[0] or set(), waiting.seen[1] or set()
@@ -197,7 +204,7 @@ class Collector:
         return one, other
 
     def _prospect(self, view: View, fed: Feeding, found: dict[State, int]) -> None:
-        """A view whose rows all come from one join of two, under an exact verdict."""
+        """Add the prospects of a view that one two-way join with an exact verdict makes."""
         maintainer = view.maintainer
         if not isinstance(maintainer, Counting) or not can_be_told(maintainer.pattern):
             return
@@ -211,7 +218,7 @@ class Collector:
             for state in engine.states_at(node)
             if state.relation in mine and _joins(state.relation) and not state.is_dead
         ]
-        # One that is watched no more (a value above it may change now) is let go after this.
+        # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].waiting if len(joining) == 1 and joining[0] in found else None
         if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
             return
@@ -230,22 +237,23 @@ class Collector:
         ):
             self._watched.prospects[view] = Prospects(maintainer, waiting)
 
-    # What messages must say -----------------------------------------------------------------------
+    # Key values of messages -----------------------------------------------------------------------
 
     def key_sinks(self, stream: str) -> list[tuple[Relation, Sink]]:
-        """The relations of key values that a stream's messages must be matched with too."""
+        """Return the key-value relations that a stream's messages must also be matched against."""
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
         found: list[tuple[Relation, Sink]] = []
         for waiting, part, key in self._keys_of(stream):
-            # Named as the column that it rules out, so that both go to one bucket of Spark's.
+            # Use the name of the column that the key rules out: both then share one bucket in
+            # Spark.
             side = waiting.pair.sides[part]
             column = side.columns[side.key[0]] if side.key is not None else "$k"
             for pattern in key.patterns_of(column.lstrip("$")):
-                values = replace(pattern, outputs=pattern.outputs[:1])  # not the nodes
+                values = replace(pattern, outputs=pattern.outputs[:1])  # without the nodes
                 relation = compile_pattern(values).root
-                for _ in path:  # down to what stands just below the place
+                for _ in path:  # descend to the relation just below the call's parent
                     relation = relation.edges[0].relation
                 found.append((relation.edges[0].relation, self._noting(waiting, part)))
         return found
@@ -255,7 +263,7 @@ class Collector:
 
         def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
             seen = (waiting, part, str(row[0]))
-            if not came or came[-1] != seen:  # a key's patterns mostly find the same
+            if not came or came[-1] != seen:  # the patterns of a key mostly find the same value
                 came.append(seen)
 
         return sink
@@ -267,7 +275,7 @@ class Collector:
                     yield waiting, part, side.key[1]
 
     def note_forest(self, stream: str, forest: list[Element]) -> None:
-        """The key values of a message that becomes nodes."""
+        """Record the key values of a message that becomes nodes."""
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
         for waiting, part, key in self._keys_of(stream):
@@ -277,14 +285,14 @@ class Collector:
                         self._came.append((waiting, part, value))
 
     def forget_message(self) -> None:
-        """The message was refused: nothing of it came."""
+        """Discard the key values of a rejected message."""
         self._came.clear()
         self.tracker.abandon()
 
     # After an update ------------------------------------------------------------------------------
 
     def after(self, told: Told, time: int) -> Told:
-        """What an update has made of it: rows that wait in vain go, views are told `never`."""
+        """Drop rows after an update, and append the `never` changes that it causes."""
         told = self._after(told, time)
         return self.tracker.after(told, time) if self.tracker.is_busy else told
 
@@ -301,12 +309,12 @@ class Collector:
                 if waiting.ended:
                     break
             else:
-                self._look_ahead()  # rows with deadlines may have come
+                self._look_ahead()  # rows with deadlines may have arrived
                 return told
         return self._report(told, time)
 
     def after_nodes(self, told: Told, time: int) -> Told:
-        """The same after an update that may have ended streams, or brought new ones."""
+        """Do the same as `after` for an update that may have ended streams or opened new ones."""
         tree = self._document.tree
         self._admit_new_streams()
         for waiting in self.waitings:
@@ -315,13 +323,13 @@ class Collector:
                 if node is None or not may_bring(tree, tree.call(node)):
                     waiting.close(stream)
                     self.version += 1
-        self.next = -inf  # look at everything
+        self.next = -inf  # examine every join
         told = self.after(told, time)
         self.refresh()
         return told
 
     def _admit_new_streams(self) -> None:
-        """Let joins wait for the streams that the last message of another one has brought."""
+        """Add the streams that the last message of another stream opened to the joins they feed."""
         known = set() if self._found_for is None else set(self._found_for[2])
         places = self._places() if self.waitings else {}
         if not places.keys() - known:
@@ -349,7 +357,7 @@ class Collector:
         return told
 
     def _look_ahead(self) -> None:
-        # Once for every message: loops, where generators would say it shorter.
+        # Runs once per message: plain loops are faster than generators.
         soonest = -inf if self.tracker.is_eager else inf
         for waiting in self._watched.waitings:
             limit = waiting.next_deadline
@@ -361,10 +369,10 @@ class Collector:
                 soonest = limit
         self.next = soonest
 
-    # Keeping it elsewhere -------------------------------------------------------------------------
+    # Saved state ----------------------------------------------------------------------------------
 
     def seen(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """The key values that are remembered at each join, as plain tuples."""
+        """Return the key values remembered at each join, as plain tuples."""
         self.refresh()
         return tuple(
             tuple(() if each is None else tuple(sorted(each)) for each in waiting.seen)
@@ -372,17 +380,17 @@ class Collector:
         )
 
     def restart(self, seen: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
-        """Go on with tables that were filled from outside, and the values remembered with them."""
+        """Continue with tables filled from outside, and the key values saved with them."""
         self.detach()
         self.refresh()
         for waiting, values in zip(self.waitings, seen, strict=True):
             waiting.restart(values)
         self._look_ahead()
 
-    # Giving up --------------------------------------------------------------------------------
+    # Dropped rows -----------------------------------------------------------------------------
 
     def let_go(self) -> dict[str, int]:
-        """How many rows each join has let go so far, by its pattern."""
+        """Return the number of rows that each join has dropped so far, by its pattern."""
         found: dict[str, int] = {}
         for waiting in self.waitings if self._drops else ():
             if waiting.dropped:
@@ -391,7 +399,7 @@ class Collector:
         return found
 
     def telling_streams(self) -> set[str]:
-        """The streams of joins whose views are told what never comes."""
+        """Return the streams of joins whose views emit `never` changes."""
         waitings = [prospects.waiting for prospects in self._watched.prospects.values()]
         return {stream for waiting in waitings for each in waiting.open for stream in each}
 
@@ -400,9 +408,9 @@ class Collector:
         return self._drops and any(w.dropped or w.passes_by for w in self.waitings)
 
     def detach(self) -> None:
-        """Leave the joins alone: something that no stream brings is about to change.
+        """Stop watching the joins, before an update that does not come from a stream.
 
-        Whoever asks for it brings back what was let go, from the document.
+        The caller restores dropped rows from the document.
         """
         for waiting in self.waitings:
             waiting.state.waiting = None
@@ -414,5 +422,5 @@ class Collector:
 
 
 def _joins(relation: Relation) -> bool:
-    """Whether a relation brings several things together at its node."""
+    """Return whether a relation combines several parts at its node."""
     return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)

@@ -1,8 +1,8 @@
-"""Making a snapshot from the log, in a process of its own: `python -m axlog.live.compaction`.
+"""Compaction: write a snapshot in a separate process, `python -m axlog.live.compaction`.
 
-It opens what is there without the store's lock, carries the records up to a number out again and
-writes the snapshot. It changes nothing else, so the process that has the store open goes on
-appending meanwhile, and a compaction that dies leaves a file that the next one removes.
+The process reads the store without its lock, replays the log up to a record and writes the
+snapshot. It changes nothing else, so the process that has the store open keeps appending meanwhile.
+A compaction that dies leaves a file that the next one removes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from axlog.store.snapshots import write_snapshot
 
 
 def compact(files: Files, upto: int) -> None:
-    """Write the snapshot of everything up to a record."""
+    """Write the snapshot of all records up to `upto`."""
     found = restore(files, Document, {}, until=upto)
     if found is None or found.record != upto:
         raise StoreError("AX875", f"the log does not reach record {upto}")

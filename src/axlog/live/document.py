@@ -5,12 +5,12 @@
     doc = axlog.open("store", "<orders/>")            durable (`store.py`)
 
 `MaintainedTree` (tree, views, statements) and `Streams` (messages) do the work. `Streams` is made
-when the document has a call or a fact, or when it is first needed: a document that only statements
-change does not pay for it. Other packages of axlog reach both through `internals.py`.
+when the document has a call or a fact, or when it is first needed. A document that only statements
+change does not pay for it. Other packages of axlog access both through `internals.py`.
 
 One writer at a time. Readers see the views before or after an update, never in between. An update
 that cannot be applied raises and changes nothing. An exception of a subscriber is raised after the
-update is done; the other subscribers were called.
+update is done and the other subscribers were called.
 """
 
 from __future__ import annotations
@@ -133,14 +133,14 @@ class Document:
             self._maintained.watch(query, name)
 
     def _start_streams(self) -> Streams:
-        """The stream machinery, made when it is first needed."""
+        """Return the stream machinery, made when it is first needed."""
         with self._maintained.lock:
             if self._streams is None:
                 self._streams = Streams(self._maintained, self._options, self._dead_letters)
             return self._streams
 
     def _stop_streams(self) -> None:
-        """Undo `_start_streams`: a batch that called it is rolled back."""
+        """Undo `_start_streams` when the batch that called it is rolled back."""
         self._streams = None
         self._maintained.hooks = IDLE
 
@@ -290,7 +290,7 @@ class Document:
         return streams.delete(stream, pattern, at, streams.latest(stream, at))
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
-        """End a stream: its call is removed, and no message of it can come any more.
+        """End a stream: its call is removed, and no more of its messages are accepted.
 
         Parameters:
             stream: Name of the stream.
@@ -318,9 +318,9 @@ class Document:
         return self.end(update.stream, at=update.at)
 
     def advance(self, to: Time) -> list[Change]:
-        """Move the document's clock. No message with an earlier time can come any more.
+        """Move the document's clock. Messages with an earlier time can no longer arrive.
 
-        Rows that can no longer come because of it are `never` changes.
+        Rows that become impossible are reported as `never` changes.
 
         Parameters:
             to: The new time of the clock.
@@ -379,7 +379,7 @@ class Document:
         return self._dead_letters
 
     def tune(self, exact: bool = False) -> TuningReport:
-        """Compute what each stream is still wanted for, and drop all else from now on.
+        """Compute which messages of each stream can still matter, and drop the others from now on.
 
         Rows and changes stay the same; derivation counts may differ.
 
@@ -424,7 +424,9 @@ class Document:
 
     @property
     def collected(self) -> list[Dropped]:
-        """What collection dropped and why, the latest last, as far as it is remembered.
+        """The streams, nodes and rows that collection dropped, with reasons, the latest last.
+
+        Only the latest 1,000 are remembered.
 
         >>> Document(streams=["orders"]).collected
         []
@@ -479,7 +481,7 @@ class Document:
         return self._maintained.element()
 
     def state_sizes(self) -> dict[str, int]:
-        """Return how much is kept: the rows that joins look up, and the rows of each view.
+        """Return the number of rows kept: those that joins look up, and those of each view.
 
         >>> parse("<a><b/></a>", views={"v": "//b"}).state_sizes()
         {'joins': 0, 'v': 1}
@@ -489,7 +491,7 @@ class Document:
             return kept | {name: len(view) for name, view in self.views.items()}
 
     def __len__(self) -> int:
-        """The number of nodes that the document has, of what was kept."""
+        """The number of nodes in the document. Messages that were not kept do not count."""
         return len(self._maintained)
 
     def __str__(self) -> str:
@@ -503,7 +505,7 @@ class Document:
 
 
 def _skeleton(streams: Sequence[str], options: Options) -> str:
-    """A document with a place for each stream."""
+    """Return the XML of a document with an element and a call for each stream."""
     if isinstance(streams, str) or not streams:
         raise QueryError(
             "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"

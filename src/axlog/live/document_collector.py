@@ -1,16 +1,17 @@
-"""Collection in the document: finished streams are closed, finished subtrees dropped (P1 5).
+"""Collection in the document: close finished streams and drop finished subtrees.
 
-The verdicts are `future/finished.py`'s. A dropped subtree goes past the views: its rows stay, and
-so do the counts that the joins above it hold. From then on the document is not whole: what would
-have to look at it (a statement, a new view, `why`, the text) is refused by code, AX307; truth and
-possible rows are the same, from what is left and the rows that are there. After nodes went, a key
-is asked only of what the joins remember.
+`future/finished.py` decides which these are. Views do not see that a subtree is dropped: its rows
+stay, and so do the counts in the joins above it. From then on the document is not whole. Operations
+that need all of it (a statement, a new view, `why`, the text) are rejected with AX307. Truth and
+possible rows stay the same: they follow from the remaining nodes and the existing rows. After nodes
+were dropped, key values are looked up only in the joins' memory.
 
-A closed stream may go on sending: its messages are checked and move the clock, no more. Streams of
-calls inside them are closed too.
+A closed stream may continue to send. Its messages are checked and move the clock, and have no other
+effect. Streams of calls inside these messages are closed too.
 
-Not closed: one-shot calls and calls of at most m trees (their messages are counted), and streams of
-joins that tell `never` (those end as the stream says).
+Not closed: one-shot calls and calls with a maximum number of trees, since their messages are
+counted, and streams of joins that emit `never` changes, since these depend on the real end of the
+stream. (Paper 1, section 5.)
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ from axlog.query.pattern import Pattern
 from axlog.views.counting.maintainer import Counting
 
 REMEMBERED = 1000
-"""How many of the things that were dropped can be asked for, the latest."""
+"""Number of latest drops that `collected` remembers."""
 
 EVERY = 256
-"""Messages between two collections, at least; of a large document, a quarter of its nodes."""
+"""Minimum number of messages between two collections.
+
+For a large document it is a quarter of its nodes.
+"""
 
 _NOT_ASKED = "whatever it brings, no row of a view can come of it that does not come without"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
@@ -43,23 +47,23 @@ _IN_VAIN = "they waited for a partner: the stream ended, the key's value came, o
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """One thing that collection let go, and why."""
+    """A stream, subtree or set of rows that collection dropped, with the reason."""
 
     kind: str  # stream, nodes or rows
     what: str  # the stream, the path of the subtree, or the pattern of the join
-    count: int  # of nodes or rows; of a stream 1
+    count: int  # nodes or rows; 1 for a stream
     why: str
     clock: Shown
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields as values for JSON."""
         return {"kind": self.kind, "what": self.what, "count": self.count, "why": self.why,
                 "clock": plain(self.clock)}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What one collection let go; `kept` says why it left the document alone, where it did."""
+    """The result of one collection. `kept` is the reason if the document was not collected."""
 
     clock: Shown
     dropped: tuple[Dropped, ...] = ()
@@ -72,45 +76,48 @@ class Collection:
 
     @property
     def nodes(self) -> int:
-        """How many nodes of the document were dropped."""
+        """The number of nodes dropped from the document."""
         return sum(each.count for each in self.dropped if each.kind == "nodes")
 
     @property
     def rows(self) -> int:
-        """How many rows of the engine's state were let go since the last collection."""
+        """The number of rows dropped from the engine's state since the last collection."""
         return sum(each.count for each in self.dropped if each.kind == "rows")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields as values for JSON."""
         return {"clock": plain(self.clock), "streams": list(self.streams), "nodes": self.nodes,
                 "rows": self.rows, "kept": self.kept,
                 "dropped": [each.to_dict() for each in self.dropped]}  # fmt: skip
 
 
 class DocumentCollector:
-    """Drops what is finished from one widget's document."""
+    """Closes finished streams and drops finished subtrees of one document."""
 
     def __init__(self, document: MaintainedTree, collector: Collector) -> None:
         self._document, self._collector = document, collector
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
-        self.closed: dict[str, Call] = {}  # streams that may go on sending
-        self._rows: dict[str, int] = {}  # that were let go, by join, as reported
+        self.closed: dict[str, Call] = {}  # streams that may continue to send
+        self._rows: dict[str, int] = {}  # rows dropped by each join, as already reported
         self._messages = 0
 
-    # When -----------------------------------------------------------------------------------------
+    # Schedule -------------------------------------------------------------------------------------
 
     def is_due(self) -> bool:
-        """Whether it is time after one more message: what a look costs is spread over them."""
+        """Count a message and return whether a collection is due.
+
+        This spreads its cost over messages.
+        """
         self._messages += 1
         if self._messages < EVERY or self._messages < len(self._document.tree) // 4:
             return False
         self._messages = 0
         return True
 
-    # Collecting -----------------------------------------------------------------------------------
+    # Collection -----------------------------------------------------------------------------------
 
     def collect(self) -> Collection:
-        """Drop what is finished; no view sees a change of it."""
+        """Close finished streams and drop finished subtrees. No view sees a change."""
         document = self._document
         document.settle()
         self._collector.refresh()
@@ -127,7 +134,7 @@ class DocumentCollector:
         return Collection(document.clock, tuple(dropped), kept)
 
     def _reason(self) -> str | None:
-        """Why the document is left alone; None if it need not be."""
+        """Return why the document must not be collected. None: it can be."""
         document = self._document
         if document.forgotten:
             return "messages were not kept: what is there cannot be judged"
@@ -186,14 +193,17 @@ class DocumentCollector:
             document.drop(tops)
         return found
 
-    # Streams that were closed ---------------------------------------------------------------------
+    # Closed streams -------------------------------------------------------------------------------
 
     def check(self, calls: Iterable[Call], by: str) -> None:
-        """Refuse a message whose calls a stream has already; let what may delete find all rows."""
+        """Reject a message that opens a stream twice.
+
+        Restore dropped rows before a call that may delete.
+        """
         for call in calls:
             if call.stream in self.closed or (
                 by in self.closed and call.stream in self._document.tree.calls()
             ):
                 raise StreamError("AX403", f"the stream {call.stream!r} already has a call")
             if call.deletes != "no" and by not in self.closed:
-                self._document.untune()  # raises if something is gone for good
+                self._document.untune()  # raises if rows or nodes are lost for good

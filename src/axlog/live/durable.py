@@ -1,21 +1,21 @@
-"""Durable documents: an acknowledged update survives, and a restart comes to the same views.
+"""Durable documents: an acknowledged update survives, and a restart restores the same views.
 
-`axlog.open(path, source, views)` makes a store in a directory, or opens the one that is there:
+`axlog.open(path, source, views)` makes a store in a directory, or opens an existing one:
 
-    log-*.axlog        every update that was accepted, before it is carried out (`store/log.py`)
-    snapshot-*.axlog   the document, the engine's rows, the outboxes, up to a record
-    manifest.axlog     up to where the log is known to be good, and whether it was closed
+    log-*.axlog        every accepted update, written before it is applied (`store/log.py`)
+    snapshot-*.axlog   the document, the engine's rows and the outboxes, up to a record
+    manifest.axlog     how far the log is known to be good, and whether it was closed
     lock               held while a process has the store open
 
-An update is written to the log, carried out, then told. What the document rejects is removed from
-the log; a crash in between leaves it there, and replay refuses it for the same reason. Listeners
-and publishers hear of an update only when it is in the log, synced as the policy says
+An update is written to the log, applied, then emitted. An update that the document rejects is
+removed from the log. A crash in between leaves it there, and replay rejects it for the same reason.
+Subscribers and publishers see an update only when it is in the log, synced as the policy says
 (`sync="always" | "batch" | "off"`, see `store/log.py`).
 
-Opening is the last good snapshot and the records behind it. Snapshots are made by a process of
-their own (`compaction.py`): it replays the log up to where it was rotated, so maintenance
-stops only for the rotation. With `retain=True` old segments stay, for `axlog replay` and for views
-that are added to a document that keeps only what its views need.
+Opening a store loads the last good snapshot and applies the records after it. A separate process
+makes snapshots (`compaction.py`): it replays the log up to the point of rotation, so maintenance
+stops only for the rotation. With `retain=True` old segments are kept, for `axlog replay` and for
+views that are added to a document that keeps only the messages its views need.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DurableDocument(Document):
 
     _log: Log | None = None
     torn: Torn | None = None
-    """The unfinished end of the log that was cut off when the store was opened after a crash."""
+    """The unfinished end of the log, cut off when the store was opened after a crash."""
 
     def _attach(self, files: Files, log: Log, found: Restored, retain: bool) -> None:
         self._files, self._retain = files, retain
@@ -68,7 +68,7 @@ class DurableDocument(Document):
         self._held_lock: IO[bytes] | None = None
         self._compact_after: int | None = None
         self._compactor: tuple[subprocess.Popen[bytes], int, float] | None = None
-        self._is_starting = False  # a process that makes a snapshot
+        self._is_starting = False  # whether a compaction process is being started
         self._batch: list[Record] | None = None
         self._broken: str | None = None
         self.snapshots, self.pauses = Durations(), Durations()
@@ -78,7 +78,7 @@ class DurableDocument(Document):
         self._log, self.torn = log, log.torn
         if log.next == 1:
             log.append([encode(found.settings)])
-            log.settle()  # without this record there is no store
+            log.settle()  # a store without this record does not exist
             self.record = 1
         elif log.next != found.record + 1:
             raise StoreError(
@@ -101,7 +101,7 @@ class DurableDocument(Document):
         return self._accept(lambda: self._received(stream, "end", "", at))
 
     def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
-        """The record of an update that comes now, with the latest time that it may have."""
+        """Return the record of an update that arrives now, with its latest allowed time."""
         record = stream_record(stream, action, content, at)
         latest = (self._streams or self._start_streams()).latest(stream, at)
         if latest is not None:
@@ -155,7 +155,7 @@ class DurableDocument(Document):
         self._accept(lambda: {"forget": name})
 
     def _accept(self, said: Callable[[], Record]) -> list[Change]:
-        """Log, carry out, tell; what is refused leaves the log."""
+        """Log, apply and emit an update. A rejected update is removed from the log."""
         document = self._maintained
         self._refuse_forked()
         self._wait_for_publishers()
@@ -182,13 +182,16 @@ class DurableDocument(Document):
         return changes
 
     def _wait_for_publishers(self) -> None:
-        """Back-pressure: nothing is accepted while a publisher's outbox is full."""
+        """Back-pressure: accept no update while a publisher's outbox is full."""
         if self._batch is None:
             for box in tuple(self.outboxes.values()):
                 box.wait_for_room()
 
     def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
-        """Do it with everybody's ears shut; the changes, and who is to hear them."""
+        """Apply a record without calling subscribers.
+
+        Return all changes, and the changes of each view.
+        """
         document = self._maintained
         outer, document.held = document.held, []
         try:
@@ -201,8 +204,10 @@ class DurableDocument(Document):
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """One frame of the log: all of it is carried out and survives, or nothing; told at the
-        end, net."""
+        """Apply the updates inside as one frame of the log: all of them survive, or none.
+
+        Subscribers get the net changes when the batch ends.
+        """
         self._refuse_forked()
         self._wait_for_publishers()
         with self._maintained.lock:
@@ -229,7 +234,7 @@ class DurableDocument(Document):
 
     @contextmanager
     def _inner_batch(self, batch: list[Record]) -> Iterator[None]:
-        """A batch in a batch: if its body raises, its part leaves the frame."""
+        """A nested batch: if its body raises, its records are removed from the frame."""
         savepoint, done = Savepoint(self), len(batch)
         try:
             yield
@@ -250,7 +255,10 @@ class DurableDocument(Document):
         report(_events, ERROR, "store broken", widget=self.name, seq=self.record, error=why)
 
     def _refuse_forked(self) -> None:
-        """Before any lock is taken: another thread of the parent may have held it at the fork."""
+        """Raise in a forked child, before a lock is acquired.
+
+        Another thread of the parent may have held the lock at the fork.
+        """
         if self._log is not None and not self._log.is_ours:
             raise forked()
 
@@ -268,10 +276,10 @@ class DurableDocument(Document):
     def publish(
         self, view: str, sink: Taking, name: str | None = None, *, most: int = MOST
     ) -> Outbox:
-        """Hand the changes of a view to a sink, from now on and across restarts.
+        """Deliver the changes of a view to a sink, from now on and across restarts.
 
-        After a restart call it again with the same name: what the sink had not taken comes first.
-        Feeding waits while `most` changes or more have not been taken.
+        After a restart call it again with the same name: changes that the sink has not acknowledged
+        are delivered first. Updates block while `most` or more changes wait for the sink.
         """
         box = self.outbox(view, name if name is not None else view)
         box.most = most
@@ -279,7 +287,7 @@ class DurableDocument(Document):
         return box
 
     def unpublish(self, name: str) -> None:
-        """Let a publisher go, and what it has not taken."""
+        """Remove a publisher, and drop the changes that its sink has not acknowledged."""
         self._refuse_forked()
         with self._maintained.lock:
             box = self.outboxes.get(name)
@@ -292,7 +300,7 @@ class DurableDocument(Document):
         box.close(0.0)
 
     def outbox(self, view: str, name: str) -> Outbox:
-        """The outbox of a publisher, made when it is first asked for."""
+        """Return the outbox of a publisher, made on first use."""
         self._refuse_forked()
         with self._maintained.lock:
             log = self._usable()
@@ -306,7 +314,10 @@ class DurableDocument(Document):
             return box
 
     def note_published(self, name: str, batch: int) -> None:
-        """Note how far a publisher is: if this is lost, a batch is delivered twice, no more."""
+        """Record the last batch that a publisher delivered.
+
+        Losing this record only causes the batch to be delivered twice.
+        """
         with self._maintained.lock:
             log = self._log
             if log is None or self._broken is not None or name not in self.outboxes:
@@ -317,17 +328,17 @@ class DurableDocument(Document):
 
     @property
     def name(self) -> str:
-        """What events and metrics call it: its directory's name."""
+        """The name of the store in events and metrics: the name of its directory."""
         return "store" if self._directory is None else self._directory.name
 
     @property
     def trouble(self) -> str | None:
-        """Why the store takes no more updates; None while it does."""
+        """Why the store accepts no more updates; None while it does."""
         return self._broken or (None if self._log is not None else "the store is closed")
 
     @property
     def is_whole(self) -> bool:
-        """Whether the document still takes updates: its state is that of its log."""
+        """Whether the document still accepts updates: its state is that of its log."""
         return self._broken is None and self._log is not None
 
     def _post(self, number: int, held: Told) -> None:
@@ -339,12 +350,12 @@ class DurableDocument(Document):
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> None:
-        """Write a snapshot here and now, and drop the log before it; nothing else goes on."""
+        """Write a snapshot in this process, and drop the log before it. Blocks all updates."""
         self._refuse_forked()
         with self._maintained.lock:
             began = perf_counter()
             log = self._usable()
-            self._give_up_compaction()  # it would read what goes now
+            self._give_up_compaction()  # it would read segments that are deleted now
             log.rotate()
             parts = snapshot_parts(self, self._settings, self.outboxes)
             write_snapshot(self._files, self.record, parts)
@@ -367,11 +378,12 @@ class DurableDocument(Document):
             self.compact(wait=False)
 
     def compact(self, wait: bool = True) -> None:
-        """Let a process of its own make a snapshot from the log; then drop the log before it."""
+        """Make a snapshot from the log in a separate process, then drop the log before it."""
         self._refuse_forked()
         if self._directory is None:
             return self.snapshot()
-        self._usable().sync()  # what is synced before need not be while everybody waits
+        # Sync before the lock is held, so that the rotation has little left to sync.
+        self._usable().sync()
         with self._maintained.lock:
             if self._compactor is not None or self._is_starting:
                 upto = None
@@ -398,8 +410,8 @@ class DurableDocument(Document):
             return
         self._compactor = None
         if code != 0 and self._snapshot_at >= upto:
-            return  # a later snapshot was made meanwhile, and the log it read is gone
-        # A compaction that failed is tried again after as many records; the log is all there.
+            return  # a later snapshot was made meanwhile, and the segments that it read are gone
+        # A failed compaction is retried after `compact_after` more records: the log is complete.
         self._snapshot_at = max(self._snapshot_at, upto)
         if code == 0:
             self._drop_old(upto)
@@ -422,12 +434,12 @@ class DurableDocument(Document):
         if self._log is not None:
             self._log.drop_before(0 if self._retain else record + 1)
 
-    # The end --------------------------------------------------------------------------------------
+    # Closing --------------------------------------------------------------------------------------
 
     def close(self, flush: float = 5.0) -> None:
-        """Deliver what waits (up to `flush` seconds), close the log, let the directory go.
+        """Deliver waiting changes (up to `flush` seconds), close the log and release the directory.
 
-        A forked child only lets go: the store is its parent's.
+        In a forked child only the child's handles are released: the store belongs to its parent.
         """
         if self._log is not None and not self._log.is_ours:
             self._log.close()

@@ -1,11 +1,13 @@
-"""Streams that matter to no view by P2's definition 7: a closer look where provenance says yes.
+"""Exact relevance of streams, for streams that provenance cannot rule out.
 
-A stream is not relevant if in no future leaving out what it brings changes the rows. Two such
-streams need not be so together (each may bring what the other does), so they are taken one by one:
-the first counts as ended before the next is looked at. That is sound: the rows are those without
-the first, and those are the ones without both.
+A stream is not relevant if in no future its messages change the rows of a view. Two streams that
+are each irrelevant may be relevant together: each may bring the same data as the other. They are
+therefore decided one by one, and a stream found irrelevant counts as ended before the next is
+examined. This is sound: the rows are those without the first stream, and these are the rows without
+both.
 
-It needs the whole document, a small one, and costs much more than provenance does: by wish only.
+The decision needs the whole document and a small one, and costs much more than provenance. It runs
+only on request (`Document.tune(exact=True)`). (Paper 2, definition 7.)
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from axlog.future.relevance import relevance
 from axlog.query.pattern import Pattern
 
 MOST_NODES = 2000
-"""Nodes of a document up to which futures are tried on it."""
+"""Largest document, in nodes, for which futures are tried."""
 LIMIT = 500
-"""Instances of scenarios that are tried for one stream and view."""
+"""Scenario instances to try for one stream and view."""
 
 
 def not_relevant(tree: Tree, patterns: Iterable[Pattern], streams: Iterable[str]) -> list[str]:
-    """The streams that none of the patterns needs, now and together; the tree is used up."""
+    """Return the streams that no pattern needs, now and together. Consumes the tree."""
     views = list(patterns)
     waiting = [stream for stream in streams if stream in tree.calls()]
     found: list[str] = []

@@ -1,13 +1,13 @@
-"""A file as a living document: when it changes, the views are told what changed in them.
+"""`axlog.watch_file`: views over a file, with changes emitted when the file changes.
 
     with axlog.watch_file("orders.xml", "//order[not(shipped)]", interval=2) as watch:
         for change in watch:
             print(change)
 
-The file is looked at every now and then: first whether its time or size is another, then whether
-its bytes are; only then it is parsed, and the difference to the version before is applied as one
-update, with the file's time. While a file cannot be read or parsed (somebody is writing it) the
-document stays as it was and `error` says why.
+The file is polled. A poll compares the file's time and size first, then its bytes. Only if the
+bytes differ is the file parsed, and the difference to the previous version is applied as one
+update, with the file's time. While the file cannot be read or parsed (another process may be
+writing it), the document stays as it was and `error` gives the reason.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def watch_file(
     keep_whitespace: bool = False,
     namespaces: Mapping[str, str] | None = None,
 ) -> FileWatch:
-    """Keep the rows of a query over a file; iterate over the result for their changes."""
+    """Watch the rows of a query over a file. Iterate over the result to get their changes."""
     watch = FileWatch(path, interval, limits, keep_whitespace, namespaces)
     watch.view = watch.document.watch(query, language=language)
     return watch
 
 
 class FileWatch:
-    """A file, its document, one view over it, and the changes as they come."""
+    """A file, its document, one view over it, and the view's changes."""
 
     view: View
 
@@ -71,7 +71,7 @@ class FileWatch:
         self.document = Document(content, options=options)
 
     def poll(self) -> list[Change]:
-        """Look at the file now; what changed in the view since the last look."""
+        """Poll the file now, and return the view's changes since the last poll."""
         try:
             stamp = self._look()
             if stamp == self._stamp:
@@ -96,13 +96,13 @@ class FileWatch:
         return changes
 
     def __iter__(self) -> Iterator[Change]:
-        """The changes as they come, until `stop`."""
+        """Yield the changes as the file changes, until `stop` is called."""
         while not self._stopped.is_set():
             yield from self.poll()
             self._stopped.wait(self.interval)
 
     def stop(self) -> None:
-        """End the iteration, from any thread."""
+        """End the iteration. Can be called from any thread."""
         self._stopped.set()
 
     def __enter__(self) -> FileWatch:

@@ -1,7 +1,7 @@
-"""`StreamHooks`: what a maintained tree asks of the streams that feed it.
+"""`StreamHooks`: the calls that a maintained tree makes to the streams that feed it.
 
-`MaintainedTree` knows nothing of streams. It has one slot, `hooks`: this class, whose methods do
-nothing, until `Streams` (`streams.py`) puts itself there. A document that no stream feeds never
+`MaintainedTree` knows nothing of streams. Its one slot, `hooks`, holds this class, whose methods do
+nothing, until `Streams` (`streams.py`) installs itself there. A document without streams never
 makes the stream machinery and pays only for these empty calls.
 """
 
@@ -19,31 +19,34 @@ class StreamHooks:
         """Turn the messages that were set aside into nodes, before the nodes are read."""
 
     def untune(self) -> None:
-        """Remove the streams' filters and restore what they dropped.
+        """Remove the streams' filters and restore the rows that they dropped.
 
-        Called before anything other than a stream changes the document, and before a view is added:
-        a filter holds only for updates of streams and for the views that exist.
+        Called before an update that is not a stream's, and before a view is added: a filter holds
+        only for updates of streams and for the views that exist.
         """
 
     def brought(self, delta: Delta, stream: str | None, was_aside: bool) -> None:
-        """Note the delta of an update and its stream, or None for a statement.
+        """Record the delta of an update and its stream, or None for a statement.
 
-        `was_aside`: the views have processed it before, as a message that was set aside.
+        `was_aside`: the views have already processed it, as a message that was set aside.
         """
 
     def may_come(self, view: View) -> bool | None:
-        """Whether a row of the view may still come, by scenarios kept as data arrives.
+        """Return whether the view may still gain a row, by the scenarios kept as data arrives.
 
         None if no scenarios are kept.
         """
         return None
 
     def how_never(self, view: View) -> str:
-        """How the view reports rows that can never come, or why it does not."""
+        """Return how the view reports rows that can never come, or why it does not."""
         return "not reported: no stream feeds the document"
 
     def prospects(self, view: View) -> Prospects | None:
-        """What is known of the view's rows to come without reading the document; None: nothing."""
+        """Return the facts about the view's future rows that need no document.
+
+        None: no such facts are known.
+        """
         return None
 
 

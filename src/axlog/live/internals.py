@@ -19,5 +19,5 @@ def maintained(document: Document) -> MaintainedTree:
 
 
 def streams_of(document: Document) -> Streams:
-    """The stream machinery of a document; it is made now if it was not needed before."""
+    """Return the stream machinery of a document, made now if it did not exist."""
     return document._streams or document._start_streams()

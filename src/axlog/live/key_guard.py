@@ -1,4 +1,4 @@
-"""Enforced keys: the values seen so far, and the refusal of a second node with one of them."""
+"""Enforced keys: the values seen so far, and the rejection of a second node with one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from axlog.future.keys import Key, Owner, values_in, values_seen
 
 
 class KeyGuard:
-    """Keeps the values of a document's enforced keys; deleting a node does not free its value."""
+    """The values of a document's enforced keys. Deleting a node does not free its value."""
 
     def __init__(self, tree: Tree, keys: Iterable[Key]) -> None:
         self._tree = tree
@@ -22,7 +22,10 @@ class KeyGuard:
         return bool(self._seen)
 
     def check(self, stream: str, forest: Iterable[Element]) -> list[tuple[Key, str]]:
-        """The key values that a message brings, all of them new; nothing is noted yet."""
+        """Return the key values of a message, or raise if one exists already.
+
+        Nothing is recorded yet.
+        """
         node, _ = call_of(self._tree, stream)
         parent = self._tree.parent(node)
         brought: dict[tuple[Key, str], Owner] = {}
@@ -40,21 +43,21 @@ class KeyGuard:
         return list(brought)
 
     def _has_another(self, key: Key, value: str, owner: Owner, seen: set[str]) -> bool:
-        """Whether another node has, or had, a value; a node that is here may get its own again."""
+        """Return whether another node has, or had, a value. A node may get its own value again."""
         if value not in seen:
             return False
         return not isinstance(owner, int) or values_seen(self._tree, key).get(value) != {owner}
 
     def note(self, brought: Iterable[tuple[Key, str]]) -> None:
-        """Remember values whose message was applied."""
+        """Record the key values of a message that was applied."""
         for key, value in brought:
             self._seen[key].add(value)
 
     def values(self) -> dict[str, list[str]]:
-        """The values seen of every enforced key, for a snapshot."""
+        """Return the values seen for every enforced key, for a snapshot."""
         return {str(key): sorted(seen) for key, seen in self._seen.items()}
 
     def restore(self, values: Mapping[str, Iterable[str]]) -> None:
-        """Go on from the values of a snapshot."""
+        """Restore the values of a snapshot."""
         for key, seen in self._seen.items():
             seen.update(values.get(str(key), ()))

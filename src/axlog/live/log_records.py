@@ -5,12 +5,13 @@
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
     {"watch": name, "query": text, "language": l, "maintainer": m, "work": n}
     | {"forget": name}
-    {"tune": exact}                                    filters for streams, worked out again
+    {"tune": exact}                                    compute the streams' filters again
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
-    {"batch": [records]}                               told as one
+    {"batch": [records]}                               emitted as one
 
-Applying a record depends on the document's state alone, so replay comes to the same state, the same
-changes and the same rejections. Times are in microseconds; bytes that are not UTF-8 are base64.
+The effect of a record depends only on the document's state, so replay reaches the same state, the
+same changes and the same rejections. Times are in microseconds. Bytes that are not UTF-8 are
+base64.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from axlog.views.change import Change
 Record: TypeAlias = dict[str, Any]
 
 FORMAT = 2
-"""Of records. In format 1, of version 0.1, the messages of every stream may bring calls."""
+"""Format of records. In format 1 (version 0.1) the messages of every stream may bring calls."""
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
             "at")  # fmt: skip
-"""The fields of `Options` that a store takes; `limits` has a place of its own in the record."""
+"""The fields of `Options` that a store accepts. `limits` has its own place in the record."""
 _SAVED = (*_OPTIONS, "facts", "tune", "collect")
-"""The names that a record of this or an older version, or a snapshot of a pipeline, may have."""
+"""The options that a record of this or an older version, or a snapshot of a pipeline, may have."""
 
 
 def encode(record: Record) -> bytes:
@@ -51,7 +52,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes, number: int) -> Record:
-    """The record that bytes of the log say."""
+    """Return the record that bytes of the log encode."""
     try:
         record = json.loads(data.decode("utf-8", "surrogatepass"))
     except ValueError as error:
@@ -78,7 +79,7 @@ _NEEDS = {
 
 
 def check_form(record: Any, number: int) -> None:
-    """Refuse a record that no axlog wrote, though its checksum is right."""
+    """Raise for a record that axlog did not write, although its checksum is right."""
     if not isinstance(record, dict):
         raise _no_record(number, "a part of it is not an object")
     for key, value in record.items():
@@ -116,7 +117,7 @@ def _no_record(number: int, why: str) -> StoreError:
 def stream_record(
     stream: str, action: str, content: str | bytes | Element, at: Time | None
 ) -> Record:
-    """A stream's update as a record."""
+    """Return the record of a stream's update."""
     record: Record = {"stream": stream}
     if isinstance(content, etree._Element):
         content = etree.tostring(content, encoding="unicode", with_tail=False)
@@ -132,7 +133,10 @@ def stream_record(
 
 
 def _as_text(content: bytes) -> tuple[str, bool]:
-    """Bytes as a text, where a text means the same: one does not say its own encoding."""
+    """Return bytes as text, and True, if the text means the same; else as base64, and False.
+
+    Bytes with an XML declaration stay bytes: it may name their encoding.
+    """
     if not content.startswith(b"<?xml"):
         with suppress(UnicodeDecodeError):
             return content.decode(), True
@@ -140,7 +144,7 @@ def _as_text(content: bytes) -> tuple[str, bool]:
 
 
 def settings_record(source: str, facts: Iterable[str], options: Options) -> Record:
-    """How the document was made: the options that differ from the defaults."""
+    """Return the first record of a store: its source, and options that are not the defaults."""
     said: Record = {}
     for one in fields(Options):
         value = getattr(options, one.name)
@@ -162,16 +166,16 @@ def settings_record(source: str, facts: Iterable[str], options: Options) -> Reco
 
 
 def settings_of(source: str, options: Mapping[str, Any], limits: Mapping[str, int]) -> Record:
-    """The first record of a store, in the format of this version."""
+    """Return the first record of a store, in the format of this version."""
     return {"open": {"format": FORMAT, "source": source, "options": options, "limits": limits}}
 
 
 def make_document(
     settings: Record, source: Any, kind: type[Document] = Document, types: Any = None
 ) -> Document:
-    """A document as the first record says, over the source, or a tree that was loaded.
+    """Make a document as the first record says, over its source or a loaded tree.
 
-    Types are in no record: the caller gives them again.
+    Types are not in the record: the caller passes them again.
     """
     said = settings["open"]
     given = dict(said["options"])
@@ -189,9 +193,9 @@ def moment(record: Record) -> Time | None:
 
 
 def carry_out(document: Document, record: Record) -> list[Change]:
-    """Apply a record. Raises an `AxlogError` if the document rejects it, as it did then.
+    """Apply a record. Raises an `AxlogError` if the document rejects it, as the first time.
 
-    The methods of `Document` are called by name: those of a durable document would log it again.
+    Calls the methods of `Document` explicitly: those of a durable document would log it again.
     """
     if "stream" in record:
         return _stream(document, record)

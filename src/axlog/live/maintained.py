@@ -1,11 +1,11 @@
-"""`MaintainedTree`: a tree, the views over it, and the updates that both follow.
+"""`MaintainedTree`: a tree, the views over it, and the updates to both.
 
 One writer at a time. Readers see the views before or after an update, never in between. An update
 that cannot be applied raises and changes nothing. An exception of a subscriber is raised after the
 update is done: the document and all views are consistent, and the other subscribers were called.
 
 This is the inside of `axlog.Document`, which adds streams, options and the public face. Streams
-reach it through one slot, `hooks` (`hooks.py`).
+connect to it through one slot, `hooks` (`hooks.py`).
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class MaintainedTree:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, View] = {}
-        self.thresholds = DEFAULT_THRESHOLDS  # of the choice of maintainers
+        self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
         self.lock = RLock()
         self.held: Told | None = None
         self.forgotten = 0  # messages that no view needed and that were not kept
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
         self.hooks: StreamHooks = IDLE
-        """The streams that feed the document, if any do."""
+        """The streams that feed the document; `IDLE` without streams."""
 
     def settle(self) -> None:
         """Turn messages that were set aside into nodes."""
@@ -99,7 +99,7 @@ class MaintainedTree:
         self.hooks.untune()
 
     def make_engines(self, shelf: Shelf | None, block: int = BLOCK) -> None:
-        """Set up what views share, for the tree as it is."""
+        """Make the engines that views share, for the tree as it is."""
         tree, limits = self.tree, self.limits
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
         self.engine.told_aside = self._note_aside
@@ -108,7 +108,7 @@ class MaintainedTree:
 
     @property
     def engines(self) -> Engines:
-        """What maintainers are made with."""
+        """The engines that maintainers are made with."""
         return Engines(self.engine, self.algebra, self.thresholds.prices)
 
     # Views ----------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ class MaintainedTree:
     ) -> View:
         """Keep the rows of a query from now on.
 
-        `work` is the number of rows that one update may make the view look at; a view that exceeds
-        it is set aside with AX216. Without it `Limits.work` holds.
+        `work` is the number of rows that one update may make the view read. A view that exceeds it
+        is set aside with AX216. Without it `Limits.work` applies.
         """
         asked = self.parse(query, language)
         name = name if name is not None else self.new_name()
@@ -143,7 +143,7 @@ class MaintainedTree:
             view.standing.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
-            if self.engine.is_built:  # the next update shall not pay for the new view
+            if self.engine.is_built:  # so that the next update does not pay for the new view
                 self.engine.build()
         return view
 
@@ -156,7 +156,7 @@ class MaintainedTree:
             self.views.pop(name).maintainer.close()
 
     def _note_aside(self) -> None:
-        """Set aside the views that exceeded a limit, and log it; the others go on."""
+        """Set aside the views that exceeded a limit, and log it. The other views continue."""
         for view in self.views.values():
             error = view.maintainer.broken
             if error is not None and not isinstance(view.maintainer, PutAside):
@@ -164,7 +164,7 @@ class MaintainedTree:
 
     @contextmanager
     def _setting_aside(self, view: View) -> Iterator[None]:
-        """An update that exceeds a limit of one view sets that view aside and is applied."""
+        """Set a view aside if an update exceeds its limit. The update is applied."""
         try:
             yield
         except QueryError as error:
@@ -219,9 +219,9 @@ class MaintainedTree:
         at: Time | None = None,
         variables: Mapping[str, str | float | bool] | None = None,
     ) -> list[Change]:
-        """Carry out a statement of XQuery Update, or several separated by `;`, one by one.
+        """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
-        `variables` are values for variables of the statement; a statement that is used again with
+        `variables` are values of the statement's variables. A statement that is used again with
         other values is parsed once.
         """
         changes: list[Change] = []
@@ -232,11 +232,11 @@ class MaintainedTree:
         return changes
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
-        """Carry out a pending update list, and return the changes of all views."""
+        """Apply a pending update list, and return the changes of all views."""
         return self.apply_at(operations, None if at is None else microseconds(at))
 
     def apply_at(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
-        """The same with the time in microseconds."""
+        """Do the same as `apply`, with the time in microseconds."""
         with self.lock:
             return self.announce(self.carry_out(operations, time))
 
@@ -246,9 +246,9 @@ class MaintainedTree:
         time: int | None,
         origin: tuple[str, int] | None = None,
     ) -> Told:
-        """Apply a pending update list, or raise and change nothing; no listener is told yet.
+        """Apply a pending update list, or raise and change nothing. Subscribers are not called yet.
 
-        `origin` is the stream and the number of the message that it came from.
+        `origin` is the stream and the number of the message that the update came from.
         """
         self.settle()
         if origin is None:
@@ -260,7 +260,7 @@ class MaintainedTree:
         views = list(self.views.values())
         guard = self.type_guard
         try:
-            if guard is not None:  # before all others: nobody sees what it refuses
+            if guard is not None:  # first: views must not see an update that it rejects
                 with guard.bringing(None if origin is None else origin[0]):
                     guard.before(plan.delta)
             for view in views:
@@ -287,7 +287,10 @@ class MaintainedTree:
         return told
 
     def announce(self, each: Told) -> list[Change]:
-        """Tell the listeners of every view, or keep it for the end of the batch; all changes."""
+        """Call the subscribers of every view, or hold the changes until the batch ends.
+
+        Return all changes.
+        """
         if self.held is None:
             tell(each)
         else:
@@ -296,23 +299,23 @@ class MaintainedTree:
 
     @contextmanager
     def as_one(self, savepoint: Savepoint) -> Iterator[None]:
-        """All updates inside, told at the end; or back to the savepoint if the body raises."""
-        if self.held is not None:  # an outer batch tells
+        """Emit net changes when the block ends, or restore the savepoint if the body raises."""
+        if self.held is not None:  # the outer batch emits
             with savepoint.all_or_nothing():
                 yield
             return
         with self.netted() as told, savepoint.all_or_nothing():
             yield
-        tell(told)  # what a listener raises takes nothing back
+        tell(told)  # an exception of a subscriber rolls nothing back
 
     @contextmanager
     def told_at_the_end(self) -> Iterator[None]:
-        """Tell the views' listeners only what the updates inside come to, each view once.
+        """Emit the net changes of the updates inside when the block ends, once for each view.
 
-        What was done stays done if the body raises, and is not told then.
+        If the body raises, its updates stay applied and their changes are not emitted.
         """
         with self.lock:
-            if self.held is not None:  # an outer batch tells
+            if self.held is not None:  # the outer batch emits
                 yield
                 return
             with self.netted() as told:
@@ -321,7 +324,7 @@ class MaintainedTree:
 
     @contextmanager
     def netted(self) -> Iterator[Told]:
-        """What the updates inside come to, each view once; listeners are not told."""
+        """Collect the net changes of the updates inside, for each view, without emitting them."""
         with self.lock:
             outer, self.held = self.held, []
             told: Told = []
@@ -337,19 +340,22 @@ class MaintainedTree:
     # Reading --------------------------------------------------------------------------------------
 
     def xml(self) -> str:
-        """The document as XML text."""
+        """Return the document as XML text."""
         with self.lock:
             return serialise(self.nodes())
 
     def element(self) -> Element:
-        """The root as an lxml element of its own: what is done to it leaves the document alone."""
+        """Return the root as an lxml element.
+
+        It is a copy: changing it does not change the document.
+        """
         with self.lock:
             tree = self.nodes()
             text = serialise(tree, tree.root)
         return read_forest(text, self.limits)[0]
 
     def nodes(self) -> Tree:
-        """The tree with everything in it that has arrived; an error if some was not kept."""
+        """Return the tree with all messages that have arrived. Raises if some were not kept."""
         with self.lock:
             self.settle()
             if self.forgotten:
@@ -370,15 +376,18 @@ class MaintainedTree:
             )
 
     def nodes_left(self) -> Tree:
-        """The tree without what was collected: what may still come, comes of it alone."""
+        """Return the tree without collected nodes.
+
+        Future rows depend only on the nodes that remain.
+        """
         with self.lock:
             if not self.collected or self.forgotten or self.tree.facts:
-                return self.nodes()  # a key's values may be gone: refused
+                return self.nodes()  # the values of a key may be gone: raises
             self.settle()
         return self.tree
 
     def drop(self, tops: Sequence[int]) -> None:
-        """Take subtrees away that no view will look at again; their rows stay."""
+        """Drop subtrees that no view will read again. Their rows stay."""
         self.collected += len(tops)
         plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
         self._values.before(plan.delta)
@@ -394,7 +403,7 @@ class MaintainedTree:
         return shown(self.tree.clock, self.times)
 
     def __len__(self) -> int:
-        """How many nodes the document has, of what was kept."""
+        """Return the number of nodes in the document. Messages that were not kept do not count."""
         with self.lock:
             self.settle()
             return len(self.tree)
@@ -404,7 +413,10 @@ class MaintainedTree:
 
 
 def tell(each: Told) -> None:
-    """Tell the listeners of every view; what the first of them raised is raised when all know."""
+    """Call the subscribers of every view.
+
+    The first exception of one is raised after all were called.
+    """
     raised: list[Exception] = []
     for view, changes in each:
         raised += view.tell(changes)

@@ -1,9 +1,9 @@
-"""What a widget says of itself: samples for metrics, and how far its views are behind.
+"""Metrics and health of documents: samples, and how far each view lags behind.
 
-Everything is read when it is asked for, under the widget's lock: a widget that nobody asks pays
-nothing. A widget follows every update before the call that brought it returns, so its views are
-behind only where they were told to wait (`view.defer()`), and their readers where publishers are
-slow or a store is broken.
+All values are read on request, under the document's lock, so a document that is not monitored pays
+nothing. A document applies every update to its views before the update's call returns. Views
+therefore lag only if they are deferred (`view.defer()`), and readers of views lag only if
+publishers are slow or a store is broken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axlog.views.view import View
 
 
 def widget_samples(name: str, widget: Document) -> Iterator[Sample]:
-    """The numbers of one widget."""
+    """Yield the metrics of one document."""
     with maintained(widget).lock:
         found = [*_streams(name, widget), *_views(name, widget)]
         joins = size_of_tables(maintained(widget).engine)
@@ -72,12 +72,12 @@ def _views(widget: str, of: Document) -> Iterator[Sample]:
 
 
 def _size(view: View) -> int:
-    """The rows; a deferred view is not made to catch up for it."""
+    """Return the number of rows. A deferred view is not brought up to date for it."""
     return view.maintainer.size() if view.is_deferred else len(view)
 
 
 def store_samples(name: str, widget: DurableDocument) -> Iterator[Sample]:
-    """The numbers of a durable widget's store and publishers."""
+    """Yield the metrics of a durable document's store and publishers."""
     log = widget._log
     yield counter("axlog_store_records_total", widget.record, "Records in the log", widget=name)
     yield gauge("axlog_store_whole", widget.is_whole, "1 while it takes updates", widget=name)
@@ -114,7 +114,7 @@ def _publisher(widget: str, box: Outbox) -> Iterator[Sample]:
 
 
 def widgets_samples(widgets: Mapping[str, Document]) -> Iterator[Sample]:
-    """The numbers of several widgets."""
+    """Yield the metrics of several documents."""
     for name, widget in widgets.items():
         yield from widget_samples(name, widget)
 
@@ -123,7 +123,7 @@ def widgets_samples(widgets: Mapping[str, Document]) -> Iterator[Sample]:
 
 
 def widget_health(name: str, widget: Document) -> Health:
-    """How far each view of a widget is behind, and why."""
+    """Return how far each view of a document lags behind, and why."""
     failures: list[str] = []
     if isinstance(widget, DurableDocument) and not widget.is_whole:
         failures.append(f"{name}: {widget.trouble or 'the store is closed'}")
@@ -161,17 +161,17 @@ def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
 
 
 def put_aside(broken: QueryError) -> str:
-    """Why a view answers no more, and what to do."""
+    """Return why a view is set aside, and the remedy."""
     return f"the view was set aside: {broken.message}; unwatch it and watch it again"
 
 
-# The process --------------------------------------------------------------------------------------
+# Process ------------------------------------------------------------------------------------------
 
 _STARTED = time.time()
 
 
 def process_samples() -> Iterator[Sample]:
-    """Memory, processor and files of this process, under the names that are usual."""
+    """Yield memory, processor and start time of this process, under the usual metric names."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield counter("process_cpu_seconds_total", used.ru_utime + used.ru_stime, "Processor time used")
     yield gauge("process_resident_memory_bytes", resident(), "Memory that is in use")
@@ -179,7 +179,10 @@ def process_samples() -> Iterator[Sample]:
 
 
 def resident() -> int:
-    """Bytes of memory in use; where the system does not tell, the most there ever were."""
+    """Return the resident memory in bytes.
+
+    Where the system does not report it, return the peak instead.
+    """
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -1,20 +1,21 @@
-"""What never comes, of views that no join of two tells it of: by the possible rows, as they fall.
+"""`never` changes for views other than two-way joins, found by comparing possible rows.
 
     never after an update  =  the rows that were possible before it, of which afterwards no instance
                               holds or is possible
 
-Of joins of two parts that streams feed this is read off the join's tables (`collector.py`). Of the
-other views the scenarios are kept as data arrives (`future/scenario_tracker.py`), and those that
-fall are looked at. Where only the end of a stream can make something fall, messages cost nothing
-until one ends; then those that came since are read once. Where the clock, a key or the number of
-trees can, each message is read as it comes, as nodes.
+For two-way joins that streams feed, the join's tables give the `never` changes (`collector.py`).
+For the other views the scenarios are kept as data arrives (`future/scenario_tracker.py`), and those
+that become impossible are examined. Where only the end of a stream can make a scenario impossible,
+messages cost nothing until a stream ends, and the messages that arrived before are then read once.
+Where the clock, a key or the number of trees can, each message is read as it arrives, as nodes.
 
-With `never="all"` the possible rows of views with `not`, and under types, are told too: they are
-worked out anew after every update, which costs a walk over the document each time.
+With `never="all"` views with `not`, and views under types, emit `never` changes too. Their possible
+rows are computed anew after every update, which costs a walk over the document each time.
 
-Not told, and said in `view.explain()`: where messages were not kept (`keep="needed"`), of deferred
-views, and where the analyses do not decide. Nothing is told of what a statement makes impossible:
-it starts anew. Rows are told apart by the nodes that they show, too.
+No `never` changes are emitted where messages were not kept (`keep="needed"`), for deferred views,
+and where the analyses do not decide; `view.explain()` says so. None are emitted for rows that a
+statement makes impossible: the tracker starts anew after it. Rows also differ by the nodes that
+they show.
 """
 
 from __future__ import annotations
@@ -48,20 +49,22 @@ _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
 
 @dataclass(slots=True)
 class _Followed:
-    """One view, and what is known of its rows to come."""
+    """One view, and the facts known about its future rows."""
 
     view: View
-    is_eager: bool  # whether each message is looked at
-    root: Relation | None = None  # of the program whose rows are taken, where nodes need not be
+    is_eager: bool  # whether each message is read
+    # Root of the program whose rows are used, where nodes are not needed.
+    root: Relation | None = None
     living: Living | None = None
-    walked: dict[Values, Shown] | None = None  # the possible rows, where they are worked out anew
-    before: dict[Values, Shown] = field(default_factory=dict)  # rows with nodes, as shown before
-    reason: str | None = None  # why nothing is told
-    is_old: bool = False  # whether something was taken away
+    walked: dict[Values, Shown] | None = None  # the possible rows, where they are computed anew
+    # Rows with nodes, as shown before the update.
+    before: dict[Values, Shown] = field(default_factory=dict)
+    reason: str | None = None  # why no `never` changes are emitted
+    is_old: bool = False  # whether an update invalidated the scenarios
 
 
 class NeverTracker:
-    """Tells the views of one widget what never comes."""
+    """Finds the `never` changes of one document's views."""
 
     def __init__(self, document: MaintainedTree, how: str, keeps: bool = True) -> None:
         """`keeps`: whether all messages become nodes of the document, sooner or later."""
@@ -70,21 +73,21 @@ class NeverTracker:
         self._keeps = keeps
         self._followed: dict[View, _Followed] = {}
         self._views: list[View] = []
-        self._added: list[int] = []  # subtrees that came and were not looked at
-        self._aside: list[int] = []  # the same, of which some views have had the rows
+        self._added: list[int] = []  # added subtrees that were not read yet
+        self._aside: list[int] = []  # the same, for subtrees whose rows some views have processed
         self._closed: list[str] = []
-        self.is_eager = False  # whether some view wants to look at every message
-        self.is_busy = False  # whether some view wants to look at the update under way
+        self.is_eager = False  # whether some view must read every message
+        self.is_busy = False  # whether some view must examine the current update
 
     def _look(self) -> None:
-        """Work out who has to look at what comes."""
+        """Compute whether messages and the current update must be examined."""
         every = self._followed.values()
         self.is_eager = any(each.is_eager and each.reason is None for each in every)
         is_final = bool(self._closed) or any(each.is_old for each in every)
         self.is_busy = self.is_eager or is_final
 
     def way(self, view: View) -> str:
-        """How `never` is told of a view, or why it is not."""
+        """Return how `never` changes of a view are found, or why none are emitted."""
         if self.how in ("off", "joins"):
             return f'not reported: the document has the option never="{self.how}"'
         followed = self._followed.get(view)
@@ -106,9 +109,9 @@ class NeverTracker:
         return "reported by possible rows; messages are read when a stream ends"
 
     def _refusal(self, followed: _Followed) -> str | None:
-        """Why the possible rows of a view are not decided; found out before a stream ends.
+        """Return why the possible rows of a view are not decided, before a stream ends.
 
-        Costs a walk over the document where they are not kept yet.
+        Costs a walk over the document where the rows are not kept yet.
         """
         if followed.living is not None or followed.walked is not None:
             return None
@@ -124,7 +127,7 @@ class NeverTracker:
         return None
 
     def may_come(self, view: View) -> bool | None:
-        """Whether some row may still come, where the scenarios are kept; None: they are not."""
+        """Return whether the view may still gain a row. None: its scenarios are not kept."""
         followed = self._followed.get(view)
         if followed is None or followed.living is None:
             return None
@@ -134,10 +137,10 @@ class NeverTracker:
         living = self._followed[view].living  # it may have been given up
         return None if living is None else living.is_possible
 
-    # Setting up -----------------------------------------------------------------------------------
+    # Setup ----------------------------------------------------------------------------------------
 
     def refresh(self, told_by_joins: Iterable[View]) -> None:
-        """Follow the views that are not told otherwise; before an update, whatever it is."""
+        """Follow the views that joins do not cover. Called before every update."""
         if self.how not in ("kept", "all"):
             return
         joins = set(told_by_joins)
@@ -172,7 +175,7 @@ class NeverTracker:
         return made
 
     def _build(self, followed: _Followed) -> None:
-        """Have the possible rows as they are now."""
+        """Compute the current possible rows, if they are not kept yet."""
         if followed.reason is not None or followed.view.is_deferred:
             return
         view = followed.view
@@ -186,8 +189,8 @@ class NeverTracker:
             self._give_up(followed, error)
 
     def _living(self, view: View) -> Living:
-        tree = view.nodes_left()  # puts in what was put aside
-        self.catch_up()  # the others: this one has seen all
+        tree = view.nodes_left()  # turns messages that were set aside into nodes
+        self.catch_up()  # for the other views: this one has read all messages
         return Living(tree, view.pattern, self._followed[view].root)
 
     def _give_up(self, followed: _Followed, error: Exception) -> None:
@@ -196,7 +199,10 @@ class NeverTracker:
         self._look()
 
     def catch_up(self) -> None:
-        """Let all views look at what came; without an end, nothing falls for those that wait."""
+        """Let all views read the messages since the last call.
+
+        Without the end of a stream, no scenario of a view that waits for one becomes impossible.
+        """
         added, self._added = self._added, []
         aside, self._aside = self._aside, []
         for followed in self._followed.values():
@@ -209,7 +215,7 @@ class NeverTracker:
     # Updates --------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Something that no stream brings: start anew."""
+        """Start anew, after an update that does not come from a stream."""
         self._added.clear()
         self._aside.clear()
         self._closed.clear()
@@ -221,7 +227,7 @@ class NeverTracker:
     def arrival(
         self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
     ) -> Callable[[tuple[Bag, ...]], None] | None:
-        """What to do with the rows of messages that are put aside; None: nothing."""
+        """Return a function that processes the rows of messages set aside. None: none is needed."""
         if not any(f.root is not None and f.reason is None for f in self._followed.values()):
             return None
 
@@ -238,7 +244,7 @@ class NeverTracker:
         return arrive
 
     def note(self, delta: Delta, stream: str | None, was_aside: bool = False) -> None:
-        """An update was carried out; None: not by a stream."""
+        """Record an update that was applied. `stream` is None if it did not come from a stream."""
         if stream is None:
             self.forget()
             return
@@ -267,7 +273,7 @@ class NeverTracker:
         return any(c.most is not None or c.mode != "stream" or c.deletes != "no" for c in calls)
 
     def before(self, stream: str, is_insertion: bool) -> None:
-        """An update of a stream is about to be carried out; what was put aside are nodes."""
+        """Prepare for an update of a stream. Messages that were set aside are nodes by now."""
         tree = self._document.tree
         node = tree.calls_by_stream.get(stream)
         if is_insertion and node is not None:
@@ -287,12 +293,12 @@ class NeverTracker:
                 }
 
     def abandon(self) -> None:
-        """The update was refused."""
+        """Discard the preparations for an update that was rejected."""
         for followed in self._followed.values():
             followed.before = {}
 
     def after(self, told: Told, time: int) -> Told:
-        """What can no longer come after an update, put to what the views are told."""
+        """Append the rows that an update made impossible to the changes of their views."""
         if any(f.is_eager and f.root is None for f in self._followed.values()):
             self._document.settle()
         added, self._added = self._added, []
@@ -315,7 +321,7 @@ class NeverTracker:
         self._look()
         return told
 
-    # What fell ------------------------------------------------------------------------------------
+    # Impossible rows ------------------------------------------------------------------------------
 
     def _fallen(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Shown]:
         try:
@@ -330,7 +336,7 @@ class NeverTracker:
             return []
 
     def _move(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Scenario]:
-        """The scenarios that fell."""
+        """Return the scenarios that became impossible."""
         living = followed.living
         assert living is not None
         if followed.is_old:
@@ -346,7 +352,7 @@ class NeverTracker:
     def _never(
         self, followed: _Followed, before: Living, fallen: Iterable[Scenario]
     ) -> list[Shown]:
-        """The rows of fallen scenarios of which no instance holds or can come."""
+        """Return the rows of impossible scenarios of which no instance holds or can come."""
         view, living = followed.view, followed.living
         assert living is not None
         shown = [column_of(output) for output in view.pattern.outputs]
@@ -368,7 +374,7 @@ class NeverTracker:
         return list(found.values())
 
     def _holds(self, view: View, row: Values) -> bool:
-        """Whether a row holds whose nodes were collected."""
+        """Return whether a row exists whose nodes were collected."""
         if not self._document.collected:
             return False
         return any(
@@ -383,7 +389,7 @@ class NeverTracker:
         return tuple(row_of(living.tree, view.pattern, living.columns, values).values())
 
     def _walk(self, followed: _Followed) -> list[Shown]:
-        """The same by a walk over the document, before and after."""
+        """Return the impossible rows by walking the document, and compare with the walk before."""
         view, rows = followed.view, followed.walked
         assert rows is not None
         outlook = Outlook(view.nodes_left(), view.pattern)
@@ -396,13 +402,16 @@ class NeverTracker:
 
 
 def _takes_away(delta: Delta) -> bool:
-    """Whether an update removes more than calls, or changes something."""
+    """Return whether an update removes more than calls, or changes a node."""
     kinds = delta.tree.kind_column
     return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
 
 
 def _uses_up_calls(delta: Delta, stream: str) -> bool:
-    """Whether a message brings the last calls of its stream: trees to come have one time then."""
+    """Return whether a message brings the last calls of its stream.
+
+    Later trees of the stream then have one time.
+    """
     tree = delta.tree
     return (
         bool(delta.opened) and stream in tree.calls_by_stream and not tree.may_bring_calls(stream)
@@ -410,7 +419,10 @@ def _uses_up_calls(delta: Delta, stream: str) -> bool:
 
 
 def _uses_up_trees(delta: Delta, stream: str) -> bool:
-    """Whether a message brings the last trees of its stream: values above it may be settled."""
+    """Return whether a message brings the last trees of its stream.
+
+    Values above its call may then be final.
+    """
     tree = delta.tree
     node = tree.calls_by_stream.get(stream)
     return bool(delta.added) and node is not None and not may_bring(tree, tree.call(node))

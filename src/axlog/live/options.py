@@ -33,7 +33,7 @@ class Policy:
 
     @classmethod
     def of(cls, given: Tune) -> Policy | None:
-        """The policy that `Options.tune` asks for; None: tune only when `tune()` is called."""
+        """Return the policy of `Options.tune`. None: tune only when `tune()` is called."""
         if isinstance(given, str):
             if given not in ("off", "auto"):
                 raise _wrong_tune(given)
@@ -63,15 +63,15 @@ class Options:
             `Document.dead_letters` and go on.
         keep: Keep `all` messages in the document, or drop a message once the views have extracted
             what is `needed`. A document that drops messages has no text, `why` or new views.
-        validate: Parse and check `all` messages, or skip a message whose bytes show that no view
-            can be `wanted` for it.
+        validate: Parse and check `all` messages, or only those that may be `wanted`: a message is
+            skipped if its bytes show that no view can use it.
         collect: Drop rows of the joins' `state` that can no longer find a partner; with `auto` drop
             finished streams and nodes of the document too; `off` drops nothing.
         cache: Keep the rows that joins look up in `memory` or on `disk`.
         memory: Bytes of these rows that stay in memory with `cache="disk"`.
         cache_path: Directory of the cache on disk; None: a temporary directory.
-        tune: Compute anew which messages the streams' views can still use: `off`, `auto`, or after
-            `{"messages": N, "seconds": S}`. `Document.tune` does so by hand.
+        tune: When to compute again which messages of streams can still matter: `off`, `auto`, or
+            after `{"messages": N, "seconds": S}`. `Document.tune` does so on request.
         never: Views that emit `never` changes: `kept`, where the possible rows are maintained as
             data arrives; `all`, also where they must be computed anew; `joins`, only joins of two
             streams; `off`, none.

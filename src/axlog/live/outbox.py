@@ -1,14 +1,14 @@
-"""The outbox of a publisher: changes that were logged and not yet taken by its sink.
+"""The outbox of a publisher: changes that were logged and that its sink has not acknowledged.
 
-A durable widget gives each publisher the changes of its view, one batch for each log record that
-made some, numbered by that record. A thread hands them to the sink in order, and again after a
-failure, so every batch arrives at least once; a sink that remembers the last number it took has it
-exactly once.
+A durable document puts the changes of a view into the outbox of each of its publishers: one batch
+for each log record with changes, numbered by that record. A thread delivers the batches to the sink
+in order and retries after a failure. Every batch therefore arrives at least once. A sink that
+remembers the number of its last batch gets each exactly once.
 
-The outbox is bounded: when it is full, whoever feeds the widget waits, before the update is
-accepted and without any lock (the publisher needs the widget's to note how far it is). So at most
-`most` changes wait, and those of one update more for each thread that feeds. Where nobody takes
-them, since `publish` was not called again after a restart, updates are refused instead (AX877).
+The outbox is bounded. While it is full, threads that feed the document wait, before the update is
+accepted and without any lock (the publisher needs the document's lock to record its progress). At
+most `most` changes wait, plus those of one update for each feeding thread. If no sink is attached,
+because `publish` was not called again after a restart, updates are rejected instead (AX877).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from axlog.views.change import Change
 _log = getLogger("axlog.outbox")
 
 MOST = 10_000
-"""Changes that may wait for a sink before feeding has to."""
+"""Changes that may wait for a sink before updates block."""
 
 BACKOFF = Backoff(0.05, 5.0)
-"""Seconds before a failed batch is tried again: doubled each time, up to the second."""
+"""Seconds before a failed batch is retried: doubled each time, up to the second value."""
 
 
 class Taking(Protocol):
-    """What a publisher needs of a sink (`connectors.protocol.Sink`)."""
+    """The protocol of a publisher's sink (`Sink` of `connect/protocol.py`)."""
 
     def write(self, batch: int, changes: Sequence[Change]) -> None: ...
 
 
 class Outbox:
-    """Batches under way to one sink."""
+    """The batches to deliver to one sink."""
 
     def __init__(self, name: str, view: str, most: int = MOST) -> None:
         self.name = name
         self.view = view
-        self.taken = 0  # the last batch that the sink has
+        self.taken = 0  # the last batch that the sink acknowledged
         self.failures = 0
         self.last_error: str | None = None
         self.most = most
-        self.waiting = 0  # changes that the sink does not have yet
-        self.largest = 0  # that ever waited
-        self.blocked = 0.0  # seconds that feeding waited for room
+        self.waiting = 0  # changes that the sink has not acknowledged
+        self.largest = 0  # the largest value of `waiting` so far
+        self.blocked = 0.0  # seconds that updates waited for room
         self._waiting: deque[tuple[int, list[Change]]] = deque()
-        self._since: deque[float] = deque()  # when each of them was put here
+        self._since: deque[float] = deque()  # when each batch was added
         self._changed = Condition()
         self._closing = False
         self._thread: Thread | None = None
@@ -67,12 +67,12 @@ class Outbox:
             return monotonic() - self._since[0] if self._since else 0.0
 
     def wait_for_room(self) -> None:
-        """Wait while the outbox is full; to be called without the widget's lock."""
+        """Wait while the outbox is full. Call it without the document's lock."""
         if self.waiting < self.most:
             return
         began = monotonic()
         with self._changed:
-            # A sink that feeds its own widget would wait for itself.
+            # A sink that feeds its own document would wait for itself.
             while self.waiting >= self.most and self._thread is not current_thread():
                 if self._closing:
                     return
@@ -87,7 +87,7 @@ class Outbox:
         self.blocked += monotonic() - began
 
     def put(self, batch: int, changes: list[Change]) -> None:
-        """Add a batch; `wait_for_room` comes before."""
+        """Add a batch. Call `wait_for_room` first."""
         with self._changed:
             self._add(batch, changes)
             self._changed.notify_all()
@@ -99,14 +99,14 @@ class Outbox:
         self.largest = max(self.largest, self.waiting)
 
     def restore(self, batches: Sequence[tuple[int, list[Change]]], taken: int) -> None:
-        """Go on from what a snapshot says."""
+        """Restore the batches of a snapshot, without those already acknowledged."""
         with self._changed:
             for number, changes in batches:
                 self._add(number, changes)
         self.took(taken)
 
     def took(self, batch: int) -> None:
-        """The sink has everything up to a batch."""
+        """Record that the sink has acknowledged all batches up to this one."""
         with self._changed:
             self.taken = max(self.taken, batch)
             while self._waiting and self._waiting[0][0] <= self.taken:
@@ -119,7 +119,10 @@ class Outbox:
             return list(self._waiting)
 
     def start(self, sink: Taking, done: Callable[[str, int], None]) -> None:
-        """Begin to hand batches to a sink; `done` hears of each that it took."""
+        """Start to deliver batches to a sink.
+
+        `done` is called for each batch that it acknowledges.
+        """
         self._done = done
         self._thread = Thread(
             target=self._deliver, args=(sink,), daemon=True, name=f"axlog-publisher-{self.name}"
@@ -139,7 +142,7 @@ class Outbox:
                 self._changed.wait_for(lambda: self._closing, BACKOFF.pause(failures))
 
     def deliver(self, sink: Taking, batch: int, changes: list[Change]) -> bool:
-        """Hand one batch to the sink; whether it took it."""
+        """Deliver one batch to the sink. Return whether the sink acknowledged it."""
         try:
             sink.write(batch, changes)
         except Exception as error:
@@ -166,12 +169,15 @@ class Outbox:
             return self._waiting[0]
 
     def flush(self, seconds: float) -> bool:
-        """Wait until the sink has everything; whether it has."""
+        """Wait until the sink has acknowledged all batches. Return whether it has."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, seconds)
 
     def close(self, seconds: float = 5.0) -> None:
-        """Stop when all is delivered, or at the next failure; what is left stays in the log."""
+        """Stop once all batches are delivered, or at the next failure.
+
+        The rest stays in the log.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()

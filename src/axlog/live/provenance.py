@@ -1,20 +1,22 @@
-"""What each stream is still wanted for: provenance over the engine's facts (P3 3.2 to 3.4, 3.6).
+"""The rows and values that each stream is still wanted for, by provenance over engine facts.
 
-The tables that maintenance keeps hold every fact that satisfiability would derive from what is
-here (the optimistic strategy of P3 3.6), so tuning starts from them, not from the document. A row
-is complete, it stands in a table or in the view, or it needs something of streams:
+The tables of the engine hold every fact that satisfiability would derive from the current data (the
+optimistic strategy), so tuning starts from them and not from the document. A row is either
+complete, which means that it is in a table or in the view, or it needs data of streams:
 
     I(R) at n = the joins of R's parts in which some part is incomplete
-    a part's incomplete rows = those that rise from below, and what the calls there may bring
+    a part's incomplete rows = those that rise from below, and the rows that calls there may bring
 
-Complete rows dominate all incomplete ones with their values; among incomplete ones the needs decide
-(`add_way`). Join variables stay in a row after they are projected away: dominance compares them
-(P2 6). What is left at the root says what each stream is wanted for, and for which values.
+Complete rows dominate all incomplete rows with their values. Among incomplete rows the needs decide
+(`add_way`). Join variables stay in a row after they are projected away, because dominance compares
+them. The remaining rows at the root give what each stream is wanted for, and for which values.
 
-Law: rows that streams bring for what is not wanted change no row of the view, in any future; so
-says axlog relevance, and where this page knows less than `future/relevance.py` (keys, how many
-trees a call may bring, times of one-shot calls) it wants more. Raises `UndecidedError` for `not`
-and for values that open calls may change: then everything is wanted.
+Law: rows of streams outside the wanted relations and values change no row of the view, in any
+future. `future/relevance.py` defines relevance the same way. Where this module knows less than that
+one (keys, how many trees a call may bring, times of one-shot calls), it wants more. It raises
+`UndecidedError` for `not` and for values that open calls may change: everything is wanted then.
+
+(Paper 3, sections 3.2 to 3.4 and 3.6; dominance: paper 2, section 6.)
 """
 
 from __future__ import annotations
@@ -46,20 +48,28 @@ from axlog.views.counting.routes import Wants
 Sums = dict[Relation, Rows]
 _ROOT, _INSIDE = "root of ", "inside "
 MOST_WAYS = 32
-"""Ways to one row that are told apart; further ones are put together, and none dominates them."""
+"""Ways to one row that are kept apart.
+
+Further ones are merged, and no way dominates a merged one.
+"""
 _TOGETHER = (Relation("together", None), "")
-"""Marks what several ways ask for: not a way of its own, so none that asks for part of it is
-better."""
+"""Marks the merged needs of several ways.
+
+They are not one way, so no way that needs part of them dominates them.
+"""
 MOST_VALUES = 10_000
-"""Values of one column up to which a filter asks for them."""
+"""Largest number of values of one column that a filter lists."""
 
 
 Seen = dict[str, set[str | int] | None]
-"""By column, the values in the scenarios so far; None: it may be any."""
+"""For each column, its values in the scenarios so far; None: any value."""
 
 
 def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -> dict[str, Wants]:
-    """What each open stream can still matter for to a view; one that cannot is not there."""
+    """Return what each open stream is still wanted for by a view.
+
+    Irrelevant streams are left out.
+    """
     provenance = _Provenance(facts, root)
     shown = provenance.shown(root)
     found: dict[tuple[str, Relation], Seen] = {}
@@ -79,7 +89,7 @@ def wanted_of_streams(facts: Facts, root: Relation, complete: Collection[Row]) -
 
 
 def _note(seen: Seen, columns: Iterable[str], known: dict[str, str | int | None]) -> None:
-    """Add a scenario's values to those of the scenarios before."""
+    """Add the values of a scenario to those of earlier scenarios."""
     for column in columns:
         value, values = known.get(column), seen.setdefault(column, set())
         if value is None or (values is not None and len(values) >= MOST_VALUES):
@@ -112,7 +122,7 @@ class _Provenance:
         self._check()
 
     def _check(self) -> None:
-        """Refuse what is not monotone, and names of projected columns that are not unique."""
+        """Raise for programs that are not monotone, and for ambiguous projected columns."""
         if any(relation.absences for relation in self._relations):
             raise UndecidedError("AX503", "a view with `not` may lose rows by what comes")
         projected: set[str] = set()
@@ -130,11 +140,11 @@ class _Provenance:
                     )
 
     def _projected(self, relation: Relation) -> set[str]:
-        """Join variables that a relation binds and does not hand up."""
+        """Return the join variables that a relation binds and does not pass up."""
         return set(self._joined & set(relation.bound)) - set(relation.columns)
 
     def shown(self, relation: Relation) -> tuple[str, ...]:
-        """The columns of a relation's incomplete rows: its own, and join variables below it."""
+        """Return the columns of a relation's incomplete rows: its own, and join variables below."""
         known = self._shown.get(relation)
         if known is None:
             more = self._projected(relation)
@@ -146,7 +156,7 @@ class _Provenance:
     # Over the nodes above calls -------------------------------------------------------------------
 
     def rows(self, complete: Collection[Row]) -> Rows:
-        """The rows of the root that need something of streams, and are not there already."""
+        """Return the root's rows that need data of streams and do not exist already."""
         risen: dict[int, _Risen] = {}
         here: Sums = {}
         for node in self.facts.nodes:
@@ -186,7 +196,7 @@ class _Provenance:
         return project(rows, layout, relation.tests, shown, add_way)
 
     def _part(self, node: int, edge: Edge, below: _Risen, here: Sums) -> Rows:
-        """The incomplete rows that an edge sees."""
+        """Return the incomplete rows that an edge sees."""
         relation, axis = edge.relation, edge.axis
         found: Rows = {}
         streams: Iterable[str] = ()
@@ -213,14 +223,14 @@ class _Provenance:
             try:
                 rows, layout = bringable((relation,), at_root)
                 known = project(rows, layout, (), shown, add_need)
-            except UndecidedError:  # anything, then
+            except UndecidedError:  # assume any row
                 known = {(None,) * len(shown): [NOTHING]}
             self._bringable[relation, at_root] = known
         return known
 
 
 class _Joining:
-    """A join under way: its complete rows, and those in which something is incomplete."""
+    """A join being computed: its complete rows, and its incomplete ones."""
 
     def __init__(self, layout: list[str], complete: Rows) -> None:
         self.layout = layout
@@ -254,7 +264,7 @@ class _Joining:
         self.incomplete, self.layout = some, wide
 
     def padded(self, wanted: tuple[str, ...]) -> tuple[list[str], Rows]:
-        """The incomplete rows with all columns that are wanted; what was not bound is open."""
+        """Return the incomplete rows with all wanted columns. Columns without a value are open."""
         missing = [column for column in wanted if column not in self.layout]
         if not missing:
             return self.layout, self.incomplete
@@ -264,13 +274,13 @@ class _Joining:
 
 
 def _complete(rows: Iterable[Row], open_columns: int) -> Rows:
-    """Stored rows as generalised ones; join variables that they no longer have are open."""
+    """Return stored rows as generalised rows. Join variables that they no longer have are open."""
     more = (None,) * open_columns
     return {row + more: [NOTHING] for row in rows}
 
 
 def _without(rows: Rows, complete: Collection[Row], width: int) -> Rows:
-    """Incomplete rows without those whose values a complete one has."""
+    """Return the incomplete rows whose values no complete row has."""
     if not rows or not complete:
         return rows
     there: Collection[Values] = set(complete)
@@ -284,9 +294,9 @@ def _add(rows: Rows, more: Rows) -> None:
 
 
 def add_way(rows: Rows, values: Values, need: Need) -> None:
-    """Add a way to a row unless one that asks no more is there (P2's dominance).
+    """Add a way to a row unless an existing way needs no more (dominance).
 
-    Beyond `MOST_WAYS` ways what they ask for is put together: all of it is wanted then.
+    Beyond `MOST_WAYS` ways the needs are merged: all of them are wanted then.
     """
     known = rows.get(values)
     if known is None or not need.brought:

@@ -1,10 +1,10 @@
-"""Opening a store: the last good snapshot, and the log records behind it carried out again.
+"""Recovery: load the last good snapshot of a store, and apply the log records after it.
 
-What a snapshot holds is written by `snapshot_parts` and read by `restore`: the settings, the
-document's columns, the views with their sequence numbers, the messages counted for each stream, the
-dead letters, the outboxes, whether streams were tuned (the filters are worked out again), and,
-where messages are not kept, the engine's rows with what joins remember of keys. Everything is
-JSON or columns of integers: nothing in a file can run.
+`snapshot_parts` writes a snapshot and `load_parts` reads it. It holds the settings, the document's
+columns, the views with their sequence numbers, the message counts of each stream, the dead letters,
+the outboxes, and whether streams were tuned (the filters are computed again). Where messages are
+not kept, it also holds the engine's rows, with the key values that joins remember. All parts are
+JSON or columns of integers: no file contains code that could run.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Restored:
 
     document: Document
     settings: Record
-    record: int = 0  # the last record carried out
-    snapshot: int = 0  # the record of the snapshot it started from
+    record: int = 0  # the last record applied
+    snapshot: int = 0  # the record of the snapshot that recovery started from
     outboxes: dict[str, Outbox] = field(default_factory=dict)
     is_closed: bool = False  # whether the log was closed
-    torn: Torn | None = None  # the end of the log that is left out: a crash left it unfinished
+    torn: Torn | None = None  # the unfinished end of the log after a crash, which is left out
 
 
 def restore(
@@ -55,13 +55,14 @@ def restore(
     until: int | None = None,
     from_start: bool = False,
 ) -> Restored | None:
-    """The widget of a store, up to a record if one is given; None if there is no store.
+    """Return the document of a store, up to a record if one is given. None: there is no store.
 
-    `views` are what the caller wants: one that is there with another text is refused, and one that
-    needs messages which are not kept is filled from the log, if that goes back to the start.
+    `views` are the views that the caller wants. A view that exists with another text is an error. A
+    view that needs messages which were not kept is back-filled from the log, if the log goes back
+    to the start.
     """
     if not segments(files):
-        LogReader(files)  # refuses a store whose log is missing
+        LogReader(files)  # raises for a store whose log is missing
         if snapshots(files):
             raise missing("the log of the store")
         return None
@@ -96,7 +97,7 @@ def _from_snapshot(files: Files, kind: type[Document], until: int | None) -> Res
         try:
             return load_parts(read_snapshot(files, record), record, kind)
         except StoreError as error:
-            # An older one and a longer log do as well, if they are there.
+            # An older snapshot and a longer log do as well, if they exist.
             if record == usable[0] and segments(files)[0] != 1:
                 raise
             report(_events, WARNING, "snapshot not used", seq=record, error=error.message)
@@ -110,7 +111,10 @@ def replay(
     until: int | None = None,
     views: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[int, Restored]]:
-    """Carry records out one after the other; the state after each, with nobody told."""
+    """Apply records one after the other, and yield the state after each.
+
+    Subscribers are not called.
+    """
     after = 0 if found is None else found.record
     log = LogReader(files)
     for frame in log.frames(after):
@@ -152,14 +156,17 @@ def _begin(record: Record, number: int, kind: type[Document], views: Mapping[str
     source = record["open"]["source"]
     found = Restored(log_records.make_document(record, source, kind), record, 1)
     if record["open"]["options"].get("keep") == "needed":
-        # What is not kept cannot be looked at later: later views are there from the start.
+        # Messages that are not kept cannot be read later: add later views at the start.
         for name, text in views.items():
             Document.watch(found.document, text, name)
     return found
 
 
 def repeat(found: Restored, record: Record, number: int) -> Told:
-    """Carry a record out; who would hear what. What was refused then is refused again."""
+    """Apply a record, and return the changes of each view.
+
+    A record rejected before is rejected again.
+    """
     found.record = number
     document = maintained(found.document)
     if "publisher" in record:
@@ -170,11 +177,11 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
         return []
     if "published" in record:
         box = found.outboxes.get(record["published"])
-        if box is not None:  # else it was let go meanwhile
+        if box is not None:  # otherwise the publisher was removed meanwhile
             box.took(record["record"])
         return []
     if record.get("watch") in document.views:
-        return []  # it was there from the start
+        return []  # the view was added at the start
     with document.netted() as told:
         for one in record.get("batch", (record,)):
             try:
@@ -194,7 +201,7 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
 def snapshot_parts(
     document: Document, settings: Record, boxes: Mapping[str, Outbox]
 ) -> dict[str, bytes]:
-    """Everything of a document, as parts of a snapshot."""
+    """Return the state of a document as the parts of a snapshot."""
     inside, fed = maintained(document), streams_of(document)
     inside.settle()
     views = {
@@ -226,7 +233,7 @@ def snapshot_parts(
 def load_parts(
     parts: Mapping[str, bytes], record: int, kind: type[Document] = Document, types: Any = None
 ) -> Restored:
-    """The document that `snapshot_parts` wrote, as it was after a record; with its types."""
+    """Return the document that `snapshot_parts` wrote after a record. `types` are its types."""
     try:
         said = decode(parts["widget"], record)
         settings: Record = said["settings"]
@@ -315,7 +322,7 @@ def _read_value(value: Any) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    """JSON's lists as the tuples that they were."""
+    """Convert JSON lists back to tuples."""
     if isinstance(value, list):
         return tuple(_tuples(each) for each in value)
     if isinstance(value, dict):

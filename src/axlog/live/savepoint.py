@@ -4,14 +4,15 @@
     ...
     savepoint.restore()
 
-Law: after `restore` rows, counts, ids, the document, the clock, the statuses of streams, the values
-of keys and all later changes are those of a document that never saw the updates in between.
+Law: after `restore`, the rows, counts, ids, document, clock, stream statuses, key values and all
+later changes are those of a document that never saw the updates in between.
 
-The document's columns are copied when the savepoint is made: memory and time of some sixty bytes a
-node. Where messages are not kept, the rows of the engine are copied too: they are stored nowhere
-else. `restore` makes the engines, the views' maintainers and all that follows streams anew from the
-document, as when a store is opened (`recovery.py`). Runs that go back to a checkpoint of their own,
-such as pipelines, use `MaintainedTree.told_at_the_end`, which makes no savepoint.
+The document's columns are copied when the savepoint is made. This costs about sixty bytes a node,
+and the time to copy them. Where messages are not kept, the engine's rows are copied too, since they
+are stored nowhere else. `restore` makes the engines, the views' maintainers and the stream
+machinery anew from the document, as when a store is opened (`recovery.py`). Runs that return to a
+checkpoint of their own, such as pipelines, use `MaintainedTree.told_at_the_end`, which makes no
+savepoint.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _columns(tree: Tree) -> dict[str, Any]:
 
 
 class Savepoint:
-    """A state to go back to; used once, with the document's lock held."""
+    """A state to return to. Used once, with the document's lock held."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -76,7 +77,7 @@ class Savepoint:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Go back if the body raises."""
+        """Restore the savepoint if the body raises."""
         try:
             yield
         except BaseException:
@@ -84,7 +85,7 @@ class Savepoint:
             raise
 
     def restore(self) -> None:
-        """Go back. Changes in between are not emitted."""
+        """Return to the saved state. Changes in between are not emitted."""
         maintained, streams = self._maintained, self._streams
         for name, column in self._tree.items():
             setattr(maintained.tree, name, column)
@@ -103,7 +104,7 @@ class Savepoint:
             view.sequence, view.never = sequence, never
 
     def _remake_views(self, maintained: MaintainedTree) -> None:
-        """Make all that follows the tree anew."""
+        """Make the views' maintainers and the engines anew from the tree."""
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
                 view.maintainer.close()

@@ -1,13 +1,15 @@
-"""The filter that a widget wants at a stream's source (P3 2.3, 3.5).
+"""The filter that a document asks the source of a stream to run.
 
-The patterns are those of the stream's route: all that can match where its call stands, and after
-tuning what is still wanted, with the values that can still join. They are texts: the filter can be
-sent (`Filter.to_json`) and runs with no other part of the document. Filters of many widgets go into
-one at the source (`connect/channels/subscription_filters.py`).
+Its patterns are those of the stream's route: all patterns that can match at the stream's call, and
+after tuning only those still wanted, with the values that can still join. Patterns are kept as
+text, so the filter can be sent (`Filter.to_json`) and runs without any other part of the document.
+The source merges the filters of many documents into one
+(`connect/channels/subscription_filters.py`).
 
-Law: a message that the filter does not match changes no row of any view, now or later; its time
-still counts (`Document.advance`). Constraints between several nodes are left to the widget, which
-only makes the filter pass more. What holds a call always passes: that is the channel's to see.
+Law: a message that the filter does not match changes no row of any view, now or later. Its time
+still counts (`Document.advance`). The filter ignores constraints between several nodes and leaves
+them to the document, so it only passes more. It does not handle calls: the channel must let every
+message with a call pass. (Paper 3, sections 2.3 and 3.5.)
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from axlog.views.counting.routes import Known, Route, Wants
 
 
 def filter_at_source(route: Route, wants: Wants | None) -> Filter | None:
-    """What may pass to a route; None where a pattern cannot be sent as text: everything."""
+    """Return the filter of a route.
+
+    None: a pattern has no text form, so every message must pass.
+    """
     known = wants or Wants()
     made = Filter()
     try:
@@ -45,14 +50,14 @@ def _add(
             if column.startswith("$")
         }
         pattern = pattern_of(relation, axis, values)
-        parse_pattern(str(pattern))  # raises for names that `hoist` made: they have no text
+        parse_pattern(str(pattern))  # raises for names that `hoist` made, which have no text form
         key = str(replace(pattern, outputs=()))
         if key not in made:
             made.add(key, pattern, known=values)
 
 
 def pattern_of(relation: Relation, axis: Axis, shown: Iterable[str] = ()) -> Pattern:
-    """A relation's sub-pattern as a pattern of its own, on the message as a document."""
+    """Return a relation's sub-pattern as a pattern over the message as a document."""
     assert relation.node is not None
     outputs = tuple(Output(Kind.VARIABLE, name) for name in shown)
     return Pattern((replace(relation.node, axis=axis),), outputs=outputs)

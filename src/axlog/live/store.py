@@ -1,6 +1,6 @@
-"""Opening a store: the durable document of a directory, found there or made.
+"""`axlog.open`: open the durable document in a directory, or make one there.
 
-`axlog.open` is `open_store`. One process has a store open at a time: it holds the file `lock`.
+`axlog.open` is `open_store`. Only one process at a time has a store open: it holds the file `lock`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from axlog.store.log import POLICIES, Log
 _events = getLogger("axlog.store")
 
 COMPACT_AFTER = 50_000
-"""Records between two snapshots, unless told otherwise."""
+"""Default number of records between two snapshots."""
 
 
 Sync: TypeAlias = Literal["always", "batch", "off"]
@@ -98,7 +98,7 @@ def start(
     facts: Iterable[str] = (),
     options: Options = DEFAULT_OPTIONS,
 ) -> DurableDocument:
-    """The document of a directory's files; without the lock and the snapshots of `open_store`."""
+    """Open or make the document in `files`, without a lock and without automatic snapshots."""
     texts = {name: _text(query) for name, query in views.items()}
     found = restore(files, DurableDocument, texts)
     if found is None:

@@ -1,15 +1,16 @@
-"""The short way for a message: parse, match, join, tell. No node is made for it.
+"""The short path of a message: parse, match, join, emit. It makes no nodes.
 
-A stream's message can go the short way when all that the views need of it are strings and times:
-the generated matcher takes them from the parsed message, the route carries them to the views. The
-message itself is put aside and becomes nodes only when something needs the document (`keep="all"`),
-or is forgotten (`keep="needed"`). What the short way cannot take (several trees, calls inside, a
-DOCTYPE, an encoding of its own, `xml:space`, anything near a limit, anything wrong) goes the long
-way, through the document; the answers are the same.
+A stream's messages can take the short path if the views need only strings and times of them. The
+generated matcher extracts these from the parsed message, and the route carries them to the views.
+The message itself is set aside and becomes nodes only when the document is read (`keep="all"`), or
+it is dropped (`keep="needed"`). Messages that the short path cannot handle (several trees, calls
+inside, a DOCTYPE, a declared encoding, `xml:space`, anything near a limit, any error) take the long
+path, through the document. Law: the answers are the same.
 
-A message's cost is here: `StreamEngine.feed` is one straight line, and what does not depend on the
-message is worked out in `ShortWay`, once for a stream. The two halves can run apart: a
-stream's `plan` reads messages anywhere (`match/stream_plan.py`), `apply_all` takes what it made.
+The cost of a message arises here. `StreamEngine.feed` is therefore one straight line, and work that
+does not depend on the message is done once for a stream, in `ShortWay`. The two halves can run in
+different processes: a stream's `plan` reads messages anywhere (`match/stream_plan.py`), and
+`apply_all` applies its results.
 """
 
 from __future__ import annotations
@@ -49,8 +50,11 @@ SavedState: TypeAlias = tuple[
     tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
     tuple[tuple[tuple[str, ...], ...], ...],
 ]
-"""The clock, the rows of every table, of each view its name, last number and bindings, and of each
-join the key values that it remembers."""
+"""The saved state of the engine.
+
+The clock; the rows of every table; for each view its name, last sequence number and bindings; for
+each join the key values that it remembers.
+"""
 
 
 IsWanted: TypeAlias = Callable[[Element, int, bytes], object]
@@ -58,18 +62,19 @@ IsWanted: TypeAlias = Callable[[Element, int, bytes], object]
 
 @dataclass(slots=True)
 class StreamStatus:
-    """What has come over one stream."""
+    """The counts and the state of one stream."""
 
     stream: str
     messages: int = 0
     refused: int = 0
     ended: bool = False
     microseconds: int | None = None  # time of the last message
-    unparsed: int = 0  # messages that their raw bytes ruled out (validate="wanted")
-    unmatched: int = 0  # messages of which the filter wanted nothing
-    wanted: tuple[str, ...] = ()  # the patterns that views want of it
-    is_tuned: bool = False  # by what may still happen, not only by where its call stands
-    nodes: int = 0  # of the filter's automaton; 0 where patterns are tested one by one
+    unparsed: int = 0  # messages that were skipped for their raw bytes (validate="wanted")
+    unmatched: int = 0  # messages that matched no wanted pattern
+    wanted: tuple[str, ...] = ()  # the patterns that views want from the stream
+    # Whether possible futures restrict `wanted`, and not only the place of the call.
+    is_tuned: bool = False
+    nodes: int = 0  # size of the filter's automaton; 0 where patterns are tested one by one
     times: Times = "seconds"
 
     @property
@@ -79,23 +84,23 @@ class StreamStatus:
 
     @property
     def dropped(self) -> int:
-        """Messages that no view wanted: they moved the clock, and nothing else."""
+        """Messages that no view wanted. They moved the clock and had no other effect."""
         return self.unparsed + self.unmatched
 
     @property
     def kept(self) -> int:
-        """Messages that some view had a use for."""
+        """Messages that some view could use."""
         return self.messages - self.refused - self.dropped
 
     @property
     def is_unsubscribed(self) -> bool:
-        """Whether nothing that the stream can bring matters any more."""
+        """Whether no message of the stream can matter any more."""
         return self.is_tuned and not self.wanted
 
 
 @dataclass(slots=True)
 class ShortWay:
-    """How one stream's messages are taken without storing them."""
+    """How the messages of one stream are processed without storing them."""
 
     plan: MessagePlan
     status: StreamStatus
@@ -103,13 +108,13 @@ class ShortWay:
     match: Match = field(repr=False)
     deliver: Deliver = field(repr=False)
     is_wanted: IsWanted | None = field(repr=False, default=None)
-    """For views that need nodes: what is wanted goes the long way, the rest needs no nodes."""
+    """For views that need nodes: wanted messages take the long path, the others need no nodes."""
     arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
-    """For the possible rows that are followed from the same matches."""
+    """Passes the matches on to the possible rows that are kept from them."""
 
 
 class StreamEngine:
-    """The short ways of a widget's streams, found when first used and again when sites change."""
+    """The short paths of a document's streams, computed on first use and when sites change."""
 
     def __init__(
         self, document: MaintainedTree, keep: str, validate: str, collector: Collector
@@ -119,36 +124,36 @@ class StreamEngine:
         self.keeps = keep == "all"
         self._looks_first = validate == "wanted"
         self._ways: dict[str, ShortWay | None] = {}
-        self._version = -1  # of the engine; -1 when views may have come or gone
+        self._version = -1  # version of the counting engine; -1 when views may have changed
         self._found_for: tuple[int, int, list[View]] = (-1, -1, [])
-        self._aside: list[tuple[str, bytes, int, int]] = []  # with the number of the message
+        self._aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
-        self.wants: Mapping[str, Wants] = {}  # of the streams that are tuned
-        self.epoch = 0  # moves when what the tuner found may hold no more
-        self._is_owing = False  # whether rows that do not matter passed the engine by
+        self.wants: Mapping[str, Wants] = {}  # filters of the tuned streams
+        self.epoch = 0  # increases when the tuner's result may no longer hold
+        self._is_owing = False  # whether filters kept irrelevant rows from the engine
 
     def status(self, stream: str) -> StreamStatus:
-        """What has come over a stream; it is counted here."""
+        """Return the status of a stream, in which its messages are counted."""
         known = self._statuses.get(stream)
         if known is None:
             known = self._statuses[stream] = StreamStatus(stream)
         return known
 
     def copied_statuses(self) -> dict[str, StreamStatus]:
-        """A copy of every status, for a savepoint."""
+        """Return a copy of every status, for a savepoint."""
         return {name: replace(one) for name, one in self._statuses.items()}
 
     def restore_statuses(self, statuses: dict[str, StreamStatus]) -> None:
-        """Go on from the statuses of a savepoint."""
+        """Restore the statuses of a savepoint."""
         self._statuses = statuses
 
     def feed(
         self, stream: str, message: object, at: Time | None, latest: int | None = None
     ) -> list[Change] | None:
-        """Take a message without making nodes; None if it must go the long way.
+        """Apply a message without making nodes. None: it must take the long path.
 
-        `latest` is the latest time that it may have.
+        `latest` is the latest time that the message may have.
         """
         document = self._document
         tree = document.tree
@@ -179,10 +184,11 @@ class StreamEngine:
                 bags: tuple[Bag, ...] = ()
                 if root is not None:
                     if way.is_wanted is not None and way.is_wanted(root, time, message):
-                        return None  # as nodes
+                        return None  # the message must become nodes
                     bags = way.match(root, time, message)
             except (StreamError, UnicodeEncodeError, XMLSyntaxError, QueryError):
-                return None  # the long way says what is wrong, or which view asks for too much
+                # The long path raises the error, or sets aside the view that exceeds a limit.
+                return None
             tree.clock = time
             status = way.status
             status.messages += 1
@@ -203,19 +209,25 @@ class StreamEngine:
             self._release()
 
     def prepare(self) -> None:
-        """Set up again what views that came or went have changed, before the next message."""
+        """Compute the short paths again after views changed, before the next message."""
         for stream in list(self._ways):
             self._find(stream)
 
     def plan(self, stream: str) -> MessagePlan | None:
-        """How a stream's messages are read, as data that can be sent elsewhere; None: not here."""
+        """Return how a stream's messages are read, as data that can be sent.
+
+        None: no short path.
+        """
         with self._document.lock:
             way = self._find(stream)
             return None if way is None or way.is_wanted is not None else way.plan
 
     def apply_all(self, found: Iterable[tuple[str, tuple[Bag, ...], int]]) -> list[Change]:
-        """Take what plans made elsewhere of messages, in the order of their times: of each its
-        stream, its bags and its time. The messages are not kept; listeners are told at the end."""
+        """Apply the results of plans that ran elsewhere, in order of time.
+
+        Each result is a stream, its bags and its time. The messages are not kept. Subscribers are
+        called at the end.
+        """
         document = self._document
         tree, engine, collector = document.tree, document.engine, self._collector
         told: Told = []
@@ -251,7 +263,7 @@ class StreamEngine:
         return way
 
     def state(self) -> SavedState:
-        """What the joins and the views keep, as plain tuples; see `restore`."""
+        """Return the state of the joins and the views, as plain tuples. See `restore`."""
         document = self._document
         with document.lock:
             views = tuple(
@@ -263,16 +275,23 @@ class StreamEngine:
             return document.tree.clock, saved_tables(document.engine), views, seen
 
     def next_deadline(self) -> int | None:
-        """The clock after which some match under way can no longer be completed; see `advance`."""
+        """Return the clock after which a partial match can no longer be completed.
+
+        See `advance`.
+        """
         with self._document.lock:
             self._collector.refresh()
             limit = self._collector.next
-            if limit == -inf:  # some view looks at every update: any time that passes may matter
+            # Some view examines every update: any progress of the clock may matter.
+            if limit == -inf:
                 return self._document.tree.clock
             return None if limit == inf else int(limit)
 
     def restore(self, saved: SavedState) -> None:
-        """Go on from what a widget over the same document and views had kept; nobody is told."""
+        """Restore the state saved from a document with the same tree and views.
+
+        Subscribers are not called.
+        """
         document = self._document
         clock, tables, views, seen = saved
         with document.lock:
@@ -291,7 +310,7 @@ class StreamEngine:
             self._collector.restart(seen)
 
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
-        """Join what a message brings with what is kept, and tell the views."""
+        """Join a message's rows with the tables, and emit the changes."""
         document = self._document
         told: Told = []
         if bags:
@@ -305,7 +324,7 @@ class StreamEngine:
         return document.announce(told) if told else []
 
     def _changes(self, answers: Answers, time: int) -> Told:
-        """Move the views' rows."""
+        """Update the views' rows, and return their changes."""
         told: Told = []
         for view in self._document.views.values():
             maintainer = view.maintainer
@@ -316,7 +335,7 @@ class StreamEngine:
         return told
 
     def _find(self, stream: str) -> ShortWay | None:
-        """The short way of a stream, if its messages can go it."""
+        """Return the short path of a stream. None: its messages cannot take it."""
         document = self._document
         tree = document.tree
         views = list(document.views.values())
@@ -346,7 +365,7 @@ class StreamEngine:
         is_short = has_no_nodes and all(map(can_match, relations))
         if not is_short and (stream not in self.wants or tree.facts):
             return None
-        # Ids count what is kept: where a view needs nodes, all that is to be kept is parsed.
+        # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
         may_pass_unread = self._looks_first and (has_no_nodes or not self.keeps)
         wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
@@ -362,7 +381,7 @@ class StreamEngine:
         return way
 
     def is_plain(self, stream: str) -> bool:
-        """Whether a message does nothing besides what views see: it is not counted or checked."""
+        """Return whether messages only affect views: they are neither counted nor checked."""
         document = self._document
         tree = document.tree
         call = tree.call(tree.calls_by_stream[stream])
@@ -376,12 +395,12 @@ class StreamEngine:
         )
 
     def code(self, stream: str) -> str | None:
-        """The source of the matcher that takes a stream's messages, if they go the short way."""
+        """Return the source of a stream's generated matcher. None: there is no short path."""
         plan = self.plan(stream)
         return None if plan is None else plan.matcher.source
 
     def patterns(self, stream: str) -> tuple[str, ...]:
-        """What views look for in a stream's messages: at their root, or with `//` anywhere."""
+        """Return the patterns that views look for in messages: at the root, or anywhere (`//`)."""
         route = self.route(stream)
         if route is None:
             return ()
@@ -390,7 +409,7 @@ class StreamEngine:
         return tuple(sorted(set(found)))
 
     def route(self, stream: str) -> Route | None:
-        """Where a stream's rows go, tuned if it is; None without a call, or without a program."""
+        """Return the route of a stream's rows, with its filter. None: no call, or no program."""
         engine, tree = self._document.engine, self._document.tree
         engine.build()
         node = tree.calls_by_stream.get(stream)
@@ -399,7 +418,7 @@ class StreamEngine:
         return Route(engine, tree.parent(node), self.wants.get(stream))
 
     def automaton_nodes(self, stream: str) -> int:
-        """The size of the automaton that a stream's messages run through; 0 without one."""
+        """Return the size of the automaton that a stream's messages run through; 0 without one."""
         way = self._ways.get(stream)
         shared = None if way is None else way.plan.shared
         return 0 if shared is None else shared.statistics().nodes
@@ -407,19 +426,19 @@ class StreamEngine:
     # Tuning ---------------------------------------------------------------------------------------
 
     def install(self, wants: Mapping[str, Wants]) -> None:
-        """Let only what is wanted of these streams pass; of the others, all that can match."""
+        """Install filters for these streams. Of the other streams, all that can match passes."""
         self.wants = dict(wants)
         self._is_owing = self._is_owing or bool(self.wants)
         self._version, self._found_for = -1, (-1, -1, [])
 
     def untune(self) -> None:
-        """Take the filters away, and let the engine have what they and collection dropped."""
+        """Remove the filters, and restore the rows that they and collection dropped."""
         self.epoch += 1
         document = self._document
         if not (self._is_owing or self._collector.has_dropped or document.collected):
             self._collector.detach()
             return
-        document.nodes()  # raises if something was not kept
+        document.nodes()  # raises if messages or nodes were not kept
         self._collector.detach()
         self.install({})
         counting = [view.maintainer for view in document.views.values()]
@@ -427,7 +446,7 @@ class StreamEngine:
         self._is_owing = False
 
     def settle(self) -> None:
-        """Make nodes of the messages that were put aside; the views know them already."""
+        """Make nodes of the messages that were set aside. The views have already processed them."""
         self._version = -1
         if not self._aside:
             return
@@ -446,16 +465,19 @@ class StreamEngine:
 
 
 def _nothing(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
-    """What no view wants brings no rows."""
+    """Match nothing: a message that no view wants has no rows."""
     return ()
 
 
 def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
-    """The names that a message must have for some relation; None if one is content without."""
+    """Return the names that a message must have for some relation.
+
+    None: one relation needs no name.
+    """
     groups = [names_needed(relation) for relation in (*route.here, *route.everywhere)]
     if not all(groups):
         return None
-    # Long names first: they are the rarer ones, and faster to look for.
+    # Long names first: they are rarer and faster to search for.
     return tuple(
         tuple(sorted((name.encode() for name in names), key=lambda n: (-len(n), n)))
         for names in groups
@@ -463,7 +485,10 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
 
 
 def needs_no_nodes(view: View) -> bool:
-    """Whether a view can be kept from strings and times alone; one put aside needs nothing."""
+    """Return whether a view needs only strings and times.
+
+    A view that is set aside needs nothing.
+    """
     if isinstance(view.maintainer, PutAside):
         return True
     if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:

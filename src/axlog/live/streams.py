@@ -1,14 +1,15 @@
 """`Streams`: the messages that feed a document.
 
-`feed`, `delete` and `end` apply what a stream brings, in the order of arrival, and emit the changes
-before they return. A message that is rejected changes nothing and raises with its stream, its
-number and the place; with `on_error="dead-letter"` it is kept in `dead_letters` instead.
+`feed`, `delete` and `end` apply the updates of a stream in the order of arrival, and emit the
+changes before they return. A rejected message changes nothing and raises an error with its stream,
+its number and the position. With `on_error="dead-letter"` the message is kept in `dead_letters`
+instead.
 
-The parts: `StreamEngine` takes messages without making nodes where it can, `Collector` drops rows
-that wait for nothing, `DocumentCollector` drops finished streams and nodes, `KeyGuard` enforces
-keys, `Tuner` computes what streams are still wanted for. All of them are made from the document as
-it is, so they can be made at any time (`Document` makes them when they are first needed) and again,
-when a batch is rolled back (`restart`).
+The parts: `StreamEngine` applies messages without making nodes where it can, `Collector` drops rows
+that can no longer find a partner, `DocumentCollector` drops finished streams and nodes, `KeyGuard`
+enforces keys, `Tuner` computes which messages can still matter. All of them are made from the
+current document. They can therefore be made at any time (`Document` makes them when they are first
+needed), and again when a batch is rolled back (`restart`).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Streams(StreamHooks):
         self.maintained = maintained
         self.dead_letters = dead_letters
         self.now: Clock | None = wall_clock
-        """The receiver's clock, by which messages from the future are rejected; None: none is."""
+        """The receiver's clock. Messages from its future are rejected; None: they are accepted."""
         self._options = options
         self._policy = Policy.of(options.tune)
         self._collects = options.collect == "auto"
@@ -90,7 +91,7 @@ class Streams(StreamHooks):
         maintained.hooks = self
 
     def restart(self) -> None:
-        """Make all that follows the streams anew, from the document as it is now."""
+        """Make the stream machinery anew, from the current document."""
         maintained, options = self.maintained, self._options
         keeps_all = options.keep == options.validate == "all"
         drops = options.collect != "off"
@@ -123,7 +124,7 @@ class Streams(StreamHooks):
     # Updates --------------------------------------------------------------------------------------
 
     def latest(self, stream: str, at: Time | None) -> int | None:
-        """The latest time that a message which comes now may have (`document/clock_bounds.py`)."""
+        """Return the latest time allowed for a message now (`document/clock_bounds.py`)."""
         if at is None or self.now is None:
             return None
         tree = self.maintained.tree
@@ -148,7 +149,7 @@ class Streams(StreamHooks):
     def _feed_nodes(
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
-        """The long way: the message becomes nodes."""
+        """The long path: the message becomes nodes."""
         if stream in self.finished.closed:
             return self._pass_by(stream, message, at, latest)
         brought: list[tuple[Key, str]] = []
@@ -190,7 +191,7 @@ class Streams(StreamHooks):
     def _pass_by(
         self, stream: str, message: Message | None, at: Time | None, latest: int | None
     ) -> list[Change]:
-        """A stream that collection closed sends on, or ends (None): only the clock moves."""
+        """Apply a message or the end (None) of a stream that collection closed: move the clock."""
         document, tree = self.maintained, self.maintained.tree
         with document.lock:
             status = self.engine.status(stream)
@@ -223,39 +224,39 @@ class Streams(StreamHooks):
     def collect(self) -> Collection:
         """Close the streams and drop the nodes of the document that no view can need any more.
 
-        Rows and changes stay what they would be without. The document is not whole afterwards: a
-        statement, a new view, `why` and the text are refused (AX307).
+        Rows and changes stay the same. The document is not whole afterwards: a statement, a new
+        view, `why` and the text are rejected (AX307).
         """
         with self.maintained.lock:
             return self.finished.collect()
 
     @property
     def collected(self) -> list[Dropped]:
-        """What collection has let go so far and why, the latest last; the first are forgotten."""
+        """Return the latest streams, nodes and rows that collection dropped, with reasons."""
         with self.maintained.lock:
             return list(self.finished.collected)
 
     def filter(self, stream: str) -> Filter | None:
-        """What the source of a stream need send, from now on; None: everything.
+        """Return a filter for the source of a stream; None: the source must send every message.
 
-        The time of what it does not send still counts: `advance` tells it. Only with
-        `keep="needed"`: the document will not have what does not come.
+        The time of a message that is filtered out still counts: report it with `advance`. Only with
+        `keep="needed"`, since the document lacks the messages that are not sent.
         """
         with self.maintained.lock:
             route = self.engine.route(stream)
             if route is None or self.engine.keeps or not self.engine.is_plain(stream):
                 return None
             if self.maintained.tree.facts or self.tuner.must_pass(stream) is not None:
-                return None  # values of keys count though no view wants what holds them
+                return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
             if made is not None:
                 self.maintained.forgotten += 1
             return made
 
     def advance(self, to: Time) -> list[Change]:
-        """Move the document's clock: nothing with an earlier time can come any more.
+        """Move the document's clock. Messages with an earlier time can no longer arrive.
 
-        What can no longer come because of it is a change, `never`.
+        Rows that become impossible are reported as `never` changes.
         """
         with self.maintained.lock:
             tree = self.maintained.tree
@@ -295,7 +296,7 @@ class Streams(StreamHooks):
             if done is not None:
                 done()
             told = self.collector.after_nodes(told, document.tree.clock)
-            # Outside of the try: what a listener raises is no fault of the message.
+            # Outside of the try: an exception of a subscriber is no fault of the message.
             return document.announce(told)
 
     def _refuse(
@@ -313,7 +314,7 @@ class Streams(StreamHooks):
     # Reading --------------------------------------------------------------------------------------
 
     def statuses(self) -> dict[str, StreamStatus]:
-        """The status of each stream that has, or had, a call."""
+        """Return the status of each stream that has, or had, a call."""
         with self.maintained.lock:
             tree = self.maintained.tree
             closed = self.finished.closed

@@ -1,14 +1,16 @@
-"""The tuner: what streams are still wanted for, put to use (P3 3.4 to 3.6, 5.2).
+"""The tuner: compute which messages of streams can still matter, and filter out the others.
 
-Compile, tune, maintain, tune again: now and then, by number of messages, by time, when a stream
-ends, or by hand (`Document.tune`). The engine's facts are copied under the lock, briefly; what
-is wanted is worked out on the copy, beside maintenance; the result is installed if it still holds.
-It holds for every future of the streams, so messages that came in between do not matter; what a
-person writes and a new view do (`StreamEngine.epoch`).
+Tuning repeats: after a number of messages, after some time, when a stream ends, or on request
+(`Document.tune`). The engine's facts are copied under the lock, briefly. The filters are computed
+on the copy, beside maintenance. The result is installed if it is still valid. It holds for every
+future of the streams, so messages that arrived in between do not matter. Statements and new views
+do: they invalidate it (`StreamEngine.epoch`).
 
 Law 5: rows and changes are the same as without tuning; counts may differ. Where any stream may
-delete nothing is tuned: what does not matter now may matter to a deletion (P3 figure 8). What
-joins keep in vain goes as it comes, tuned or not (`collector.py`).
+delete, nothing is tuned: data that does not matter now may matter to a deletion. Joins drop rows
+that can no longer find a partner as data arrives, with or without tuning (`collector.py`).
+
+(Paper 3, sections 3.4 to 3.6 and 5.2; deletions: figure 8.)
 """
 
 from __future__ import annotations
@@ -39,19 +41,19 @@ from axlog.views.maintainer import PutAside
 from axlog.views.view import View
 
 MOST_FACTS = 50_000
-"""Rows of the engine up to which it is worth working out what they still need."""
+"""Largest number of engine rows for which tuning is worth its cost."""
 
 
-# What was done ------------------------------------------------------------------------------------
+# Reports ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTuning:
-    """What tuning found of one stream."""
+    """The result of tuning for one stream."""
 
     stream: str
     before: tuple[str, ...]  # the patterns that were looked for in its messages
-    wanted: tuple[str, ...]  # those that still are
+    wanted: tuple[str, ...]  # the patterns that still are
     reason: str
 
     @property
@@ -66,12 +68,12 @@ class StreamTuning:
 
 @dataclass(frozen=True, slots=True)
 class TuningReport:
-    """What one tuning installed, and why."""
+    """The filters that one tuning installed, with reasons."""
 
     clock: Shown
     streams: dict[str, StreamTuning] = field(default_factory=dict)
-    undecided: dict[str, str] = field(default_factory=dict)  # views of which all is wanted, and why
-    facts: int = 0  # rows of the engine that it was worked out from
+    undecided: dict[str, str] = field(default_factory=dict)  # views that want everything, and why
+    facts: int = 0  # engine rows that the result was computed from
     seconds: float = 0.0
     installed: bool = True
 
@@ -81,7 +83,7 @@ class TuningReport:
         return tuple(name for name, each in self.streams.items() if each.is_unsubscribed)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields as values for JSON."""
         return {
             "clock": plain(self.clock),
             "streams": {
@@ -95,29 +97,29 @@ class TuningReport:
         }  # fmt: skip
 
 
-# What is worked out -------------------------------------------------------------------------------
+# Computation --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A view to work out: its root relation and its rows."""
+    """A view to tune for: its root relation and its rows."""
 
     name: str
     root: Relation
     rows: tuple[Row, ...]
-    reason: str | None  # why all is wanted for it
+    reason: str | None  # why everything is wanted for it
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """All that is needed to work out what streams are wanted for."""
+    """The input of the computation."""
 
     epoch: int
     facts: Facts
     views: tuple[_Asked, ...]
     before: dict[str, tuple[str, ...]]
     whole: dict[str, str]  # streams that must not be filtered, and why
-    tree: Tree | None = None  # a copy, to be exact
+    tree: Tree | None = None  # a copy, for exact tuning
     patterns: tuple[Pattern, ...] = ()
 
 
@@ -128,7 +130,7 @@ class _Found:
 
 
 class Tuner:
-    """Tunes the streams of one widget."""
+    """Tunes the streams of one document."""
 
     def __init__(
         self,
@@ -143,32 +145,33 @@ class Tuner:
         self._pause = 0.0
         self._running: Thread | None = None
         self._is_due = False
-        self._deciding = Lock()  # whether to tune
+        self._deciding = Lock()  # for the decision to start or stop the thread
         self._one = Lock()
 
-    # When -----------------------------------------------------------------------------------------
+    # Schedule -------------------------------------------------------------------------------------
 
     def count(self) -> None:
-        """One more message has come: tune beside it, if it is time."""
+        """Count a message, and start tuning in the background if it is due."""
         self._since += 1
         policy = self._policy
         if policy is None:
             return
         is_due = policy.messages is not None and self._since >= policy.messages
-        if policy.seconds is not None and not self._since % 64:  # the clock costs more than this
+        # Reading the clock costs more than this test.
+        if policy.seconds is not None and not self._since % 64:
             is_due = is_due or monotonic() - self._then >= policy.seconds
         if is_due:
             self.begin()
 
     def ended(self) -> None:
-        """A stream has ended: what others bring may have become useless."""
+        """Tune after the end of a stream: messages of other streams may have become useless."""
         if self._policy is not None and self._policy.on_end:
             self.begin()
 
     def begin(self) -> None:
-        """Tune in a thread of its own: at once, or after the tuning that is under way.
+        """Tune in a background thread: at once, or after the current tuning.
 
-        A tuning that is due is never dropped: no message may come that would ask for it again.
+        A tuning that is due is never dropped: there may be no later message to request it again.
         """
         with self._deciding:
             self._since = 0
@@ -178,25 +181,25 @@ class Tuner:
                 self._running.start()
 
     def _work(self) -> None:
-        """Tune as long as it is due, with pauses as long as the last tuning demands."""
+        """Tune while a tuning is due, with pauses in proportion to the last tuning."""
         try:
             while self._is_still_due():
                 sleep(max(0.0, self._then + self._pause - monotonic()))
-                self._is_due = False  # what comes from here on may be missed: it asks again
+                self._is_due = False  # later data may be missed, and requests another tuning
                 self.tune()
         except BaseException:
             self._running = None
             raise
 
     def _is_still_due(self) -> bool:
-        """Whether to go on; if not, the next `begin` starts a thread again."""
+        """Return whether to continue. If not, the next `begin` starts a new thread."""
         with self._deciding:
             if not self._is_due:
                 self._running = None
             return self._is_due
 
     def wait(self) -> None:
-        """Until everything that is due is worked out and installed."""
+        """Wait until every tuning that is due is computed and installed."""
         running = self._running
         if running is not None:
             running.join()
@@ -204,7 +207,7 @@ class Tuner:
     # Tuning ---------------------------------------------------------------------------------------
 
     def tune(self, exact: bool = False) -> TuningReport:
-        """Work out what every stream is still wanted for, and let nothing else pass."""
+        """Compute which messages of every stream can still matter, and filter out the others."""
         with self._one:
             started = monotonic()
             with self._document.lock:
@@ -243,13 +246,13 @@ class Tuner:
     def _asked(self, name: str, view: View) -> _Asked:
         maintainer, nothing = view.maintainer, Relation("q", None)
         if isinstance(maintainer, PutAside):
-            return _Asked(name, nothing, (), None)  # it wants nothing any more
+            return _Asked(name, nothing, (), None)  # it no longer wants anything
         if not isinstance(maintainer, Counting):
             return _Asked(name, nothing, (), f"it is kept by {maintainer.name}")
         return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
 
     def must_pass(self, stream: str) -> str | None:
-        """Why everything that a stream brings must pass; None if it can be filtered."""
+        """Return why all messages of a stream must pass. None: they can be filtered."""
         document = self._document
         tree = document.tree
         if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
@@ -301,7 +304,7 @@ def _shows_ids(pattern: Pattern) -> bool:
 def _reads_above(
     view: View, states_at: Callable[[int], Iterable[Any]], tree: Tree, stream: str
 ) -> bool:
-    """Whether a view shows the value or content of a node that a stream's call is in."""
+    """Return whether a view shows the value or content of a node that a stream's call is in."""
     shown = {
         f"{output.of}.node"
         for output in view.query.pattern.outputs
@@ -315,7 +318,7 @@ def _reads_above(
 
 
 def _work_out(snapshot: _Snapshot) -> _Found:
-    """What each stream that can be filtered is wanted for, over all views."""
+    """Compute what each stream that can be filtered is wanted for, over all views."""
     streams = [stream for stream in snapshot.before if stream not in snapshot.whole]
     wants = {stream: Wants() for stream in streams}
     undecided: dict[str, str] = {}
@@ -344,7 +347,7 @@ def _work_out(snapshot: _Snapshot) -> _Found:
 
 
 def _add(wants: Wants, more: Wants) -> None:
-    """What two views want of a stream; a value matters if it does to one of them."""
+    """Merge what two views want of a stream. A value matters if it does to one of them."""
     for into, other in ((wants.here, more.here), (wants.everywhere, more.everywhere)):
         for relation, known in other.items():
             mine = into.get(relation)

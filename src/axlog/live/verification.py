@@ -1,7 +1,7 @@
-"""Looking at a store without opening it: its history told again, its views recomputed.
+"""Reading a store without opening it: replay its history, and recompute its views.
 
-Neither takes the store's lock nor changes a byte, so both work beside a running process (and then
-see the store as it was when they started reading).
+Both work without the store's lock and change no byte, so they can run beside a process that has the
+store open. They then see the store as it was when they started to read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from axlog.views.view import View
 
 
 def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[Change]]]:
-    """The changes of every record that is still in the log, up to a record, oldest first."""
+    """Yield the changes of every record that is still in the log, up to a record, oldest first."""
     firsts = segments(files)
     if not firsts:
         raise StoreError("AX875", "there is no store here", expected="a directory with a log")
@@ -56,7 +56,7 @@ def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of recomputing one view."""
+    """The result of recomputing one view."""
 
     view: str
     rows: int
@@ -71,10 +71,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A store whose files were read, and its views recomputed."""
+    """The result of reading a store's files and recomputing its views."""
 
-    record: int  # the last one
-    is_closed: bool  # else a process has it open, or has crashed
+    record: int  # the last record
+    is_closed: bool  # otherwise a process has it open, or has crashed
     torn: Torn | None  # the unfinished end of the log, which is cut off when the store is opened
     views: tuple[Verified, ...]
 
@@ -84,7 +84,7 @@ class Verification:
 
 
 def verify(files: Files) -> Verification:
-    """Every file of a store, read; every view, recomputed from the document and compared."""
+    """Read every file of a store, recompute every view from the document, and compare."""
     found = restore(files, Document, {})
     if found is None:
         raise StoreError("AX875", "there is no store here", expected="a directory with a log")
@@ -95,7 +95,10 @@ def verify(files: Files) -> Verification:
 
 
 def _kept(files: Files) -> Restored | None:
-    """The store replayed from its first record with every message kept, if the log has it all."""
+    """Replay the store from its first record and keep every message.
+
+    None: the log is not complete.
+    """
     firsts = segments(files)
     if not firsts or firsts[0] != 1:
         return None
@@ -106,7 +109,7 @@ def _kept(files: Files) -> Restored | None:
 
 
 class _Keeping(Document):
-    """A document that keeps everything, whatever its settings say."""
+    """A document that keeps all messages, whatever its settings say."""
 
     def __init__(self, source: Source | Tree | None = None, *, options: Options, **given: Any):
         options = replace(options, keep="all", validate="all")
@@ -121,7 +124,7 @@ def _verify(view: View, whole: Restored | None) -> Verified:
         reason = "messages were not kept, and the log does not go back to the first"
         return Verified(view.name, len(rows), reason=reason)
     pattern = view.query.pattern
-    # Recomputed by counting, on a fresh engine, where it takes the pattern; else by definition.
+    # Recompute by counting, on a fresh engine, if it supports the pattern; else by definition.
     recompute = Counting if Counting.refusal(pattern) is None else Reevaluate
     try:
         right = list(recompute(maintained(whole.document).nodes(), pattern).rows())
@@ -132,7 +135,7 @@ def _verify(view: View, whole: Restored | None) -> Verified:
 
 
 def _without(rows: list[Row], others: list[Row]) -> list[Row]:
-    """The rows of the first that the second has not; rows of several nodes may show the same."""
+    """Return the rows that `others` lacks. Rows of several nodes may have the same values."""
     left = Counter(row.values_ for row in others)
     found = []
     for row in rows:
