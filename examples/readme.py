@@ -1,4 +1,4 @@
-"""The README's session: a document with a view, then a widget that two streams feed."""
+"""The README's session: a document with a view, then one that two streams feed."""
 
 import axlog
 
