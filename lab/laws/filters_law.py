@@ -1,4 +1,4 @@
-"""Filters find what evaluation finds: every pattern on every message, in every mode.
+"""Filters find the rows of evaluation: every pattern on every message, in every mode.
 
     Filter.match(message) == {key: rows of the pattern on the message}, and `matches` its keys
 
