@@ -170,7 +170,7 @@ def _recoded(random: Random, text: str | None) -> str | None:
 
 
 def _without_controls(text: str) -> str:
-    """The text without control characters: XML has none below the space, but those from 128 on."""
+    """The text without the control characters that XML forbids; it allows those from 128 on."""
     return "".join(c for c in text if c >= " ").strip() or "x"
 
 

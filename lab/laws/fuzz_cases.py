@@ -136,7 +136,7 @@ def make_deaf_case(random: Random) -> Case:
 def _only_inserts(steps: tuple[Step, ...]) -> bool:
     """Whether the steps delete nothing and insert no call that may delete.
 
-    Where messages were not kept, such steps are refused (AX307).
+    Where messages were not kept, deletions and such calls are refused (AX307).
     """
     return all(
         "insert" in edit and "stream" in edit and "deletes=" not in edit["insert"]

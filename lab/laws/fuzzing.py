@@ -72,7 +72,7 @@ def _trouble(law: Law, case: Any) -> str | None:
 
 
 def shrink(case: T, fails: Callable[[T], bool], cuts: Callable[[T], Iterator[T]]) -> T:
-    """The case without every part that it fails without."""
+    """Reduce a case as long as it still fails."""
     shrunk = True
     while shrunk:
         shrunk = False

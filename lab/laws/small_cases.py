@@ -204,7 +204,7 @@ class _Maker:
         return Pattern(branches, self.constraints(named, variables), tuple(outputs))
 
     def branches(self) -> tuple[Branch, ...]:
-        """The branches of the document node: absolute paths in predicates, as in XPath.
+        """The branches of the document node; an absolute path in a predicate is one, as in XPath.
 
         One case in four has a connective there, beside a path or alone.
         """

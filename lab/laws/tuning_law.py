@@ -121,7 +121,7 @@ def _leaf(random: Random) -> str:
 
 
 def _leaves(random: Random, widget: Document) -> dict[str, Any]:
-    """Likely messages for the call of a stream, given its place."""
+    """A likely message for the call of a random stream, given its place."""
     tree = maintained(widget).tree
     stream = random.choice(sorted(tree.calls()))
     edit: dict[str, Any] = {"stream": stream}
