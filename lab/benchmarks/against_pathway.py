@@ -1,10 +1,12 @@
 """Order monitoring on the same XML messages against Pathway: throughput and latency (F7).
 
-Pathway runs in a process of its own, since its graph is one for a process: a Python connector, one
+Pathway runs in a separate process, because it has one graph per process: a Python connector, one
 UDF that parses a message with lxml, a join, a filter. Its clock starts when its source starts, so
-its start-up is not counted. Latency is from handing a shipment over to being told the late order,
-with messages a fixed time apart, after as many that are not: no order is late at first. Both sides
-must name the same late orders. Each side runs once: there is no best of several.
+its start-up is not counted. Latency is the time from sending a shipment to receiving the late
+order. The messages of this measurement are a fixed time apart, after as many that are not, because
+no order is late at first. Both sides must find the same late orders.
+
+Not handled: repetition. Each side runs once, so there is no best of several.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Outcome = tuple[float, list[float], set[str]]
 
 
 def against_pathway(count: int = 20_000, paced: int = 2000) -> Result:
-    """Send `count` messages as fast as they are taken; again, the last `paced` ones spaced out."""
+    """Send `count` messages at full speed; then again, with the last `paced` ones spaced out."""
     result = Result("pathway", "the order monitor against Pathway (F7: 3 x the throughput or more)")
     if find_spec("pathway") is None:
         result.skipped = "pathway is not installed (pip install 'axlog[bench]', on Linux)"
@@ -87,7 +89,7 @@ def _in_a_process(count: int, pause: float, paced: int = 0) -> Outcome:
 
 
 def parts(message: bytes) -> tuple[str, bool]:
-    """What the join needs of a message: its oid, and whether it is a computer for INRIA."""
+    """The parts of a message for the join: its oid, and whether it is a computer for INRIA."""
     root = fromstring(message)
     oid = root.findtext("oid") or ""
     is_client = any(client.text == "INRIA" for client in root.iterchildren("client"))
@@ -95,7 +97,7 @@ def parts(message: bytes) -> tuple[str, bool]:
 
 
 def of_pathway(sent: Sequence[Message], pause: float, paced: int = 0) -> Outcome:
-    """Their side; once in a process."""
+    """Their side; at most once per process."""
     import pathway as pw
 
     handed: dict[str, float] = {}

@@ -32,7 +32,7 @@ _SLICE = 0.02  # seconds between two requests that publish
 
 
 def channels(subscribers: int, rate: int, seconds: float, slow: int) -> Result:
-    """Publish `rate` messages a second to so many subscribers, without and with slow ones."""
+    """Publish `rate` messages per second to this many subscribers, without and with slow ones."""
     result = Result(
         "channels",
         "a channel followed by many over server-sent events, on loopback",
@@ -100,7 +100,7 @@ def _variables() -> dict[str, str]:
 
 
 def _publish(port: int, rate: int, total: int) -> float:
-    """Publish at a steady rate; how long it took."""
+    """Publish at a steady rate, and return the seconds it took."""
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {_TOKEN}"}
     started = monotonic()
@@ -125,7 +125,7 @@ def _publish(port: int, rate: int, total: int) -> float:
 
 
 def resident(process: int) -> float:
-    """Megabytes that a process has in memory; 0 where the machine does not tell."""
+    """Megabytes of a process in memory; 0 where the system does not report it."""
     try:
         with open(f"/proc/{process}/status", encoding="ascii") as file:  # noqa: PTH123
             for line in file:
@@ -140,7 +140,7 @@ def resident(process: int) -> float:
 
 
 def follow_all() -> None:
-    """Follow a channel over many connections; say what came as one line of JSON."""
+    """Follow a channel over many connections; print the result as one line of JSON."""
     port, subscribers, idle, total = (int(word) for word in sys.argv[1:])
     print(json.dumps(asyncio.run(_follow_all(port, subscribers, idle, total))), flush=True)
 
@@ -162,7 +162,7 @@ async def _follow_all(port: int, subscribers: int, idle: int, total: int) -> dic
 
 
 async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    # A small buffer, so that one that does not read is soon waited for.
+    # A small buffer, so that the server soon has to wait for a subscriber that does not read.
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
     known = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {_TOKEN}\r\n"
     asked = f"GET /channels/load/events HTTP/1.0\r\n{known}\r\n"
@@ -172,7 +172,7 @@ async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 async def _follow(reader: asyncio.StreamReader, total: int, late: list[float]) -> int:
-    """Read until the last number has come; how many came, counted one by one in order."""
+    """Read until the last number; return how many numbers arrived, one by one in order."""
     got = 0
     rest = b""
     while got < total:
@@ -189,7 +189,7 @@ async def _follow(reader: asyncio.StreamReader, total: int, late: list[float]) -
         events = whole.count(b"id: ")
         last = whole.rpartition(b"id: ")[2]
         if events and int(last.split(b"\n", 1)[0]) != got + events:
-            return got  # a number is missing, or came twice
+            return got  # a number is missing or duplicated
         got += events
         if events:
             late.append(monotonic() - float(last.rpartition(b't=\\"')[2].split(b'\\"', 1)[0]))

@@ -1,14 +1,14 @@
-"""Many filters on one stream: the shared automaton against testing each with lxml (F8).
+"""Many filters on one stream: the shared automaton against testing each filter with lxml (F8).
 
-Messages of some 1.4 KB (55 elements with attributes and values, those of a kind coming again side
-by side) follow a random schema; the filters are random paths of that schema, with `*`, `//`, value
-tests and branches. Which filters are taken decides how many a message matches: 1 to 2 %, or 10 %,
-counted on the very messages that are timed. Both sides are given the parsed message and answer with
-the set of filters that match; naive is one compiled `boolean(...)` of lxml a filter. The sides take
-turns on messages that differ: repeating one message would measure warm caches.
+Messages of about 1.4 KB (55 elements with attributes and values, those of a kind repeated side by
+side) follow a random schema. The filters are random paths of that schema, with `*`, `//`, value
+tests and branches. The choice of filters decides the share that a message matches: 1 to 2 %, or 10
+%, counted on the timed messages themselves. Both sides get the parsed message and return the set of
+matching filters. The naive side has one compiled `boolean(...)` of lxml for each filter. The sides
+alternate on different messages, because repeating one message would measure warm caches.
 
-At small numbers the two ways of our own filter are measured too, with the automaton and one by one:
-where they cross is `AUTOMATON_FROM`.
+At small numbers of filters, the two modes of our own filter are measured too: with the automaton
+and one by one. `AUTOMATON_FROM` is the number at which they cross.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHUNK = 20
 
 @dataclass(slots=True)
 class Kind:
-    """An element of the schema: what may be in it."""
+    """An element of the schema, and its possible content."""
 
     label: str
     attributes: tuple[str, ...]
@@ -44,7 +44,7 @@ class Kind:
 
 
 def schema(random: Random, levels: int = 6, width: int = 4) -> Kind:
-    """A random schema; labels come again in several places, as in real ones."""
+    """A random schema; labels repeat in several places, as in real ones."""
     labels = [
         f"{stem}{number}" for stem in ("item", "note", "part", "line") for number in range(15)
     ]
@@ -61,7 +61,7 @@ def schema(random: Random, levels: int = 6, width: int = 4) -> Kind:
 
 
 def message(random: Random, kind: Kind, size: int = 55) -> bytes:
-    """A message of about so many elements."""
+    """A message of about this many elements."""
     left = [size]
 
     def write(kind: Kind) -> str:
@@ -84,7 +84,7 @@ def query(random: Random, top: Kind) -> str:
         slash = "//" if is_deep or random.random() < 0.15 else "/"
         is_deep = False
         if level and slash == "/" and random.random() < 0.1 and kind.children:
-            is_deep, kind = True, random.choice(kind.children)  # a level left out
+            is_deep, kind = True, random.choice(kind.children)  # skip a level
             continue
         text += slash + ("*" if random.random() < 0.1 else kind.label)
         if random.random() < 0.12:
@@ -120,7 +120,7 @@ class Case:
 
 
 def case(count: int, messages: int, share: float, seed: int = 0) -> Case:
-    """So many different filters of which the messages behind the first ones match this share."""
+    """`count` distinct filters; messages after the warm-up match this share on average."""
     random = Random(seed)
     top = schema(random)
     contents = [message(random, top) for _ in range(messages + _WARM)]
@@ -132,7 +132,7 @@ def case(count: int, messages: int, share: float, seed: int = 0) -> Case:
 
 
 def _choose(random: Random, rates: dict[str, float], count: int, share: float) -> list[str]:
-    """Filters that match more and less often than the share, as many of each as make it."""
+    """Filters above and below the share, in the proportion that reaches it."""
     often = [q for q, rate in rates.items() if rate > share]
     seldom = [q for q, rate in rates.items() if rate <= share]
     above, below = _mean(rates, often), _mean(rates, seldom)
@@ -197,7 +197,7 @@ def filters(
     rounds: int = 3,
     few: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 1000),
 ) -> Result:
-    """Measure so many filters at both shares, and small numbers of them."""
+    """Measure these numbers of filters at both shares, and small numbers of them."""
     result = Result("filters", "one shared filter against lxml, a test a filter (F8)")
     result.sizes = {"filters": count, "messages": messages, "rounds": rounds}
     for share, goal in ((0.015, "35 or more"), (0.10, "10 or more")):
@@ -234,7 +234,7 @@ def _measure(result: Result, what: str, made: Case, rounds: int, goal: str) -> N
 
 
 def _measure_switch(result: Result, number: int, made: Case, rounds: int) -> None:
-    """Our two ways against each other: with the automaton, and one by one."""
+    """Our two modes against each other: with the automaton, and one by one."""
     if number > 200:
         return
     always, never = make_filter(made.queries, 0), make_filter(made.queries, 1 << 30)
@@ -246,7 +246,7 @@ def _measure_switch(result: Result, number: int, made: Case, rounds: int) -> Non
 
 
 def same_answers(count: int, messages: int) -> bool:
-    """Whether both sides find the same, and something."""
+    """Whether both sides find the same filters, and at least one."""
     made = case(count, messages, 0.1)
     ours, theirs = make_filter(made.queries, 0), naive(made.queries)
     few = make_filter(made.queries, 1 << 30)

@@ -1,7 +1,8 @@
 """Costs that must not grow: a message's with the document (F1), a deletion's with the view (F9).
 
-The same messages go to documents of two sizes; the same number of rows is taken from views of two
-sizes. Work is counted besides: nodes evaluated and sites moved say the same on a busy machine.
+The same messages go to documents of two sizes. The same number of rows is deleted from views of two
+sizes. The work is counted too, because the numbers of nodes evaluated and sites moved do not depend
+on the load of the machine.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _measure_documents(result: Result, small: int, large: int, count: int, round
 
 
 def orders_of(rows: int, maintainer: str = "counting") -> Document:
-    """A document with this many orders, watched."""
+    """A document with this many orders and a view."""
     inside = "".join(f"<order><oid>o{number}</oid></order>" for number in range(rows))
     document = parse(f"<orders>{inside}</orders>")
     document.watch(_ROWS, "ids", maintainer=maintainer)
@@ -66,7 +67,7 @@ def _measure_deletions(result: Result, rows: int, rounds: int, maintainer: str) 
         def side() -> Side[int]:
             document = orders_of(size, maintainer)
             nodes = list(maintained(document).tree.children(maintained(document).tree.root))
-            maintained(document).apply([Delete(nodes.pop())])  # what is lazy is done
+            maintained(document).apply([Delete(nodes.pop())])  # lazy work happens here
 
             def work(chunk: Sequence[int]) -> None:
                 for number in chunk:

@@ -1,11 +1,11 @@
-"""What an engine keeps of keyed orders, each delivered or past its deadline.
+"""The state that an engine keeps of keyed orders, each delivered or past its deadline.
 
-The on-time view over a long run of the order monitor, several times over the same messages: with
-collection; without it; and with it but without the declared keys. Every order ships, one in ten
-past its deadline. Counted are the rows, deadlines and key values that the join keeps, and the bytes
-of the process (rows of the view itself, which were delivered to a sink, are part of the bytes, not
-of the counts). All variants emit the same rows; `never` is emitted with the keys only, because
-without them an order may come again.
+The on-time view runs over a long input of the order monitor, several times over the same messages:
+with collection; without it; and with it but without the declared keys. Every order ships, one in
+ten past its deadline. The benchmark counts the rows, deadlines and key values that the join keeps,
+and the bytes of the process. (Rows of the view itself, which were delivered to a sink, are part of
+the bytes, not of the counts.) All variants emit the same rows. `never` is emitted with the keys
+only, because without them an order may come again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Line = list[tuple[float, float]]
 
 
 def garbage(count: int = 20_000, slices: int = 20) -> Result:
-    """Feed `count` orders with their shipments, and note what is kept after each slice."""
+    """Feed `count` orders with their shipments, and record the state after each slice."""
     result = Result("garbage", "what the on-time view keeps of keyed orders")
     result.sizes = {"orders": count, "slices": slices, "window, orders": int(0.02 * 50_000)}
     kept: dict[str, Line] = {}
@@ -67,7 +67,7 @@ def garbage(count: int = 20_000, slices: int = 20) -> Result:
 
 
 class _Run:
-    """One widget, and what has come of it."""
+    """One document, and its results so far."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         query = options.get("query", orders.ON_TIME)

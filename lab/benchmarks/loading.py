@@ -13,7 +13,7 @@ from lab.benchmarks.measuring import Result, Side, interleave
 
 
 def loading(factor: float = 0.1, rounds: int = 5) -> Result:
-    """Load an auction document of this factor; 0.1 has some 11.7 MB."""
+    """Load an auction document of this factor; 0.1 is about 11.7 MB."""
     text = "".join(auction(factor)).encode()
     result = Result("load", "load an auction document (F11: 3 x the bare parse or less)")
     result.sizes = {"document, bytes": len(text), "rounds": rounds}

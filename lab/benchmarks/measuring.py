@@ -28,7 +28,7 @@ Side: TypeAlias = Callable[[Sequence[T]], None]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one side took for each item, in microseconds."""
+    """The time of one side per item, in microseconds."""
 
     least: float
     median: float
@@ -36,7 +36,7 @@ class Cost:
 
 @dataclass(slots=True)
 class Result:
-    """What a benchmark found: figures by name, ratios with their goals, sizes, remarks."""
+    """The result of a benchmark: figures by name, ratios with their goals, sizes, remarks."""
 
     name: str
     about: str
@@ -46,12 +46,12 @@ class Result:
     plots: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     pairs: list[dict[str, Any]] = field(default_factory=list)  # rows of a table, for JSON
-    skipped: str | None = None  # why it could not run
+    skipped: str | None = None  # the reason why it could not run
 
     def compare(
         self, what: str, costs: Mapping[str, Cost], over: str, under: str, goal: str = ""
     ) -> None:
-        """Note both sides of a ratio, and the ratio by each of the two ways to sum up."""
+        """Record both sides of a ratio, and the ratio by `least` and by `median`."""
         for side in (over, under):
             self.figures[f"{what}: {side}, us (least)"] = costs[side].least
             self.figures[f"{what}: {side}, us (median)"] = costs[side].median
@@ -61,10 +61,10 @@ class Result:
 
 
 class Parts:
-    """Parts of a long benchmark that are done, in a file: what is there is not done again."""
+    """The finished parts of a long benchmark, in a file; a finished part is not run again."""
 
     def __init__(self, path: Path | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` hears of each part when it begins."""
+        """`tell` is called with the name of each part when it begins."""
         self._path, self._tell = path, tell
         self._done: dict[str, Any] = {}
         if path is not None and path.exists():
@@ -78,7 +78,7 @@ class Parts:
                 ) from None
 
     def part(self, name: str, work: Callable[[], Any]) -> Any:
-        """What a part found, as JSON; worked out and written down unless it is there."""
+        """The result of a part, as JSON; computed and recorded unless it is in the file."""
         if name not in self._done:
             if self._tell is not None:
                 self._tell(name)
@@ -99,7 +99,7 @@ class Plot:
     lines: dict[str, list[tuple[float, float]]]
     log_x: bool = False
     log_y: bool = False
-    note: str = ""  # what to compare it with, say the paper's figure
+    note: str = ""  # a value to compare with, such as the paper's figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Ratio:
 def interleave(
     sides: Mapping[str, Callable[[], Side[T]]], items: Sequence[T], chunk: int, rounds: int
 ) -> dict[str, Cost]:
-    """What each side takes for an item, measured chunk by chunk in turns."""
+    """The time of each side per item, measured chunk by chunk, alternating."""
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
     times: dict[str, list[list[float]]] = {name: [[] for _ in chunks] for name in sides}
     for number in range(rounds):
         made = [(name, make()) for name, make in sides.items()]
         if number % 2:
-            made.reverse()  # nobody always goes first
+            made.reverse()  # no side always goes first
         for at, part in enumerate(chunks):
             for name, side in made:
                 start = perf_counter()

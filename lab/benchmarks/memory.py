@@ -1,7 +1,7 @@
-"""Bytes a node of an auction document (F10), and bytes an identifier, loaded and after insertions.
+"""Bytes per node of an auction document (F10), and bytes per identifier.
 
 Nodes: all columns, partitions and side tables, without the bytes of the texts, as `Tree.__sizeof__`
-counts them. Identifiers: the length of the byte form.
+counts them. Identifiers: the length of the byte form, after loading and after insertions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Gap = tuple[Component | None, Component | None]
 
 
 def memory(factor: float = 0.1, insertions: int = 100_000) -> Result:
-    """Measure a document of this factor, and identifiers after so many insertions at one spot."""
+    """Measure a document of this factor, and identifiers after this many insertions at one spot."""
     text = "".join(auction(factor)).encode()
     tree = load(text)
     nodes = len(tree)
@@ -40,7 +40,7 @@ def component_sizes(
     gap: Gap, step: Callable[[Gap, Component, int], Gap], insertions: int
 ) -> list[int]:
     """The bytes of each component that insertions at one spot get."""
-    # Zigzag components grow with each insertion: all of them would be quadratic work.
+    # Zigzag components grow with each insertion: measuring all of them would be quadratic.
     count = insertions if step is not _zigzag else min(insertions, 1000)
     sizes = []
     for number in range(count):

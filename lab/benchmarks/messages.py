@@ -1,9 +1,10 @@
-"""A message's cost against the bare parse of the same bytes, with the same parser options (F2, F3).
+"""The cost of a message against the bare parse of the same bytes, with the same options (F2, F3).
 
-The order monitor, and views of the P3 kind (10 nodes, 2 //, a value join) whose streams may delete,
-with messages kept and not kept. With `keep="all"` a message is put aside and becomes nodes when
-something needs the document: that cost is measured on its own and belongs to the message too, it
-only comes later. Unwanted messages are those whose raw bytes rule them out (`validate="wanted"`).
+The benchmark measures the order monitor, and views of the kind of paper 3 (10 nodes, 2 //, a value
+join) whose streams may delete, with messages kept and not kept. With `keep="all"` a message is set
+aside and becomes nodes when an operation needs the document. That cost is deferred but belongs to
+the message, so it is measured separately. Unwanted messages are those that can be rejected by their
+raw bytes (`validate="wanted"`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from lab.benchmarks.measuring import Cost, Result, Side, interleave
 from lab.generators import active
 
 Message = tuple[str, bytes, float]
-WARM = 200  # messages before the measured ones: ways are found, code is compiled
+WARM = 200  # messages before the measured ones: paths are cached, code is compiled
 CHUNK = 25
 
 
 def messages(count: int = 4000, rounds: int = 5, seeds: int = 4) -> Result:
-    """Measure `count` messages of the order monitor, and of so many widgets of the P3 kind."""
+    """Measure `count` messages of the order monitor, and of this many generated documents."""
     result = Result("message", "parse and maintain (F2: 1.5 x the bare parse or less; F3: 0.3 x)")
     result.sizes = {"messages": count, "rounds": rounds, "chunk": CHUNK, "P3 widgets": seeds}
     sent = plain(orders.messages(count + WARM))
@@ -46,7 +47,7 @@ def messages(count: int = 4000, rounds: int = 5, seeds: int = 4) -> Result:
 
 
 def plain(updates: Iterable[Mapping[str, object]]) -> list[Message]:
-    """Updates as what `feed` takes."""
+    """Updates in the form that `feed` accepts."""
     return [(str(u["stream"]), str(u["insert"]).encode(), float(str(u["at"]))) for u in updates]
 
 
@@ -61,7 +62,7 @@ def _kept(text: str, pattern: str, keep: Keep) -> Callable[[], Document]:
 
 
 def feeding(make: Callable[[], Document], warm: Sequence[Message]) -> Callable[[], Side[Message]]:
-    """A side that feeds a new widget, warmed up."""
+    """A side that feeds a new document, warmed up."""
 
     def side() -> Side[Message]:
         feed = make().feed
@@ -100,7 +101,7 @@ def _measure(
 
 
 def _measure_unwanted(result: Result, count: int, rounds: int) -> None:
-    """Invoices arrive on the orders' stream: no view asks for them."""
+    """Invoices arrive on the stream of the orders: no view needs them."""
     sent = [
         (stream, message.replace(b"order>", b"invoice>"), at)
         for stream, message, at in plain(orders.messages(count + WARM))
@@ -120,7 +121,7 @@ def _measure_settling(result: Result, count: int) -> None:
 
 
 def same_answers(count: int) -> bool:
-    """Whether all ways of keeping the order monitor come to the same rows."""
+    """Whether all values of `keep` give the order monitor the same rows."""
     widgets = [
         monitor(keep, validate)() for keep in ("needed", "all") for validate in ("all", "wanted")
     ]

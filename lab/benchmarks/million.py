@@ -1,7 +1,7 @@
-"""The order monitor over many messages: time a message and memory, slice by slice.
+"""The order monitor over many messages: time per message and memory, slice by slice.
 
-Time must be flat. Memory is what the views need to keep: without keys every order may still ship
-again, so it grows with the orders.
+Time must be flat. Memory is the state that the views need. Without keys every order may ship again,
+so memory grows with the orders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE = 500  # messages generated at a time; generating them is not measured
 
 
 def million(count: int = 50_000, slices: int = 20) -> Result:
-    """Feed `count` messages, and note time and memory for each slice."""
+    """Feed `count` messages, and record time and memory for each slice."""
     result = Result("million", "time a message and memory over a long run of the order monitor")
     widget = monitor()()
     drawn = iter(orders.messages(count))
@@ -51,7 +51,7 @@ def million(count: int = 50_000, slices: int = 20) -> Result:
 
 
 def resident() -> float:
-    """Megabytes of this process: now, where the system says so, else the most it ever had."""
+    """Megabytes of this process: current where the system reports it, else the peak."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:

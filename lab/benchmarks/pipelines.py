@@ -1,8 +1,9 @@
 """The overhead of the embedded runner per message: reading, ordering, checkpoint, delivery.
 
-The order monitor over a growing file of JSON lines: the widget alone (each line parsed and fed),
-the runner without a checkpoint, and with one, where every batch is on disk before it is applied.
-Then a restart: the whole input is replayed from the checkpoint.
+The order monitor reads a growing file of JSON lines. Three variants are measured: the document
+alone (each line parsed and fed); the runner without a checkpoint; and the runner with a checkpoint,
+where every batch is on disk before it is applied. Then a restart replays the whole input from the
+checkpoint.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _runner(directory: Path, checkpoint: str | None, opened: ExitStack) -> Side[
 
 
 def _restart(directory: Path) -> float:
-    """What a message costs that is fed again, in microseconds."""
+    """The cost of a replayed message, in microseconds."""
     from axlog.runtime.embedded import Runner
 
     state = max(directory.glob("state-*"), key=lambda path: int(path.name.split("-")[1]))

@@ -1,11 +1,16 @@
-"""P4's bounds, measured (F14): an update's cost over the document's size, depth and width, and |Q|.
+"""The bounds of the records maintainer, measured (F14): the cost of an update by size and shape.
 
 A document is a spine of some depth, a row of siblings at its end and padding beside it. An update
-turns one sibling, at a random place in the first half of the row, into an `a` and back, so that the
-answer changes, and with it every summary up to the document node. Counted are the records and
-summaries worked out; what is fitted to them is flat over size, straight over depth and straight
-over the logarithm of the width, and the worst distance of a point from its line is reported. Time
-stands beside lxml, which makes the same change in its own tree and asks the same XPath again.
+turns one sibling, at a random place in the first half of the row, into an `a` and back. The answer
+changes, and with it every summary up to the document node.
+
+The benchmark counts the records and summaries computed, over the document's size, depth and width
+and over the size of the pattern |Q|. It fits a constant over size, a line over depth and a line
+over the logarithm of the width, and reports the worst distance of a point from its line. The time
+is compared with lxml, which makes the same change in its own tree and evaluates the same XPath
+again.
+
+(The bounds: paper 4.)
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ _MODELS: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one document and pattern cost an update."""
+    """The cost of an update for one document and pattern."""
 
     at: int
     operations: float
@@ -68,7 +73,7 @@ def records(
             "width": [(w, (2, w, 0), query) for w in widths],
         }
         for sweep, points in sweeps.items():
-            # a place in a wide row is anywhere in its tree: take more of them
+            # a place in a wide row is anywhere in its tree: measure more of them
             count = 5 * updates if sweep == "width" else updates
             _report(result, name, sweep, [_measure(*point, count) for point in points])
     patterns = [(q, (3, 40, sizes[0]), pattern_of(q)) for q in steps]
@@ -77,7 +82,7 @@ def records(
 
 
 def pattern_of(nodes: int) -> str:
-    """A sibling pattern with so many nodes: every second one the next sibling, the rest later."""
+    """A sibling pattern with this many nodes: every second one the next sibling, the rest later."""
     text = "//a"
     for number in range(nodes - 2):
         text += "[following-sibling::*[1][self::x" if number % 2 else "[following-sibling::x"
@@ -86,7 +91,7 @@ def pattern_of(nodes: int) -> str:
 
 
 def document_of(depth: int, width: int, size: int) -> str:
-    """A spine with a row at its end, and as much padding as the size asks for."""
+    """A spine with a row at its end, and padding up to the given size."""
     row = "<x/>" * (width - 1) + "<b/>"
     block = "<p>" + "<p>" + "<q/>" * 8 + "</p>" + "</p>"
     padding = block * max(0, (size - depth - width) // 10)
@@ -135,7 +140,7 @@ def _cost(times: list[float]) -> Cost:
 
 
 def _bytes(kept: Records, document: Document) -> float:
-    """Bytes of the records for a node of the document."""
+    """Bytes of the records per node of the document."""
     if kept.downward is not None:
         return kept.downward.__sizeof__() / len(maintained(document).tree)
     assert kept.forest is not None, "the plan builds one of them"
@@ -180,7 +185,7 @@ def _report(result: Result, name: str, sweep: str, points: list[Point]) -> None:
 
 
 def _crossover(points: list[Point]) -> str:
-    """From where on keeping the answer beats asking again."""
+    """The points at which maintenance beats re-evaluation."""
     ahead = [point.at for point in points if point.ours.median < point.lxml.median]
     if not ahead:
         return f"lxml is faster at every point up to {points[-1].at}"
@@ -190,7 +195,7 @@ def _crossover(points: list[Point]) -> str:
 
 
 def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The constant and the slope of the line with the least squares.
+    """The constant and the slope of the least-squares line.
 
     >>> fit([(1.0, 5.0), (2.0, 7.0), (3.0, 9.0)])
     (3.0, 2.0)

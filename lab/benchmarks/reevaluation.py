@@ -1,11 +1,12 @@
-"""A maintained view against evaluating it again after each message (F4).
+"""A maintained view against re-evaluation of the view after each message (F4).
 
-The P3 kind of view against our own full evaluation; a simple path view against lxml's XPath on the
-same document. The document stays as it is while it is evaluated again and again: that side is given
-the least it could have to do. Saxon is asked the path too, where it is installed.
+A view of the kind of paper 3 is compared with our own full evaluation. A simple path view is
+compared with lxml's XPath on the same document. The document does not change between
+re-evaluations: that side gets the least work it could have. Saxon evaluates the path too, where it
+is installed.
 
-Messages and evaluations are too unlike to take turns in chunks: `least` of the messages is the
-fastest tenth's slowest, `least` of the evaluations the fastest.
+Messages and evaluations are too different to alternate in chunks. `least` of the messages is the
+slowest of the fastest tenth; `least` of the evaluations is the fastest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lab.generators import active
 def reevaluation(
     sizes: Sequence[int] = (5000, 500_000), count: int = 500, times: int = 3
 ) -> Result:
-    """Measure at documents of about these many nodes."""
+    """Measure at documents of about these numbers of nodes."""
     result = Result("reevaluation", "maintain against evaluate again (F4)")
     result.sizes = {"messages": count, "evaluations": times}
     for size in sizes:

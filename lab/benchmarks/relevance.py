@@ -1,10 +1,11 @@
-"""What tuning asks: the relevance of streams, and truth (P3 5.4).
+"""The costs of tuning: the relevance of streams, and truth.
 
-A widget of some 5,000 nodes with 10 and with 180 calls and a pattern of 10 nodes, as P3's generator
-draws it: the relevance of all streams (1.5 s and 5 s there), and truth. Exact relevance alone on
-patterns of up to 12 nodes over a small document. Truth over three decades of document size.
+The document has about 5,000 nodes with 10 and with 180 calls and a pattern of 10 nodes, as the
+generator of paper 3 draws it. The benchmark measures the relevance of all streams (1.5 s and 5 s in
+the paper, section 5.4) and truth; exact relevance alone on patterns of up to 12 nodes over a small
+document; truth over three decades of document size.
 
-Times are the processor's: others may be at work on the machine.
+Times are processor times, because other processes may use the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from lab.generators import active
 def relevance(
     nodes: int = 5000, rounds: int = 3, sizes: tuple[int, ...] = (1000, 10_000, 100_000)
 ) -> Result:
-    """Time relevance and truth; the best of some rounds."""
+    """Time relevance and truth; the best of several rounds."""
     result = Result("relevance", "which streams can matter, and truth (0.5 s, 5 s, linear)")
     result.sizes = {"nodes": nodes, "pattern nodes": 10, "rounds": rounds}
     for calls in (10, 180):
@@ -37,7 +38,7 @@ def relevance(
 
 
 def made(nodes: int, calls: int, pattern: int, seed: int) -> tuple[Tree, Pattern]:
-    """A widget's document and its pattern."""
+    """A generated document and its pattern."""
     drawn = active.widget(
         document_size=max(300, 2 * nodes // 3), calls=calls, pattern_size=pattern, seed=seed
     )
@@ -45,7 +46,7 @@ def made(nodes: int, calls: int, pattern: int, seed: int) -> tuple[Tree, Pattern
 
 
 def _measure_widget(result: Result, nodes: int, calls: int, rounds: int) -> None:
-    """Three widgets: the slowest counts."""
+    """Three documents; the slowest counts."""
     name = f"relevance of {calls} calls"
     slowest, slowest_truth, relevant, undecided = 0.0, 0.0, 0, 0
     for seed in (1, 2, 3):

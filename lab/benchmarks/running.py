@@ -36,8 +36,11 @@ Run = Callable[[], Result]
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One benchmark: for tests (every part runs, nothing is worth measuring), in a minute or so,
-    and at the goals' sizes."""
+    """One benchmark, in three sizes.
+
+    The sizes are: for tests (every part runs, the measurements are not meaningful), for about a
+    minute, and for the goals.
+    """
 
     tiny: Run
     quick: Run
@@ -171,7 +174,7 @@ _MEASURED = ("axlog", "lxml", "numpy", "pathway", "saxonche")
 
 
 def chosen(names: Iterable[str]) -> list[str]:
-    """The benchmarks of these names, all without any; an error for an unknown one."""
+    """The benchmarks with these names, or all without names; an unknown name is an error."""
     wanted = list(names) or list(BENCHMARKS)
     for name in wanted:
         if name not in BENCHMARKS:
@@ -187,8 +190,8 @@ def run(
 ) -> Iterator[Result]:
     """Run benchmarks one after the other, in one of the `SIZES`.
 
-    With `resume`, those that can be left write their parts to that file and go on from it. `tell`
-    hears of their parts.
+    With `resume`, benchmarks that can be interrupted record their parts in that file and continue
+    from it. `tell` is called with the names of their parts.
     """
     done = Parts(resume, tell)
     for name in chosen(names):
@@ -200,7 +203,7 @@ def run(
 
 
 def versions() -> dict[str, str]:
-    """What was measured on what."""
+    """The versions of the software and the machine."""
     found = {"python": platform.python_version(), "machine": platform.machine()}
     for name in _MEASURED:
         try:

@@ -1,9 +1,9 @@
 """The order monitor written without axlog: a stream-stream join over `from_xml`, for comparison.
 
-What a Spark user would write for the on-time view (F15): parse each stream with a schema, keep
-INRIA's computers, join on the order's number with the times' condition. Spark keeps every row of
-both sides for ever, since nothing tells it that an order cannot ship any more; with a watermark it
-drops what is older than a guess.
+This is the on-time view (F15) as a Spark user would write it: parse each stream with a schema, keep
+INRIA's computers, join on the order's number with the condition on the times. Spark keeps every row
+of both sides forever, because it does not know that an order cannot ship any more. With a watermark
+it drops rows older than a guess.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def on_time_join(
 ) -> DataFrame:
     """The on-time orders of two streaming DataFrames with `xml` and `time` (seconds).
 
-    `is_after`: what shipped before it was ordered does not count.
+    `is_after`: ignore shipments that precede their order.
     """
     from pyspark.sql import functions as f
 
@@ -51,7 +51,7 @@ def _parsed(frame: DataFrame, watermark: str | None) -> DataFrame:
 
 
 def milliseconds(progress: Sequence[Mapping[str, Any]]) -> list[int]:
-    """What each batch took that had input."""
+    """The time of each batch that had input."""
     return [p["durationMs"]["triggerExecution"] for p in progress if p["numInputRows"]]
 
 

@@ -1,11 +1,12 @@
-"""A large document on Spark, against lxml in memory: shredded once, then P5's appendix views.
+"""A large document on Spark, against lxml in memory: shredded once, then views evaluated.
 
-The document is XMark's kind (`samples/auction.py`); the node table is written as Parquet, as one
-would keep it. lxml parses the document into memory and evaluates each view's XPath there. Where the
-document fits, memory wins: Spark is for those that do not.
+The document is of XMark's kind (`samples/auction.py`), and the views are those of paper 5's
+appendix. The node table is written as Parquet, the usual way to store it. lxml parses the document
+into memory and evaluates each view's XPath there. Where the document fits, memory wins; Spark is
+for documents that do not fit.
 
-A few views at a time are a part that can be done already, in a process of its own, which shreds the
-document again; the least of these times is told.
+A few views at a time are a part that can be done already. Each part runs in a separate process,
+which shreds the document again; the least of these times is reported.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def spark_documents(
     quick: bool = False,
     views: Sequence[str] = tuple(VIEWS),
 ) -> Result:
-    """Shred a document of this factor, and evaluate the views on it, by both sides.
+    """Shred a document of this factor, and evaluate the views on it, with both systems.
 
-    `quick`: with a Java that starts soon, where nothing is worth measuring.
+    `quick` uses Java options for a fast start; its measurements are not meaningful.
     """
     result = Result("spark-documents", "shredding and evaluating XMark on Spark and by lxml")
     refusal = why_not()
@@ -78,7 +79,7 @@ def spark_documents(
 
 
 def _document(path: Path, factor: float) -> Path:
-    """The document, written when it is first wanted."""
+    """The document, written on first use."""
     if not path.exists():
         with path.open("w", encoding="utf-8") as file:
             file.writelines(auction(factor))

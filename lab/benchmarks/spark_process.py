@@ -31,7 +31,7 @@ _COUNTED = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 
 
 def apart(task: dict[str, Any]) -> dict[str, Any]:
-    """Do a task in a process of its own; what it measured."""
+    """Run a task in a separate process, and return its measurements."""
     command = [sys.executable, "-m", __name__, json.dumps({**task, "started": time.time()})]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     if done.returncode:
@@ -41,10 +41,10 @@ def apart(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
-    """Each side over the same messages, in turns: ms of each batch, and the state after it.
+    """Each side over the same messages, alternating: ms of each batch, and the state after it.
 
-    For the join these are Spark's own; for axlog what passes between the ends of two batches, which
-    is more.
+    The times of the join are Spark's own. Those of axlog are the intervals between the ends of two
+    batches, which include more.
     """
     sides = {"axlog": _axlog, "axlog over DataFrames": _axlog_frames, "join": _join}
     sides["axlog, state with the executors"] = partial(_axlog, state="executors")
@@ -75,7 +75,7 @@ def _axlog(
 
 
 def _axlog_frames(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
-    """With what the join has: two DataFrames that Spark reads."""
+    """With the input of the join: two DataFrames that Spark reads."""
     frames = [
         _frame(spark, task, stream).selectExpr("*", f"'{stream}' as stream")
         for stream in ("orders", "shipments")
@@ -108,7 +108,7 @@ def _kept(
     kept.wait()
     with_input = [told for told in reports if told.messages]
     return {
-        # From end to end: on the driver a batch goes on when Spark has done with it.
+        # From end to end: on the driver a batch continues when Spark has finished with it.
         "ms": [1000 * (end - begin) for begin, end in pairwise(ends)],
         "state": [told.state for told in with_input],
         "messages": sum(told.messages for told in with_input),
@@ -146,7 +146,7 @@ def _frame(spark: Session, task: dict[str, Any], stream: str) -> Any:
 
 
 def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
-    """A large document: seconds to shred it, and to evaluate the views of P5's appendix."""
+    """A large document: seconds to shred it, and to evaluate the views of paper 5's appendix."""
     from axlog.spark import evaluate, shred
 
     table = str(Path(task["place"]) / "nodes")
@@ -164,7 +164,7 @@ def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(written: str) -> None:
-    """Do the task that the argument says."""
+    """Run the task in the argument."""
     from axlog.spark import session
 
     task = json.loads(written)

@@ -2,15 +2,16 @@
 
 The same messages go through `axlog.spark.maintain` (from a file of JSON lines by axlog's source,
 and from the join's own DataFrames), through the join over `from_xml` (`spark_baseline.py`), and
-through the embedded engine in this process. The join has each stream in a directory of its own, so
-that it parses no message twice, and the same session. axlog is measured with its state on the
-driver, as it chooses by itself here, and with the executors. Sides take turns, each in a query of
-its own; throughput is by the median batch of the later half of each, when Java has compiled what it
-will.
+through the embedded engine in this process. Each stream of the join has its own directory, so that
+it parses no message twice. The join uses the same session. axlog is measured with its state on the
+driver, which is its own choice here, and on the executors. The sides alternate, each in its own
+query. Throughput is that of the median batch of the later half of each run, after Java's
+just-in-time compilation.
 
-Start is measured in a fresh process with the options for short runs, up to the first change. State
-over a long run is measured apart, with the view that also wants the order to be there first: of it
-nothing need be remembered once a deadline has passed. Spark counts the join's rows; ours are bytes.
+The start is measured in a fresh process with the options for short runs, up to the first change.
+State over a long run is measured separately, with the view that also requires the order to arrive
+first: it needs no state once a deadline has passed. Spark counts the rows of the join; axlog's
+state is measured in bytes.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def spark_streams(
 ) -> Result:
     """Both queries over the same input, for each number of cores, and the embedded engine.
 
-    What a process of its own measures is a part that can be `done` already. `quick`: with a Java
-    that starts soon, where nothing is worth measuring.
+    The measurements of a separate process are a part that can be `done` already. `quick` uses Java
+    options for a fast start; its measurements are not meaningful.
     """
     result = Result("spark", "the on-time view on Spark and as a stream-stream join (F15)")
     refusal = why_not()
@@ -77,7 +78,7 @@ def spark_streams(
 
 
 def why_not() -> str | None:
-    """Why Spark cannot be measured here."""
+    """The reason why Spark cannot be measured here, if any."""
     try:
         from axlog.spark import prepare_environment
 
@@ -88,7 +89,7 @@ def why_not() -> str | None:
 
 
 class Input:
-    """Messages on disk, written when somebody first wants them."""
+    """Messages on disk, written on first use."""
 
     def __init__(self, place: Path, size: Size) -> None:
         self._place, self.size = place, size
@@ -100,7 +101,7 @@ class Input:
         return self._place
 
     def apart(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Do a task over them in a process of its own."""
+        """Run a task over them in a separate process."""
         own = {"kind": "streams", "place": str(self.place), "batch": self.size[0]}
         return apart({**own, **task})
 
@@ -135,13 +136,13 @@ def _throughput(
 
 
 def _rate(run: dict[str, Any], batch: int) -> float:
-    """Messages a second in the median batch of the later half."""
+    """Messages per second in the median batch of the later half."""
     taken: list[int] = run["ms"]
     return 1000 * batch / max(1.0, median(taken[len(taken) // 2 :]))
 
 
 def _disagreements(head: str, runs: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """What the sides do not agree on; they should find the same rows in as many messages."""
+    """The differences between the sides, which should find the same rows in as many messages."""
     counts = {(run["messages"], run["changes"]) for each in runs.values() for run in each}
     return [] if len(counts) == 1 else [f"{head}: messages and rows differ: {sorted(counts)}"]
 
@@ -154,7 +155,7 @@ def _start(result: Result, given: Input, cores: int, done: Parts) -> None:
     task = {"view": "on-time", "sides": ["axlog"], "rounds": 1, "quick": True, "cores": cores}
 
     def starts() -> list[float]:
-        given.apart(task)  # leaves an archive of Java's classes, where there is none yet
+        given.apart(task)  # creates an archive of Java's classes if there is none
         sleep(SETTLED + 2)
         found = [given.apart(task)["axlog"][0]["first"] for _ in range(STARTS)]
         return [seconds for seconds in found if seconds is not None]
@@ -182,7 +183,7 @@ def _state(result: Result, given: Input, cores: int, done: Parts) -> None:
 
 
 def _write(place: Path, size: Size) -> None:
-    """The messages: in one file for axlog's source, and for Spark's a file a stream and batch."""
+    """Write the messages: one file for axlog's source, a file per stream and batch for Spark's."""
     batch, batches = size
     drawn = iter(orders.messages(batch * batches, seed=1, rate=RATE))
     written = 0
@@ -200,7 +201,7 @@ def _write(place: Path, size: Size) -> None:
             for stream, rows in apiece.items():
                 path = place / stream / f"{number:05}.json"
                 path.write_text("".join(rows), encoding="utf-8")
-                os.utime(path, (_LONG_AGO + number,) * 2)  # Spark takes the oldest file first
+                os.utime(path, (_LONG_AGO + number,) * 2)  # Spark reads the oldest file first
 
 
 def _embedded(place: Path) -> float:

@@ -1,14 +1,15 @@
-"""The experiments of P3 5.4: what each part of the engine gains (F13, figures 9 and 10).
+"""The experiments of paper 3, section 5.4: the gain of each part of the engine (F13).
 
-Random widgets of the paper's kind, four strategies on the same updates, one after the other:
+Random documents of the paper's kind, with four strategies on the same updates, one after the other
+(figures 9 and 10):
 
-- Reeval      every update goes into the document and the view is evaluated again;
-- Filter      updates that no scenario wants are dropped, the rest as Reeval;
-- NoCache     Axlog with its relations on disk, loaded for an update and freed after it (P3 5.3);
-- Cache       Axlog with its relations in memory.
+    Reeval      every update is applied to the document and the view is evaluated again
+    Filter      updates that no scenario wants are dropped, the rest as Reeval
+    NoCache     Axlog with its relations on disk, loaded for an update and freed after it (5.3)
+    Cache       Axlog with its relations in memory
 
-All four must say the same rows at the end. The paper's figures are bars on a machine of 2008: the
-order of the strategies and how the gap moves are compared, not the times.
+All four must have the same rows at the end. The paper's figures are bars measured on a machine of
+2008. The order of the strategies and the trend of the gap are compared, not the times.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _VIEW = "view"
 
 
 class Strategy:
-    """One widget under one strategy; what it took to set up, and what each update takes."""
+    """One document under one strategy, with the time to set up and the time of each update."""
 
     def __init__(self, made: active.Widget, name: str) -> None:
         start = perf_counter()
@@ -55,7 +56,7 @@ class Strategy:
         )
         self.filters = _filters(self.widget, made.pattern) if name == "Filter" else None
         for stream in self.widget.streams():
-            self.widget.code(stream)  # compiling is part of setting up
+            self.widget.code(stream)  # compilation is part of the setup
         self.initialisation = perf_counter() - start
 
     def take(self, message: Message) -> None:
@@ -63,7 +64,7 @@ class Strategy:
         if self.filters is not None:
             wanted = self.filters[stream]
             if not any(wanted.matches(tree) for tree in read_forest(text)):
-                self.widget.advance(at)  # time passes for what filters drop
+                self.widget.advance(at)  # the clock advances for dropped updates too
                 return
         self.widget.feed(stream, text, at=at)
 
@@ -72,7 +73,7 @@ class Strategy:
 
 
 def _filters(widget: Document, text: str) -> dict[str, Filter]:
-    """For each stream, all that some scenario asks it for."""
+    """For each stream, everything that some scenario requests from it."""
     tree = maintained(widget).nodes()
     made = {stream: Filter() for stream in tree.calls()}
     wanted = lazily_wanted(tree, parse_query(text).pattern, together=True)
@@ -84,7 +85,7 @@ def _filters(widget: Document, text: str) -> dict[str, Filter]:
 
 @dataclass(slots=True)
 class Timed:
-    """Average times of the strategies, over widgets."""
+    """Average times of the strategies, over documents."""
 
     taken: dict[str, list[float]] = field(default_factory=dict)
     initialised: dict[str, list[float]] = field(default_factory=dict)
@@ -101,7 +102,7 @@ def strategies(
     calls: Sequence[int] = (10, 180),
     updates: int = 100,
 ) -> Result:
-    """Both experiments: the number of updates is varied at pertinence 70 %, then the pertinence."""
+    """Both experiments: vary the number of updates at pertinence 70 %, then the pertinence."""
     result = Result("axlog", "the experiments of P3 5.4: what each part of the engine gains (F13)")
     result.sizes = {"widgets": widgets, "nodes": size, "message nodes": 20, "pattern nodes": 10}
     for streams in calls:
@@ -154,7 +155,7 @@ def _draw(result: Result, what: str, x: str, timed: dict[float, Timed], note: st
 
 
 def _compare(result: Result, what: str, timed: Timed) -> None:
-    """Each strategy over the next: F13 wants every one above 1."""
+    """Each strategy over the next: F13 requires every ratio above 1."""
     costs = {name: Cost(timed.average(name), timed.average(name)) for name in STRATEGIES}
     for slower, faster in pairwise(STRATEGIES):
         result.compare(what, costs, slower, faster, "above 1")

@@ -1,8 +1,8 @@
-"""P5 section 6 whole: all pairs of view and update (`tods_pairs`), and the other experiments
-(`tods_parts`).
+"""Section 6 of paper 5: all pairs of view and update, and the other experiments.
 
-At the goals' sizes it takes long: with a file of parts (`bench tods --full --resume FILE`)
-every update at every size is written down when it is done, and a later run goes on from there.
+The pairs are in `tods_pairs`, the other experiments in `tods_parts`. The full sizes take long. With
+a file of parts (`bench tods --full --resume FILE`), every update at every size is recorded when it
+is done, and a later run continues from there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def tods(
     times: int = 3,
     done: Parts | None = None,
 ) -> Result:
-    """All pairs at documents of these many megabytes, and the experiments of 6.3 and 6.6 to 6.8."""
+    """All pairs at documents of these megabytes, and the experiments of 6.3 and 6.6 to 6.8."""
     done = Parts() if done is None else done
     result = Result("tods", "P5 section 6: maintain against evaluate again (F5, F12)")
     result.sizes = {"megabytes": list(sizes), "updates": len(updates), "views": len(views)}
@@ -51,13 +51,13 @@ def tods(
 def pairs_of(
     megabytes: float, updates: Sequence[str], views: Sequence[str], done: Parts
 ) -> list[Pair]:
-    """All updates on all views at one size; the document is made when the first is to be run."""
+    """All updates on all views at one size; the document is created for the first update to run."""
     made: list[Size] = []
 
     def run(name: str, kind: str) -> list[dict[str, object]]:
         if not made:
             made.append(Size(megabytes, views))
-            made[0].pairs(UPDATES[name], kind)  # what is done once for all is no pair's cost
+            made[0].pairs(UPDATES[name], kind)  # one-time work belongs to no pair
         return [plain(pair) for pair in made[0].pairs(UPDATES[name], kind)]
 
     found: list[Pair] = []

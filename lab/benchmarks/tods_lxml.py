@@ -1,12 +1,13 @@
-"""The other side of P5 6.5: the same updates carried out with lxml, and the views asked for again.
+"""The other side of paper 5, section 6.5: the same updates with lxml, and views re-evaluated.
 
-Two things can be asked for, and both are:
+There are two results to compute, and both are measured:
 
-- `nodes`   the XPath alone: a list of nodes, of which nobody knows yet what is new;
-- `rows`    what a watcher of the view needs: every row with its node's identity and what it shows
-            (values, contents), and the difference to the rows before: gained, lost, modified.
+    nodes   the XPath alone: a list of nodes, without knowledge of the new ones
+    rows    the information for a subscriber of the view: every row with its node's identity and
+            its values and contents, and the difference to the rows before: inserted, deleted,
+            updated
 
-The document is updated in place, so that elements keep their identity, and put back afterwards.
+The document is updated in place, so that elements keep their identity, and restored afterwards.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ Rows = dict[Any, Any]
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The processor's time that some work takes."""
+    """The processor time of a function."""
     start = thread_time()
     work()
     return thread_time() - start
 
 
 def least(work: Callable[[], object], times: int = 3) -> float:
-    """The least time of a few, in milliseconds."""
+    """The least time of a few runs, in milliseconds."""
     return 1e3 * min(seconds(work) for _ in range(times))
 
 
@@ -49,7 +50,7 @@ class LxmlDocument:
 
     @contextmanager
     def updated(self, update: AppendixUpdate, kind: str) -> Iterator[None]:
-        """The document with an update carried out; `find` and `apply` say what that took."""
+        """The document with an update applied; `find` and `apply` hold the times of these steps."""
         path = etree.XPath(update.meant)
         start = thread_time()
         targets: Any = path(self.root)
@@ -74,7 +75,7 @@ class LxmlDocument:
         return self._paths[view](self.root)
 
     def rows(self, view: str) -> Rows:
-        """Every row: identity and what it shows."""
+        """Every row: its identity, values and contents."""
         found = self.nodes(view)
         if view == "Q13":
             return {item: _shown(item) for item in found}
@@ -83,7 +84,7 @@ class LxmlDocument:
         return {(text.getparent(), text.is_tail): str(text) for text in found}
 
     def difference(self, view: str, before: Rows) -> tuple[list[Any], list[Any], list[Any]]:
-        """The rows asked for again, and what they gained, lost, or show otherwise."""
+        """The rows re-evaluated, and those inserted, deleted or updated."""
         now = self.rows(view)
         gained = [(key, shown) for key, shown in now.items() if key not in before]
         lost = [(key, shown) for key, shown in before.items() if key not in now]
@@ -98,7 +99,7 @@ def _shown(item: Any) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
 
 
 def _fragment(content: str) -> Any:
-    """What an update brings, without the whitespace that is not kept."""
+    """The content that an update inserts, without the whitespace that is not kept."""
     fragment = etree.fromstring(content, make_parser())
     for element in fragment.iter():
         if element.tail is not None and not element.tail.strip():

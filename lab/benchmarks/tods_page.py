@@ -1,7 +1,7 @@
-"""All pairs of view and update as a page: sums, the pairs where lxml takes less, every pair.
+"""All pairs of view and update as a page: sums, the pairs where lxml is faster, every pair.
 
-Written by `lab bench tods --table FILE` from the pairs of one run; `docs/algebraic-pairs.md` is
-such a page.
+`lab bench tods --table FILE` writes it from the pairs of one run; `docs/algebraic-pairs.md` is such
+a page.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _asked(here: Iterable[Plain], what: str) -> float:
 
 
 def _lost(found: Sequence[Plain], sizes: Sequence[float]) -> str:
-    """For each size, view and kind: the updates, and what they cost more at most."""
+    """For each size, view and kind: the slower updates, and their largest extra cost."""
     lines = [
         "| MB | against | view | kind | way | updates | more by at most, ms |",
         "|---|---|---|---|---|---|---|",

@@ -1,19 +1,20 @@
-"""P5 section 6: every appendix update on every appendix view, against evaluating the view again.
+"""Every appendix update on every appendix view of paper 5, against re-evaluation (section 6).
 
-For each update, as insertion and as deletion of its targets, one document with all seven views over
-it. Measured as the paper does: finding the targets, the delta tables, the expression (which terms
-are left), executing it, updating the lattice; carrying out the update on the document is not the
-view's cost and stands apart. The delta tables are made once for all views: a view is charged its
-share, and `alone` says what it would come to by itself. Two comparisons (`tods_lxml`):
+For each update, as insertion and as deletion of its targets, there is one document with all seven
+views over it. The steps are measured as in the paper: finding the targets, the delta tables, the
+expression (the remaining terms), its execution, the update of the lattice. Applying the update to
+the document is not a cost of the view and is reported separately. The delta tables are built once
+for all views: a view is charged its share, and `alone` is its cost without the other views. There
+are two comparisons (`tods_lxml`):
 
-- `incremental`: the view's rows moved, against asking lxml for its nodes. Neither reads values.
-- `told`: the changes with all they show, as a listener gets them, against lxml's rows and their
-  difference to those before. Both sides must come to the same number of rows and changes.
+- `incremental`: the view's rows updated, against the list of nodes from lxml. Neither reads values.
+- `told`: the changes with all their values, as a listener receives them, against lxml's rows and
+  their difference to those before. Both sides must find the same number of rows and changes.
 
-Beside them our own full evaluation, and Saxon where it is installed. Figures 18 to 35 are drawn by
-`--plot`; `tods_page` writes all pairs. Times are of the processor (`thread_time`), as steps of a
-millisecond would be lost among the pauses of a busy machine; every side some times over, the least
-counts: an update on a copy of the document each time.
+Our own full evaluation is measured too, and Saxon where it is installed. `--plot` draws figures 18
+to 35; `tods_page` writes all pairs. Times are processor times (`thread_time`), because steps of a
+millisecond would be lost among the pauses of a busy machine. Every side is repeated and the least
+time counts; each repetition updates a new copy of the document.
 """
 
 from __future__ import annotations
@@ -71,24 +72,24 @@ class Pair:
     way: str
     find: float
     apply: float
-    told: float  # with the changes and what they show
-    views: int  # that share the delta tables
+    told: float  # with the changes and their values
+    views: int  # number that share the delta tables
     steps: dict[str, float] = field(default_factory=dict)
     recomputed: dict[str, float] = field(default_factory=dict)
 
     @property
     def own(self) -> float:
-        """What is done for this view alone."""
+        """The cost for this view alone."""
         return self.steps["expression"] + self.steps["execute"]
 
     @property
     def alone(self) -> float:
-        """With all of what views share."""
+        """With the whole cost that views share."""
         return sum(self.steps.values())
 
     @property
     def incremental(self) -> float:
-        """With this view's share of it."""
+        """With this view's share of that cost."""
         return self.own + (self.alone - self.own) / self.views
 
     @property
@@ -98,7 +99,7 @@ class Pair:
 
     @property
     def ratio_told(self) -> float:
-        """lxml's rows and their difference over the changes told."""
+        """lxml's rows and their difference over the emitted changes."""
         return self.recomputed["lxml rows"] / max(self.told, 1e-6)
 
 
@@ -108,7 +109,7 @@ def document(megabytes: float) -> str:
 
 
 class Run:
-    """One document with views over it, and one update on its way to them."""
+    """One document with views over it, and the propagation of one update to them."""
 
     def __init__(
         self, source: str | Tree, views: Iterable[str], options: Options | None = None
@@ -130,7 +131,7 @@ class Run:
         return list(operations_of(self.tree, one, None, None))
 
     def update(self, statement: str) -> None:
-        """Carry out a statement and propagate it, with the time of every step."""
+        """Apply a statement and propagate it, with the time of every step."""
         start = thread_time()
         operations = self.operations(statement)
         found = thread_time()
@@ -158,9 +159,9 @@ class Run:
         self.moved[name] = len(slots)
 
     def tell(self, statement: str) -> dict[str, tuple[float, int]]:
-        """The same with changes: milliseconds and how many, for each view with its share.
+        """The same with changes: milliseconds and their number, for each view with its share.
 
-        The rows were read before, as lxml's side has read its own.
+        The rows were read before, as on lxml's side.
         """
         for view in self.views.values():
             sum(1 for _ in view.rows())
@@ -230,7 +231,7 @@ class Size:
     def _theirs(
         self, update: AppendixUpdate, kind: str, run: Run
     ) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
-        """What it takes each system to find the views on the updated document."""
+        """The time of each system to evaluate the views on the updated document."""
         lxml, found, changes = self.lxml, dict[str, dict[str, float]](), dict[str, int]()
         with lxml.updated(update, kind):
             saxon = _saxon(lxml.root) if self.megabytes <= SAXON_UP_TO else None
@@ -293,7 +294,7 @@ def _saxon(root: Any) -> Any:
     return evaluator
 
 
-# What is said of it -------------------------------------------------------------------------------
+# Reports ------------------------------------------------------------------------------------------
 
 
 def summarise(result: Result, found: Sequence[Pair]) -> None:
@@ -374,7 +375,7 @@ def _of_sizes(found: Sequence[Pair]) -> list[Plot]:
 def _points(
     here: Sequence[Pair], values: Sequence[float] | None = None
 ) -> list[tuple[float, float]]:
-    """One point for each pair, a tenth of a microsecond at least: the axis is logarithmic."""
+    """One point per pair, at least a tenth of a microsecond because the axis is logarithmic."""
     shown = [pair.incremental for pair in here] if values is None else values
     return [(number, max(value, 1e-4)) for number, value in enumerate(shown, 1)]
 
@@ -393,5 +394,5 @@ def plain(pair: Pair) -> dict[str, Any]:
 
 
 def from_plain(one: dict[str, Any]) -> Pair:
-    """A pair that was written down."""
+    """A pair from its recorded form."""
     return Pair(**{name: one[name] for name in Pair.__slots__})

@@ -1,12 +1,14 @@
-"""The experiments of P5 6.3 and 6.6 to 6.8, and what the choice by size rests on.
+"""The experiments of paper 5, sections 6.3 and 6.6 to 6.8, and the basis of the choice by size.
 
-22, 23  deletions by longer and longer paths on Q1
-24      what a view stores: ids alone, values and contents of its leaf, its root, all nodes
-28      one node at a time (IVMA) against the statement whole, on Q1
-29-32   snowcaps of every level against leaves, on Q4 and Q6: terms (R), following (U)
-        and, beyond the paper, where the choice by cost keeps them and where not
-33-35   rules O1, O3 and I5: operations propagated one by one, reduced first and not, with 20 to
-        100 % of them overlapping
+    22, 23  deletions by longer and longer paths on Q1
+    24      stored data of a view: ids alone, values and contents of its leaf, its root, all nodes
+    28      one node at a time (IVMA) against the whole statement, on Q1
+    29-32   snowcaps of every level against leaves, on Q4 and Q6: terms (R), maintenance (U)
+            and, beyond the paper, where the choice by cost keeps them and where not
+    33-35   rules O1, O3 and I5: operations propagated one by one, reduced first and not, with
+            20 to 100 % of them overlapping
+
+The numbers are those of the paper's figures.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _FRAGMENT = "<name>new<name>and</name><name>some</name></name>"
 
 
 def parts(result: Result, sizes: Sequence[float], times: int, done: Parts) -> None:
-    """All of them: what is quadratic or one by one at the smallest size, as in the paper."""
+    """All experiments; quadratic and one-by-one ones at the smallest size, as in the paper."""
     small, middle = min(sizes), sorted(sizes)[len(sizes) // 2]
     large = max((s for s in sizes if s <= 10), default=small)
     works: dict[str, Callable[[Result], object]] = {
@@ -78,7 +80,7 @@ def parts(result: Result, sizes: Sequence[float], times: int, done: Parts) -> No
 
 
 def _apart(work: Callable[[Result], object]) -> dict[str, Any]:
-    """What one experiment finds, for JSON."""
+    """The result of one experiment, for JSON."""
     result = Result("part", "")
     work(result)
     return {"figures": result.figures, "plots": [asdict(plot) for plot in result.plots]}
@@ -105,7 +107,7 @@ def _steps(text: str, view: str, statement: str, options: Options | None = None)
 
 
 def annotated(result: Result, size: float, times: int) -> None:
-    """Figure 24: the changes are told, so that values and contents are read."""
+    """Figure 24: the changes are emitted, so that values and contents are read."""
     text = document(size)
     points = []
     for number, (name, outputs) in enumerate(STORED.items(), 1):
@@ -122,7 +124,7 @@ def annotated(result: Result, size: float, times: int) -> None:
 
 
 def _followed(tree: Tree, view: Maintainer, operations: Sequence[Operation]) -> float:
-    """Seconds that a view takes for an update, the document's own work left out."""
+    """Seconds that a view needs for an update, without the work of the document."""
     plan = pending.planned(tree, operations)
     start = thread_time()
     view.before(plan.delta)
@@ -156,7 +158,7 @@ def _told(kind: type[Algebraic], text: str, statement: str) -> float:
 
 
 def snowcaps(result: Result, size: float, times: int) -> None:
-    """Figures 29 to 32: the second of two updates, so that snowcaps are set up."""
+    """Figures 29 to 32: the second of two updates, so that the snowcaps exist."""
     text = document(size)
     wanted = {
         "Q4": ("B3_L", "X2_L", "B3_LB", "X3_A", "X4_O", "X5_AO"),
@@ -166,7 +168,7 @@ def snowcaps(result: Result, size: float, times: int) -> None:
         lines: dict[str, list[tuple[float, float]]] = {}
         for number, name in enumerate(updates, 1):
             for mode in ("levels", "leaves"):
-                # By tables both, as the paper's are: it is the snowcaps that differ.
+                # Both use tables, as the paper does: only the snowcaps differ.
                 options = Options(snowcaps=mode, is_direct=False)
                 runs = [_twice(text, view, name, options) for _ in range(times)]
                 terms, follow = min(runs, key=sum)
@@ -194,7 +196,7 @@ DEAR = "match /site/open_auctions/open_auction[//keyword]/bidder/increase#x retu
 
 
 def snowcaps_chosen(result: Result, size: float, updates: int = 40) -> None:
-    """Beyond 6.7: small insertions into a view with something dear beside the path, and into Q4."""
+    """Beyond 6.7: small insertions into Q4, and into a view with an expensive branch."""
     base = load(document(size))
     patterns = {"dear": parse_query(DEAR).pattern, "Q4": pattern_of("Q4")}
     for name, pattern in patterns.items():
@@ -241,7 +243,7 @@ Make = Callable[[Tree, float], list[Operation]]
 
 
 def _operations_one_by_one(text: str, make: Make, share: float, is_reduced: bool) -> float:
-    """Seconds to propagate atomic operations one after the other; reducing them is counted."""
+    """Seconds to propagate atomic operations one by one; the time to reduce them is included."""
     tree = load(text)
     view = Algebraic(tree, pattern_of("Q1"))
     operations = make(tree, share)
@@ -289,7 +291,7 @@ _RULES: dict[str, Make] = {"O1": _same_target, "O3": _target_below, "I5": _same_
 
 
 def by_size(size: float, operations: Sequence[int], times: int) -> Result:
-    """What counting and the algebra take for statements of so many insertions, changes told."""
+    """The times of counting and the algebra for statements of these sizes, with changes emitted."""
     result = Result("choice", "counting and the algebra by the size of the update")
     text = document(size)
     result.sizes = {"megabytes": size, "operations": list(operations)}

@@ -1,9 +1,10 @@
-"""F6: one target found by an indexed value, one insertion there, one view kept and told.
+"""F6: one target found by an indexed value, one insertion there, one view maintained.
 
-Ours is the public interface whole (`Document.update` with a variable, the change returned). lxml
-finds the person by the same path, appends the name and asks for the view's nodes again; it does not
-know what is new. Processor time of each update, the least and the median, in one run. Finding and
-applying without any view stand beside it: what is left for the view.
+Our side is the whole public interface (`Document.update` with a variable, the change returned).
+lxml finds the person by the same path, appends the name and evaluates the view's nodes again; it
+does not know the new ones. The figures are the least and the median processor time of an update, in
+one run. The time to find and apply without any view is reported too; the remainder is the cost of
+the view.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STATEMENT = "insert node <name>new</name> into /site/people/person[@id = $id]"
 
 
 def one_target(result: Result, size: float, times: int) -> None:
-    """What an update of one person takes: ours with the algebra, by counting, without a view."""
+    """The time to update one person: with the algebra, by counting, and without a view."""
     text = document(size)
     persons = min(8, text.count("<person "))
     ours: dict[str, list[float]] = {}
@@ -65,7 +66,7 @@ def _lxml(text: str) -> Callable[[str], None]:
 
 
 def _taken(update: Callable[[str], None], persons: int, times: int) -> list[float]:
-    update("person0")  # what is done once
+    update("person0")  # one-time work
     taken = []
     for number in range(times):
         start = thread_time()

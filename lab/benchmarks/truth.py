@@ -1,11 +1,16 @@
-"""Truth: linear in the document, and what it adds to a message when it is asked after each (P1 3).
+"""Truth: linear in the document, and its cost per message when it is read after each.
 
-Boolean truth of a pattern without joins over documents of three decades of size, with ten calls and
-with a call in every fiftieth section; the verdict is POSSIBLE, so the whole document is walked.
-Then two widgets over the same messages, in turns: one keeps its view, the other is asked for the
-view's truth after every message as well. Walks over the document are counted. The same for streams
-that end one after the other, each of which a row could still come of. Neither widget tells what
-never comes; what that costs is measured beside it, against the widget that only keeps its view.
+The first part measures the boolean truth of a pattern without joins, over documents of three
+decades of size, with ten calls and with a call in every fiftieth section. The verdict is POSSIBLE,
+so the whole document is walked.
+
+The second part feeds two documents the same messages, alternating. One maintains its view; the
+other also reads the view's truth after every message. Walks over the document are counted. The same
+is measured for streams that end one after the other, each of which could still complete a row.
+Neither document emits `never`; the cost of `never` is measured separately, against the document
+that only maintains its view.
+
+(Paper 1, section 3.)
 """
 
 from __future__ import annotations
@@ -31,13 +36,13 @@ _SECTION = (
     "<section><title>t{0}</title><item><name>n{0}</name><price>{0}</price>{1}</item></section>"
 )
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="s{}"/>'
-NODES = 8  # of a section without a call
+NODES = 8  # in a section without a call
 
 
 def truth(
     sizes: Sequence[int] = (1000, 10_000, 100_000, 1_000_000), count: int = 2000, rounds: int = 3
 ) -> Result:
-    """Measure documents of about these many nodes, and `count` messages."""
+    """Measure documents of about these numbers of nodes, and `count` messages."""
     result = Result("truth", "Boolean truth (linear), and kept as data arrives (2 x or less)")
     result.sizes = {"messages": count, "rounds": rounds, "pattern": QUERY}
     lines = {
@@ -55,7 +60,7 @@ def truth(
 
 
 def document(sections: int, every: int) -> str:
-    """A shop with so many sections, and a call in each of some."""
+    """A shop with this many sections, some of which have a call."""
     inside = (
         _SECTION.format(n, _CALL.format(n) if n % every == 0 else "") for n in range(sections)
     )
@@ -84,7 +89,7 @@ def _walk(
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A view, and the messages that come."""
+    """A view, and its messages."""
 
     name: str
     document: str
@@ -142,7 +147,7 @@ _DONE = 'match /managers/manager[name/$n]/projects/project/"done" return $n'
 
 
 def _ended(result: Result, count: int, rounds: int) -> None:
-    """Streams end one by one: P1's managers, none of whose projects is done."""
+    """Streams end one by one: the managers of paper 1, with no finished project."""
     trees = "".join(_MANAGER.format(n, _CALL.format(n)) for n in range(count))
     streams = [f"s{n}" for n in range(count)]
     walks: list[int] = []

@@ -38,7 +38,7 @@ def load(
     plot: Annotated[Path | None, typer.Option(help="Plot the run to this file (PNG, SVG).")] = None,
     json: options.Json = None,
 ) -> None:
-    """Feed a durable widget as fast as it accepts updates; one sink slows down half way.
+    """Feed a durable document as fast as it accepts updates; one sink slows down half way.
 
     Prints rates, latencies and memory of each phase. Exit code 1 if sinks and views disagree at the
     end, the store does not verify, or an outbox exceeded its bound.

@@ -1,4 +1,4 @@
-"""`python -m lab torture`: kill durable widgets, fail their disk, compare with an undisturbed
+"""`python -m lab torture`: kill durable documents, fail their disk, compare with an undisturbed
 run.
 """
 
@@ -26,7 +26,7 @@ def torture(
     kills: Annotated[int, typer.Option(help="Processes to kill with SIGKILL.")] = 10,
     start: Annotated[int, typer.Option(help="The first seed.")] = 0,
 ) -> None:
-    """Run durable widgets through crashes; exit with 1 at the first difference.
+    """Run durable documents through crashes; exit with 1 at the first difference.
 
     A run depends only on its seed: `--start SEED --rounds 1` repeats one.
     """

@@ -1,4 +1,4 @@
-"""Judges: whether an answer is what a suite expects.
+"""Judges: whether an answer meets the expectation of a suite.
 
 QT3 writes expectations as XML: `assert-true`, `assert-eq`, `assert-xml`, ... alone or inside
 `all-of` and `any-of`. An expression over `$result`, or a type, is not judged; an `all-of` is then

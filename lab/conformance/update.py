@@ -2,7 +2,7 @@
 
 A case is a sequence of steps. Updates go through `Document.update`; queries go to Saxon, with the
 document as axlog left it, so that axlog does not judge itself. White space is kept, as the suite
-counts it. Outside: cases over several documents, cases without updates, and what is refused. If an
+counts it. Outside: cases over several documents, cases without updates, and refused texts. If an
 error is expected, raising any error passes; the reason names it, if it is another.
 """
 

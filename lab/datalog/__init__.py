@@ -1,1 +1,1 @@
-"""Patterns as small non-recursive datalog programs, and what runs a program."""
+"""Patterns as small non-recursive datalog programs, and their evaluation."""

@@ -1,17 +1,19 @@
-"""Annotations: what a fact carries, so that one program gives counts, answers or three values.
+"""Annotations: values of facts, so that one program computes counts, answers or three values.
 
-Facts of one body are multiplied, derivations of one fact are added. For that to
-mean the same however a program is evaluated, an annotation is a commutative semiring:
+The values of the facts of one body are multiplied; the derivations of one fact are added. An
+annotation is a commutative semiring, so that the result does not depend on the order of evaluation:
 
     plus, times associative and commutative; zero, one their neutral elements; times distributes
     over plus; times(zero, v) = zero
 
-A fact of value zero is no fact. Besides: `complement` for negated atoms, `once` for facts that
-count once, and `call`, the value of `function(n)`: what an open call may bring is nothing yet for
+A fact of value zero is no fact. An annotation also has `complement` for negated atoms, `once` for
+facts that count once, and `call`, the value of `function(n)`: the data of an open call is zero for
 counts, and possible for the three values.
 
-Three values with min and max are exact for patterns without `not` and without joins (P1 theorem 1);
-`functions.with_functions` refuses the others. Generalised tuples and provenance are not here.
+Three values with min and max are exact for patterns without `not` and without joins (paper 1,
+theorem 1); `functions.with_functions` refuses the others.
+
+Not handled: generalised tuples and provenance.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ V = TypeVar("V")
 
 
 class Annotation(Protocol[V]):
-    """The operations of a semiring on the values that facts carry."""
+    """The operations of a semiring on the values of facts."""
 
     @property
     def zero(self) -> V: ...
@@ -37,14 +39,14 @@ class Annotation(Protocol[V]):
     def plus(self, left: V, right: V) -> V: ...
     def times(self, left: V, right: V) -> V: ...
     def once(self, value: V) -> V:
-        """The value of a fact that counts once, whatever derives it."""
+        """The value of a fact that counts once, regardless of its derivations."""
 
     def complement(self, value: V) -> V:
         """The value of a negated atom whose fact has this value."""
 
 
 class Integers:
-    """Derivation counts (P3 4, P5 2.2)."""
+    """Derivation counts (paper 3, section 4; paper 5, section 2.2)."""
 
     zero, one, call = 0, 1, 0
 
@@ -80,7 +82,7 @@ class Booleans:
 
 
 class Truths:
-    """P1's three values: max and min, and a negation that keeps what is open."""
+    """Three values: max and min, and a negation that keeps POSSIBLE (paper 1)."""
 
     zero, one, call = Truth.NEVER, Truth.TRUE, Truth.POSSIBLE
 

@@ -1,14 +1,18 @@
-"""Rules over a document's relations, bottom-up, under any annotation (P3 3.1).
+"""Bottom-up evaluation of rules over the relations of a document, under any annotation.
 
-Relations are evaluated once each, after those that they use; the body of a rule is joined from left
-to right by hash indexes, and a variable goes as soon as nothing later needs it, which any semiring
-allows (`annotations.py`) and which keeps a node's branches from multiplying (P1 theorem 2).
+Each relation is evaluated once, after the relations that it uses. The body of a rule is joined from
+left to right by hash indexes. A variable is projected away as soon as no later atom needs it. Any
+semiring allows this (`annotations.py`), and it keeps the branches of a node from multiplying.
 
 Law: value(head) = plus over the valuations of the body of the times of its atoms' values; a negated
 atom has the complement of its fact's value, a condition is one or zero.
 
-It rebuilds the document's relations at each call, all nodes of those that the rules name: for
-analyses and as a check of the engines, not for maintenance. Recursive rules are refused.
+Every call rebuilds the relations that the rules name, over all nodes of the document. Use it for
+analyses and to check the engines, not for maintenance.
+
+Not handled: recursive rules, which raise an error.
+
+(Paper 3, section 3.1; paper 1, theorem 2.)
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ def evaluate(rules: Sequence[Rule], tree: Tree, annotation: Annotation[V]) -> di
 
 
 class Evaluation(Generic[V]):
-    """The facts of every relation that some rules define."""
+    """The facts of every relation that a set of rules defines."""
 
     def __init__(self, rules: Sequence[Rule], tree: Tree, annotation: Annotation[V]) -> None:
         self._document = Document(tree)
@@ -98,7 +102,7 @@ class Evaluation(Generic[V]):
     def _joined(
         self, rows: dict[Fact, V], atom: Atom, layout: list[str], needed: set[str]
     ) -> tuple[dict[Fact, V], list[str]]:
-        """The rows joined with an atom's facts, and their layout: what is needed later."""
+        """The rows joined with the facts of an atom, and the layout of the columns needed later."""
         plus, times = self._annotation.plus, self._annotation.times
         find, key, added = self._meeting(atom, layout)
         whole = [*layout, *added]
@@ -124,7 +128,7 @@ class Evaluation(Generic[V]):
         return {row: value for row, value in values.items() if value != zero}
 
     def _meeting(self, atom: Atom, layout: list[str]) -> tuple[Find[V], list[int], list[str]]:
-        """How rows meet an atom: what finds facts by a key, where the key is, what facts add."""
+        """How to join rows with an atom: a lookup by key, the key's positions, added columns."""
         constant = None if isinstance(atom.terms[0], Variable) else atom.terms[0]
         variables = [term for term in atom.terms if isinstance(term, Variable)]
         positions: list[int] = []
@@ -139,7 +143,7 @@ class Evaluation(Generic[V]):
         return self._find(atom.relation, constant, tuple(positions)), key, added
 
     def _find(self, relation: str, constant: Term | None, positions: tuple[int, ...]) -> Find[V]:
-        """A function from the values at some positions to the rest of the facts, made once."""
+        """A cached function from the values at some positions to the rest of the facts."""
         wanted = (relation, constant, positions)
         if wanted not in self._indexes:
             read = self._document.reader(relation)
@@ -166,7 +170,7 @@ class Document:
         self._nodes = list(tree.subtree(DOCUMENT_NODE))
 
     def reader(self, relation: str) -> Callable[[int], Value] | None:
-        """For a relation that has one fact a node: what that says of the node."""
+        """For a relation with one fact per node: a function from the node to the fact's value."""
         tree = self._tree
         readers: dict[str, Callable[[int], Value]] = {
             "time": tree.time,
@@ -177,7 +181,7 @@ class Document:
         return readers.get(relation)
 
     def facts(self, relation: str, constant: Term | None) -> Iterator[Fact]:
-        """The facts of a relation; those of `label` with a constant, without it."""
+        """The facts of a relation; for `label` with a constant, without that constant."""
         tree = self._tree
         match relation:
             case "label":
@@ -237,7 +241,7 @@ class Document:
 
 
 def _may_bring(tree: Tree, node: int) -> bool:
-    """Whether an open call can still bring a tree."""
+    """Whether an open call can still insert a tree."""
     call = tree.call(node)
     is_full = call.most is not None and tree.brought.get(call.stream, 0) >= call.most
     return call.deletes != "only" and not is_full
@@ -288,5 +292,5 @@ def _reader(terms: Sequence[Term], layout: list[str]) -> Callable[[Fact], Fact]:
 def _filtered(rows: dict[Fact, V], condition: Condition, layout: list[str]) -> dict[Fact, V]:
     names = tuple(variable.name for variable in condition.variables)
     holds = make_check(Test(condition.constraint, names), layout)
-    # `with_functions` takes no rules with conditions, so a row that is checked has no unknowns.
+    # `with_functions` accepts no rules with conditions, so a checked row has no unknowns.
     return {row: value for row, value in rows.items() if holds(cast("Row", row))}

@@ -1,19 +1,22 @@
-"""What open calls may bring, as rules: `R_p(n, ?, ...) <- function(n)` (P2 3, P1 algorithm 2).
+"""The data that open calls may insert, as rules: `R_p(n, ?, ...) <- function(n)`.
 
-A call may bring, as its siblings, trees that match any sub-pattern; so wherever a rule looks for
-R_p at the end of an axis, an open call there will do, with unknown values. `function(n)` has the
+A call may insert, as its siblings, trees that match any sub-pattern. Wherever a rule looks for R_p
+at the end of an axis, an open call there satisfies it, with unknown values. `function(n)` has the
 value `annotation.call`: under the three values such facts are possible, under counts there are
 none.
 
-Law (P1 theorem 1): under `TRUTHS`, the greatest value of a row of q is the truth of the query. What
-that needs is checked here, the rest is refused by name:
+Law: under `TRUTHS`, the greatest value of a row of q is the truth of the query. The preconditions
+are checked here, and every other rule is refused with an error that names the reason:
 
 - no `not`, no joins, no constraints: min and max do not see that two unknowns must agree;
 - every sub-pattern alone matches some tree: so no value tests, no `self` steps with a test, nothing
-  below an attribute's or a text's test.
+  below the test of an attribute or a text.
 
-A message holds elements, not texts: `child(n, n'), R_p(n')` with a test for texts gets no rule. How
-many trees a call may bring (`most`) is not counted, except that one that has brought all is closed.
+A message holds elements, not texts: `child(n, n'), R_p(n')` with a test for texts gets no rule. The
+number of trees that a call may insert (`most`) is not counted, except that a call that has inserted
+all of them is closed.
+
+(Paper 2, section 3; paper 1, algorithm 2 and theorem 1.)
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ _STEPS = frozenset(AXES.values())
 
 
 def with_functions(rules: Rules) -> Rules:
-    """The rules of a pattern and, behind them, one for each relation that a call may satisfy."""
+    """The rules of a pattern, followed by one for each relation that a call may satisfy."""
     _check(rules)
     heads = {rule.head.relation: rule.head for rule in rules}
     texts = {rule.head.relation for rule in rules if _tests_text(rule)}
@@ -44,7 +47,7 @@ def with_functions(rules: Rules) -> Rules:
 
 
 def steps(rule: Rule) -> Iterator[tuple[str, str]]:
-    """The axes of a body, each with the relation that is looked for at its end."""
+    """The axes of a body, each with the relation at its end."""
     ends = {atom.terms[1]: atom.relation for atom in rule.atoms() if atom.relation in _STEPS}
     for atom in rule.atoms():
         if atom.relation.startswith("R_") and atom.terms[0] in ends:
@@ -88,7 +91,7 @@ def _check(rules: Rules) -> None:
 
 
 def _obstacle(rule: Rule, tested: set[str]) -> str | None:
-    """Why min and max would not be exact for a rule, or None."""
+    """The reason why min and max would not be exact for a rule, or None."""
     atoms = list(rule.atoms())
     if any(atom.is_negated for atom in atoms):
         return "not(...)"
@@ -110,7 +113,7 @@ def _obstacle(rule: Rule, tested: set[str]) -> str | None:
 
 
 def _joins(rule: Rule) -> bool:
-    """Whether a variable that stands for a value, not for a node, occurs twice in the body."""
+    """Whether a variable for a value, rather than a node, occurs twice in the body."""
     seen: Counter[Variable] = Counter()
     for atom in rule.atoms():
         is_derived = atom.relation.startswith("R_")

@@ -1,20 +1,23 @@
-"""MagicSet: a program that derives only what may matter for q (P3 program 3, P1 algorithm 2).
+"""MagicSet: rewrites a program so that it derives only facts that may matter for q.
 
 For each relation R_p a top-down relation R^_p (the papers' R with a hat) holds the nodes at which
-R_p is asked for, and every rule of R_p is restricted to them:
+R_p is requested, and every rule of R_p is restricted to them:
 
     R^_p4(n) <- R^_p1(n'), child(n', n''), R_p2(n''), child(n', n), label(b, n)
     R_p4(n, x) <- R^_p4(n), child(n, n'), R_p5(n', x)
 
-The branches of a node are ordered: the first (P1's benjamin) is asked for wherever its parent is;
-each later one only where the branch before it (its cadet) has matched, so that a branch that fails
-stops the ones behind it. Nots come last, behind the branches that bind what they mention.
+The branches of a node are ordered. The first (the benjamin, in paper 1) is requested wherever its
+parent is. Each later one is requested only where the branch before it (its cadet) has matched, so
+that a branch that fails stops the branches after it. Nots come last, after the branches that bind
+their variables.
 
-Law: q has the same facts with the same values. `folded` gives P3's shorter form of the program.
+Law: q has the same facts with the same values. `folded` returns the shorter form of paper 3.
 
-A relation is asked for where it is first used; the relations that `or` and `not` add use it again,
-but at the same nodes. So this rewrites programs that `rules_of` wrote (with function rules or
-without), not any datalog program.
+Not handled: arbitrary datalog programs. A relation is requested where it is first used; the
+relations that `or` and `not` add use it again, but at the same nodes. This holds only for programs
+that `rules_of` wrote (with or without function rules).
+
+(Paper 3, program 3; paper 1, algorithm 2.)
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ def hat(relation: str) -> str:
 def magic(rules: Rules, order: Sequence[str] | None = None) -> Rules:
     """The rewritten program, in the order of evaluation except for q, which comes first.
 
-    `order` names relations (`R_p4`) that come before their siblings, first ones first; the others
-    keep the order of writing.
+    `order` lists relations (`R_p4`) that precede their siblings, first ones first. The others keep
+    the order in which they are written.
     """
     return tuple(_Magic(rules, order or ()).rules())
 
@@ -85,7 +88,7 @@ class _Magic:
             yield from self._below(rule)
 
     def _below(self, rule: Rule) -> Iterator[Rule]:
-        """The rules of what a body uses, branch by branch."""
+        """The rules of the relations that a body uses, branch by branch."""
         cadet: _Call | None = None
         for call in self._ordered(rule):
             name = call.atom.relation
@@ -99,10 +102,10 @@ class _Magic:
                 cadet = call
 
     def _ordered(self, rule: Rule) -> list[_Call]:
-        """The branches of a node, benjamin first; behind them what looks at them again; nots.
+        """The branches of a node, benjamin first; then relations that use them again; then nots.
 
-        The rules of what looks again keep their order: their last atom need not hold where others
-        use the atoms before it.
+        The rules of the relations that use branches again keep their order: their last atom need
+        not hold where others use the atoms before it.
         """
         steps = {a.terms[1]: a for a in rule.atoms() if a.relation in _STEPS}
         calls = [
@@ -121,7 +124,7 @@ class _Magic:
         return sorted(calls, key=place)
 
     def _top_down(self, rule: Rule, cadet: _Call | None, call: _Call) -> Iterator[Rule]:
-        """Where a branch is asked for: below its parent, once the cadet has matched there."""
+        """The nodes that request a branch: below its parent, once the cadet has matched."""
         is_below = call.step is not None or not _is_at_node(rule)
         parent = _ONE if is_below else NODE
         renaming = {NODE: parent}
@@ -141,18 +144,18 @@ class _Magic:
         asked = Atom(hat(name), (NODE,))
         defining = self._defining[name]
         for rule in defining:
-            is_tested = len(defining) == 1  # else the tests of the other rules let nodes in
+            is_tested = len(defining) == 1  # else the tests of the other rules admit nodes
             body = _untested(rule, self._defining) if is_tested else _unguarded(rule)
             yield replace(rule, body=(asked, *body))
 
 
 def _is_at_node(rule: Rule) -> bool:
-    """Whether a rule speaks of a node n: all do, but for q where it hangs on the root element."""
+    """Whether a rule is about a node n: all are, except q where it is at the root element."""
     return rule.head.relation != ANSWER or rule.body[0] == Atom("document", (NODE,))
 
 
 def _guards(rule: Rule) -> list[Atom]:
-    """What holds of the parent when one of its branches is asked for."""
+    """The atoms that hold of the parent when one of its branches is requested."""
     if rule.head.relation != ANSWER:
         return [Atom(hat(rule.head.relation), (NODE,))]
     return [Atom("document", (NODE,))] if _is_at_node(rule) else []
@@ -170,7 +173,7 @@ def _renamed(atom: Atom, renaming: Mapping[Variable, Variable]) -> Atom:
 
 
 def _own(rule: Rule, defined: Mapping[str, object]) -> list[Atom]:
-    """What a rule asks of its node itself; that it is a node goes without saying."""
+    """The atoms of a rule about its own node, without the one that says it is a node."""
     known = {*_STEPS, "node", *defined}
     return [atom for atom in rule.atoms() if atom.relation not in known]
 
@@ -192,7 +195,7 @@ def _is_read(each: Atom | Condition) -> bool:
 
 
 def _untested(rule: Rule, defined: Mapping[str, object]) -> list[Atom | Condition]:
-    """A body without what the top-down relation has tested; what binds a variable stays."""
+    """A body without the atoms that the top-down relation has tested; binding atoms stay."""
     own, tests = _own(rule, defined), _tests(rule, defined)
     rest = [
         each
@@ -208,15 +211,15 @@ def _unguarded(rule: Rule) -> list[Atom | Condition]:
     return [each for each in rule.body if each != guard]
 
 
-# P3's form ----------------------------------------------------------------------------------------
+# The form of paper 3 ------------------------------------------------------------------------------
 
 
 def folded(rules: Rules) -> Rules:
-    """The rewritten program without what the shape of trees implies, as P3 prints it.
+    """The rewritten program without the atoms that the shape of trees implies, as in paper 3.
 
-    A node has one parent. So a leaf that is asked for below a parent, with no cadet to wait for,
-    needs no top-down relation of its own; and where a branch on the axis child has matched, its
-    parent was asked for.
+    A node has one parent. A leaf that is requested below a parent, without a cadet, therefore needs
+    no top-down relation of its own. Where a branch on the axis child has matched, its parent was
+    requested.
     """
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
@@ -244,7 +247,7 @@ def _is_foldable(name: str, by_head: Mapping[str, list[Rule]]) -> bool:
 
 
 def _without_hat(rule: Rule, by_head: Mapping[str, list[Rule]]) -> Rule:
-    """A bottom-up rule without its top-down atom, where a child's facts imply it."""
+    """A bottom-up rule without its top-down atom, where the facts of a child imply it."""
     asked = Atom(hat(rule.head.relation), (NODE,))
     if rule.body[0] != asked:
         return rule

@@ -1,17 +1,21 @@
-"""Active documents with a pattern and streams of updates for them (P3 section 5.4's generator).
+"""Active documents with a pattern, and streams of updates for them.
 
-`widget` draws a pattern, plants partial matches of it in a document and puts calls where the
-missing sub-patterns could arrive, so that the pattern is satisfiable by construction. `updates`
-then draws messages: with probability `pertinence` one that matches the sub-pattern wanted at its
-call, with join values that sometimes meet, otherwise data of the same size that does not: other
-labels, or the wanted sub-pattern less one leaf.
+`widget` draws a pattern, plants partial matches of it in a document, and adds calls where the
+missing sub-patterns could arrive. The pattern is therefore satisfiable by construction. `updates`
+then draws messages. With probability `pertinence`, a message matches the sub-pattern wanted at its
+call, with join values that sometimes match. Otherwise it has data of the same size that does not
+match: other labels, or the wanted sub-pattern without one leaf.
 
-Pertinence is exact: no label stands for two pattern nodes, and other data uses other labels (see
+Pertinence is exact: no label is used for two pattern nodes, and other data uses other labels (see
 `planting`). Parts are missing at three places of the pattern at most, the two sides of a join
-first: the number of derivations grows with the product of what arrives at different places.
+first, because the number of derivations grows with the product of the arrivals at different places.
 
-Other data is drawn while it is written, so memory follows the pattern and the calls, not
-`document_size`. Messages bring no calls, and time constraints are not generated here.
+Other data is drawn while it is written. Memory therefore depends on the pattern and the calls, not
+on `document_size`.
+
+Not handled: calls in messages, and time constraints.
+
+(The generator of paper 3, section 5.4.)
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ _PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a widget: its stream and the sub-pattern that is missing where it stands."""
+    """A call of a document: its stream, and the sub-pattern that is missing at its place."""
 
     stream: str
     missing: PatternNode
@@ -68,7 +72,7 @@ class Widget:
         return "".join(self.chunks())
 
     def chunks(self) -> Iterator[str]:
-        """The document in pieces, other data on either side of what was planted."""
+        """The document in pieces, with other data before and after the planted elements."""
         root, before = self.tree.root, self.unplanted // 2
         planter = Planter(Chance(self.seed, "filling"), self.noise, self.values)
         yield f'<{root.test} xmlns:ax="{AX}">'
@@ -94,8 +98,8 @@ def widget(
 ) -> Widget:
     """A document of `document_size` elements with `calls` calls, and a pattern it can satisfy.
 
-    `values` is how many values a variable may take: the fewer, the more joins meet. With `deletes`,
-    streams may delete.
+    `values` is the number of values that a variable may take: the fewer, the more joins match. With
+    `deletes`, streams may delete.
 
     >>> made = widget(document_size=300, calls=4, seed=2)
     >>> len(made.calls), made.document.count("<ax:call ")
@@ -135,10 +139,10 @@ def widget(
 
 
 def _places(root: PatternNode, chance: Chance) -> list[PatternNode]:
-    """Up to three pattern nodes, none above another, whose sub-patterns calls are to bring.
+    """Up to three pattern nodes, none an ancestor of another, whose sub-patterns calls insert.
 
-    An element that carries a variable has no room for other data, so it is a last resort; those
-    right below the root come late, since calls there could bring every branch.
+    An element that carries a variable has no room for other data, so it is a last resort. The nodes
+    right below the root come late in the choice, because calls there could insert every branch.
     """
     elements = [node for node in root.walk() if node.is_element and node is not root]
     roomy = [node for node in elements if _has_room(node)]
@@ -185,7 +189,7 @@ def _stocked(root: PatternNode, places: Sequence[PatternNode]) -> frozenset[int]
 
 
 def _ways(node: PatternNode) -> Iterator[list[PatternNode]]:
-    """The way from this node to each leaf below."""
+    """The path from this node to each leaf below."""
     if not node.children:
         yield [node]
     for child in node.children:
@@ -200,8 +204,9 @@ def _related(one: PatternNode, other: PatternNode) -> bool:
 def _plant(root: PatternNode, calls: Sequence[Call], planter: Planter) -> Element:
     """The root with one match of the pattern, and more matches of the branches with calls.
 
-    Each round hangs one call at every place, so that the calls of a place stand in different
-    partial matches. All rounds bind the variables alike: what is not left to calls joins already.
+    Each round adds one call at every place, so that the calls of a place belong to different
+    partial matches. All rounds bind the variables alike: the parts that do not depend on calls
+    already join.
     """
     places = list({id(call.missing): call.missing for call in calls}.values())
     stocked = _stocked(root, places)
@@ -229,8 +234,8 @@ def updates(
     """`count` updates for random streams, `interval` seconds apart.
 
     A message is one tree of about `message_size` elements (two trees where the wanted sub-pattern
-    leaves no room for other data). A share `deletions` of the updates deletes instead what one
-    value of the stream's variable selects, or the stream's data where it has no variable.
+    has no room for other data). A share `deletions` of the updates are deletions: of the subtrees
+    that one value of the stream's variable selects, or of the stream's data if it has no variable.
 
     >>> next(updates(widget(document_size=300), 1))["at"]
     1.0
@@ -248,7 +253,7 @@ def updates(
 def _updates(
     widget: Widget, pertinence: float, message_size: int, seed: int, deletions: float
 ) -> Iterator[dict[str, object]]:
-    """Updates without end and without times."""
+    """An infinite sequence of updates without times."""
     chance = Chance(seed, "updates", widget.seed)
     planter = Planter(chance, widget.noise, widget.values)
     while True:
@@ -272,14 +277,14 @@ def _message(
         element = planter.near_miss(wanted)
     if element is None:
         return str(planter.other(size))
-    # Below a // edge the data may just as well arrive deeper.
+    # Below a // edge the data may also arrive deeper.
     deeper = wanted.axis == "//" and chance.happens(0.5)
     message = "".join(map(str, planter.pad(element, wanted, size - deeper)))
     return planter.wrap(message) if deeper else message
 
 
 def _deletion(missing: PatternNode, planter: Planter) -> str:
-    """A pattern for the subtrees that the stream brought with one value."""
+    """A pattern for the subtrees that the stream inserted with one value."""
     bound = [leaf for leaf in leaves(missing) if leaf.children]
     top = f"match //{missing.test}"
     if not bound:

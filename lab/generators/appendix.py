@@ -1,9 +1,9 @@
-"""The updates of P5's appendix A.1 to A.5: insertions as printed, and deletions of their targets.
+"""The updates of paper 5, appendix A.1 to A.5: insertions as printed, and target deletions.
 
-Names are the paper's. It prints two updates as B3_L; the second, which spells the whole path out,
-is called X2_L here after the XPathMark query it comes from. E6_L, X17_L and B5_L are printed with
-`regions/*/*item` for `regions/*/item`; B1_A and B1_O with `regions[...]/item`, which selects
-nothing on XMark documents: `meant` has what was meant there (`regions[...]/*/item`).
+Names are the paper's. The paper prints two updates as B3_L; the second, which spells out the whole
+path, is called X2_L here after its XPathMark query. E6_L, X17_L and B5_L are printed with
+`regions/*/*item` for `regions/*/item`. B1_A and B1_O are printed with `regions[...]/item`, which
+selects nothing on XMark documents; `meant` has the intended path there (`regions[...]/*/item`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DESCRIPTION = """
 
 @dataclass(frozen=True, slots=True)
 class AppendixUpdate:
-    """One update: where it goes and what it brings."""
+    """One update: its target path and the tree it inserts."""
 
     name: str
     variable: str
@@ -47,12 +47,12 @@ class AppendixUpdate:
 
     @property
     def meant_insertion(self) -> str:
-        """The statement as it was meant."""
+        """The statement with the intended path."""
         return self._statement(self.meant)
 
     @property
     def deletion(self) -> str:
-        """The deletion of the targets, in the paper's form (2.3)."""
+        """The deletion of the targets, in the form of the paper's section 2.3."""
         return f"delete {self.meant}"
 
     def _statement(self, path: str) -> str:

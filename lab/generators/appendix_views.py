@@ -1,7 +1,7 @@
-"""The views of P5's appendix A.6, and the XPath that recomputes each in another system.
+"""The views of paper 5, appendix A.6, and the XPath that recomputes each in another system.
 
-As printed, but for Q6: `$auction/site/regions` with `$b/item` selects nothing on XMark documents,
-so the view here is what was meant (`$b/*/item`).
+The views are as printed, except Q6: `$auction/site/regions` with `$b/item` selects nothing on XMark
+documents, so the view here uses the intended path (`$b/*/item`).
 """
 
 from __future__ import annotations

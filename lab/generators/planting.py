@@ -1,9 +1,8 @@
-"""Elements drawn after a pattern: matches, whole or with calls for parts, near misses, other data.
+"""Elements drawn for a pattern: matches (complete or with calls), near misses, other data.
 
-What `active` builds its documents and messages from. Three things hold for everything drawn here,
-and make pertinence exact: labels that are not the pattern's never match any of its nodes; padding
-never stands below an element whose variable it could bind; a near miss lacks a leaf below its own
-top.
+`active` builds its documents and messages from them. Three invariants make pertinence exact: a
+label outside the pattern never matches any of its nodes; padding is never below an element whose
+variable it could bind; a near miss lacks a leaf below its own top.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _TEXTS = 0.5  # share of padding elements with a text
 
 @dataclass(eq=False, slots=True)
 class Element:
-    """An element in the making: a text, then children, then calls."""
+    """A mutable element: a text, then children, then calls."""
 
     label: str
     text: str = ""
@@ -30,14 +29,14 @@ class Element:
     calls: list[str] = field(default_factory=list)
 
     def walk(self) -> Iterator[Element]:
-        """This element and all below, parents first."""
+        """This element and all its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     @property
     def size(self) -> int:
-        """How many elements this is; calls are not counted."""
+        """The number of elements; calls are not counted."""
         return sum(1 for _ in self.walk())
 
     def __str__(self) -> str:
@@ -46,7 +45,7 @@ class Element:
 
 
 def leaves(node: PatternNode) -> list[PatternNode]:
-    """The elements at the pattern's leaves: those that carry a variable or text, or nothing."""
+    """The elements at the pattern's leaves: those with a variable, with text, or empty."""
     return [
         each
         for each in node.walk()
@@ -55,7 +54,7 @@ def leaves(node: PatternNode) -> list[PatternNode]:
 
 
 class Planter:
-    """Draws elements, with labels outside the pattern as other data."""
+    """Draws elements; other data has labels outside the pattern."""
 
     def __init__(self, chance: Chance, noise: Sequence[str], values: int) -> None:
         self._chance = chance
@@ -76,9 +75,9 @@ class Planter:
     ) -> Element:
         """An element that matches the sub-pattern at `node`; unbound variables are drawn.
 
-        `calls` maps the identity of a pattern node to the call that stands in for it, half the time
-        with some of the data that it might have brought; nodes `stocked` are drawn a few times
-        more, with other values; the pattern node `without` is left out.
+        `calls` maps the identity of a pattern node to the call that replaces it, half the time with
+        some of the data that the call might have inserted. The nodes in `stocked` are drawn a few
+        more times, with other values. The pattern node `without` is omitted.
         """
         bindings = {} if bindings is None else bindings
         element = Element(node.test)
@@ -100,7 +99,7 @@ class Planter:
         return element
 
     def _below(self, element: Element, axis: str) -> Element:
-        """Where a child over this edge may hang: for // up to two other elements further down."""
+        """The parent for a child over this edge: for //, up to two other elements further down."""
         for _ in range(self._chance.below(3) if axis == "//" else 0):
             between = Element(self._chance.choose(self._noise))
             element.children.append(between)
@@ -108,12 +107,12 @@ class Planter:
         return element
 
     def wrap(self, inside: str) -> str:
-        """Text of one other element around some."""
+        """The text of one other element around the given ones."""
         label = self._chance.choose(self._noise)
         return f"<{label}>{inside}</{label}>"
 
     def near_miss(self, node: PatternNode) -> Element | None:
-        """An element that matches but for one leaf, or None where no leaf can lack."""
+        """An element that matches except for one leaf, or None if no leaf can be omitted."""
         below = [leaf for leaf in leaves(node) if leaf is not node]
         if not below:
             return None
@@ -126,7 +125,7 @@ class Planter:
         return top
 
     def pad(self, element: Element, node: PatternNode, size: int) -> list[Element]:
-        """Fill an element drawn for `node` up to `size`; without room inside, a sibling does."""
+        """Fill an element drawn for `node` up to `size`; without room inside, add a sibling."""
         bound = {leaf.test for leaf in leaves(node) if leaf.children}
         room = [each for each in element.walk() if each.label not in bound]
         missing = size - element.size
@@ -138,7 +137,7 @@ class Planter:
         return [element]
 
     def _attach(self, room: list[Element], count: int) -> None:
-        """Hang `count` elements below those in `room` and below each other."""
+        """Attach `count` elements below those in `room` and below each other."""
         for _ in range(count):
             added = Element(self._chance.choose(self._noise))
             if self._chance.happens(_TEXTS):
@@ -147,7 +146,7 @@ class Planter:
             room.append(added)
 
     def filling(self, root: PatternNode, size: int) -> Iterator[str]:
-        """Subtrees of `size` elements in all to go below `root`: other data and near misses."""
+        """Children for `root` with `size` elements in total: other data and near misses."""
         branches = [child for child in root.children if child.is_element]
         while size > 0:
             subtree = None

@@ -1,14 +1,16 @@
-"""Random documents of an exact number of elements, streamed.
+"""Random documents with an exact number of elements, streamed.
 
-P3 section 5.4 asks for documents of a given size; size alone leaves the shape open, so depth,
-fan-out, labels, the share of leaves with text and the share of elements with an attribute are
-parameters too. The tree is written depth first from budgets: a node that must have n elements below
-deals them out to its children one child at a time, so memory is one pair of numbers a level,
-whatever the size.
+A size alone does not determine a shape. Depth, fan-out, labels, the share of leaves with text and
+the share of elements with an attribute are therefore parameters too. The tree is written depth
+first from budgets: a node with a budget of n descendants distributes it over its children, one
+child at a time. Memory is one pair of numbers per level, whatever the size.
 
-Whitespace never stands between elements, and texts stand in leaves or (with `mixed`) before the
-first child, so no two texts are ever adjacent. Namespaces, comments and processing instructions are
-not generated.
+There is no whitespace between elements. Texts are in leaves or (with `mixed`) before the first
+child, so texts are never adjacent.
+
+Not handled: namespaces, comments and processing instructions.
+
+(Documents of a given size: paper 3, section 5.4.)
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ _CHUNK = 256
 
 
 def refuse(message: str, expected: str, advice: str | None = None) -> WorkloadError:
-    """The error for parameters that no workload can have."""
+    """The error for parameters that no workload can satisfy."""
     return WorkloadError("AX601", message, expected=expected, advice=advice)
 
 
 def alphabet(labels: int | Sequence[str]) -> tuple[str, ...]:
-    """The labels themselves, or that many made-up ones.
+    """The given labels, or that many generated ones.
 
     >>> alphabet(3)
     ('a', 'b', 'c')
@@ -44,7 +46,7 @@ def alphabet(labels: int | Sequence[str]) -> tuple[str, ...]:
 
 
 def capacity(depth: int, fanout: int) -> int:
-    """How many elements a tree of this depth and fan-out can hold.
+    """The number of elements that a tree of this depth and fan-out can hold.
 
     >>> capacity(3, 2)
     7
@@ -70,9 +72,9 @@ def document(
     """A document of exactly `size` elements, as pieces of text to write one after the other.
 
     `text_ratio` is the share of leaves with a text, `attributes` the share of elements with an
-    attribute `k`, `mixed` the share of inner elements that start with a text; texts and attributes
-    take one of `values` values. `calls` calls of streams `f0`, `f1`, ... close as many random
-    elements (they are not counted in `size`).
+    attribute `k`, and `mixed` the share of inner elements that start with a text. Texts and
+    attributes have one of `values` values. `calls` calls of streams `f0`, `f1`, ... are the last
+    children of as many random elements (`size` does not count them).
 
     >>> "".join(document(size=3, depth=2, labels=2, seed=1, text_ratio=0, attributes=0))
     '<r><b/><b/></r>'
@@ -98,7 +100,7 @@ def _check(size: int, depth: int, fanout: int, calls: int, values: int) -> None:
 
 
 class _Writer:
-    """What the elements of one document look like."""
+    """Writes the elements of one document."""
 
     def __init__(
         self,
@@ -148,7 +150,7 @@ class _Writer:
         """(level, elements below) of every element, in document order."""
         room = [capacity(depth - level, fanout) for level in range(depth)]
         chance = self._chance
-        dealing: list[tuple[int, int]] = []  # per open level: children and elements still to deal
+        dealing: list[tuple[int, int]] = []  # per open level: children and elements left to deal
         yield 0, size - 1
         budget = size - 1
         while True:
@@ -182,14 +184,14 @@ class _Writer:
 
 
 def _share(chance: Chance, children: int, left: int, room: int) -> int:
-    """How many of `left` elements the next of `children` subtrees gets; each takes 1 to `room`."""
+    """The number of `left` elements for the next of `children` subtrees; each takes 1 to `room`."""
     least = max(1, left - (children - 1) * room)
     most = min(room, left - (children - 1))
     return min(most, max(least, int(left / children * (0.5 + chance.random()))))
 
 
 def _ordinals(size: int, count: int, seed: int) -> list[int]:
-    """`count` different elements by their position in document order, ascending."""
+    """The positions in document order of `count` distinct elements, ascending."""
     chance = Chance(seed, "calls")
     chosen: set[int] = set()
     while len(chosen) < count:

@@ -1,12 +1,14 @@
-"""Random tree patterns with exact numbers of nodes, // edges, paths and joins (P3 section 5.4).
+"""Random tree patterns with exact numbers of nodes, // edges, paths and joins.
 
-P3's experiments use "10 nodes, 2 // -links and more than 4 paths each [...] at least one join
-condition"; those are the defaults. Every test of the native text is a node: names, variables and
-texts. A path is a leaf; a join is an equality between two leaves, so that a variable standing at
-three leaves makes two joins.
+The defaults are those of the experiments in paper 3, section 5.4: "10 nodes, 2 // -links and more
+than 4 paths each [...] at least one join condition". Every test of the native text is a node:
+names, variables and texts. A path is a leaf. A join is an equality between two leaves, so a
+variable at three leaves makes two joins.
 
-A variable or text stands alone below an element (`oid/$x`), and // edges lead to elements only:
-`//$x` would match every node below. `or`, `not`, `*`, attributes and comparisons are not generated.
+A variable or text is the only child of its element (`oid/$x`), and // edges lead to elements only,
+because `//$x` would match every node below.
+
+Not handled: `or`, `not`, `*`, attributes and comparisons.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lab.generators.random_documents import alphabet, refuse
 
 @dataclass(eq=False, slots=True)
 class PatternNode:
-    """One test of a pattern: its text, the edge that leads to it, the nodes below, its name."""
+    """One test of a pattern: its text, the edge that leads to it, its children and its name."""
 
     test: str
     axis: str = "/"
@@ -38,13 +40,13 @@ class PatternNode:
         return self.test[0] not in '$"'
 
     def walk(self) -> Iterator[PatternNode]:
-        """This node and all below, parents first."""
+        """This node and all its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def relative(self) -> str:
-        """The text of the pattern below this node's edge: `a[b]/c`, without the axis before it."""
+        """The text of the pattern below this node's edge: `a[b]/c`, without the leading axis."""
         own = f"{self.test}#{self.name}" if self.name else self.test
         if not self.children:
             return own
@@ -93,9 +95,9 @@ def pattern(
 ) -> str:
     """A pattern in the native text.
 
-    `outputs` variables are returned, joined ones first, and the ids of `ids` elements; `constants`
-    leaves test for one of `values` texts; `times` constraints compare the times of two leaves
-    within `horizon` seconds. Labels may repeat.
+    The pattern returns `outputs` variables, joined ones first, and the ids of `ids` elements.
+    `constants` leaves test for one of `values` texts. `times` constraints compare the times of two
+    leaves within `horizon` seconds. Labels may repeat.
 
     >>> pattern(size=6, descendants=1, joins=1, paths=2, labels=3, seed=1)
     'match /r/c[//a/$x1]/b/$x1 return $x1'
@@ -122,11 +124,11 @@ def pattern_tree(
     distinct: bool = False,
     covered: int = 0,
 ) -> PatternTree:
-    """The same as a tree; with `distinct`, no label stands for two pattern nodes.
+    """A random pattern as a tree; with `distinct`, no label is used for two pattern nodes.
 
     With `covered` 1 or 2, that many of the first two leaves (those of the first join) get an
-    element above them that is not above the other, where the size allows it: so that a subtree can
-    bring one side of the join, and other data.
+    ancestor that is not an ancestor of the other, where the size allows it. A subtree can then
+    contain one side of the join, and other data.
     """
     variables = _variables(joins, outputs, paths, constants)
     elements = size - len(variables) - constants
@@ -159,7 +161,7 @@ def _variables(joins: int, outputs: int, paths: int, constants: int) -> list[str
             f"at most {max(0, room - 1)} joins",
             "raise paths",
         )
-    # As many variables at two leaves each as fit; joins left over give the first more leaves.
+    # Put as many variables as fit at two leaves each; remaining joins give the first more leaves.
     pairs = min(joins, room - joins)
     leaves = [f"x{1 + i // 2}" for i in range(2 * pairs)] + ["x1"] * (joins - pairs)
     leaves += [f"x{pairs + 1 + i}" for i in range(outputs - pairs)]
@@ -191,10 +193,10 @@ def _check(elements: int, descendants: int, paths: int, ended: int, size: int) -
 def _grow(
     top: PatternNode, elements: int, paths: int, covered: int, chance: Chance
 ) -> list[PatternNode]:
-    """Give `top` that many elements (itself counted) and leaves; the leaves are returned.
+    """Give `top` that many elements (including itself) and leaves, and return the leaves.
 
-    All leaves start below the root; each further element is then put between a node and some of its
-    children, which reaches every shape and never changes the number of leaves.
+    All leaves start below the root. Each further element is inserted between a node and some of its
+    children. This reaches every shape and never changes the number of leaves.
     """
     if elements == 1:
         return [top]
@@ -213,7 +215,7 @@ def _grow(
 
 
 def _cover(top: PatternNode, count: int, chance: Chance) -> list[PatternNode]:
-    """Put an element above each of the first `count` leaves; those after the second may move in."""
+    """Insert an element above each of the first `count` leaves; the third and later may move in."""
     covers = [PatternNode("", children=[leaf]) for leaf in top.children[:count]]
     if covers:
         others = top.children[2:]

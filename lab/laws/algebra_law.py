@@ -1,9 +1,9 @@
 """Laws 1 and 2 for the algebra: `algebraic`, `ivma` and `adaptive` against re-evaluation, on trees.
 
-Cheaper than law 1, which runs widgets: one view on one tree, so that its cases can be run by the
-hundred thousand. A case names the maintainer of the view and its options: pruning rules on and off,
-every choice of snowcaps, rows found by index and by scan. Adaptive views switch every few updates;
-deferred ones are read from time to time, and then emit the net changes.
+This law is cheaper than law 1, which runs documents. It uses one view on one tree, so that its
+cases can be run by the hundred thousand. A case names the maintainer of the view and its options:
+pruning rules on and off, every choice of snowcaps, rows found by index and by scan. Adaptive views
+switch every few updates; deferred ones are read from time to time, and then emit the net changes.
 
 Patterns have `or`, `not` and `collect` at the document node too, as absolute paths in predicates
 produce them.
@@ -39,7 +39,7 @@ from lab.laws.exact_law import RESTLESS, replayed
 from lab.laws.fuzz_cases import Case, Step, less_of
 from lab.laws.small_cases import DOWNWARD
 
-_FEATURES = (  # the simplest first: Hypothesis cuts down to it
+_FEATURES = (  # the simplest first: Hypothesis reduces to it
     replace(DOWNWARD, values=False, connectives=False, times=False),
     replace(DOWNWARD, values=False, connectives=False),
     replace(DOWNWARD, values=False),
@@ -52,9 +52,9 @@ _SMALL = 24
 
 @dataclass(frozen=True, slots=True)
 class AlgebraCase:
-    """A case of law 1 with one view, how the algebra keeps it, and after which steps it is read.
+    """A case of law 1 with one view, its maintainer's options, and the steps that read it.
 
-    No `reads`: the view is not deferred.
+    Without `reads`, the view is not deferred.
     """
 
     case: Case
@@ -76,7 +76,7 @@ def make_algebra_case(random: Random) -> AlgebraCase:
 
 
 def accepted(random: Random) -> Pattern:
-    """A random pattern that the algebra and counting take."""
+    """A random pattern that the algebra and counting support."""
     while True:
         made = small_cases.pattern(random, random.choice(_FEATURES))
         if Adaptive.refusal(made) is None:
@@ -84,7 +84,7 @@ def accepted(random: Random) -> Pattern:
 
 
 def make_options(random: Random) -> Options:
-    """As users have it, or with anything switched off that only saves work."""
+    """The defaults, or options that switch off some of the optimizations."""
     if random.random() < 0.5:
         return Options(snowcaps=random.choice(("cost", "levels")), is_measured=False)
     rules = random.choice((ALL, frozenset(random.sample(sorted(ALL), random.randint(0, 6)))))
@@ -99,7 +99,7 @@ def make_options(random: Random) -> Options:
 
 
 def _steps(random: Random, tree: Tree) -> tuple[Step, ...]:
-    """Updates that the tree takes, and now and then one that it refuses."""
+    """Updates that the tree accepts, and sometimes one that it refuses."""
     steps: list[Step] = []
     for _ in range(random.randint(1, 4)):
         made = tuple(edit_of(tree, operation) for operation in random_operations(random, tree))
@@ -110,14 +110,14 @@ def _steps(random: Random, tree: Tree) -> tuple[Step, ...]:
 
 
 def random_operations(random: Random, tree: Tree) -> list[Operation]:
-    """A pending update list as single operations or as one statement makes it."""
+    """A pending update list of single operations or of one statement."""
     if len(tree) < _SMALL and random.random() < 0.3:
         return _everywhere(random, tree)
     return small_cases.operations(random, tree, random.choice((1, 2, 4)))
 
 
 def _everywhere(random: Random, tree: Tree) -> list[Operation]:
-    """One fragment put into most elements, or many of them deleted, as statements do."""
+    """One fragment inserted into most elements, or many of them deleted, as statements do."""
     content = small_cases.content(random, attributes=False)
     elements = [node for node in tree.subtree(0) if tree.kind_column[node] == ELEMENT]
     if random.random() < 0.3:
@@ -131,21 +131,21 @@ def _apply(tree: Tree, step: Step, watchers: Sequence[Any]) -> None:
     try:
         operations = operations_of(tree, step)
         pending.apply(tree, operations, tree.clock + step[0].get("at", 0), watchers)
-    except AxlogError:  # a refused update must change nothing, which the rows show
+    except AxlogError:  # a refused update must change nothing; the rows show it
         return
 
 
 def update(random: Random, tree: Tree, watchers: Sequence[Any]) -> None:
-    """Carry out a random pending update list before the eyes of watchers."""
+    """Apply a random pending update list, observed by watchers."""
     operations = random_operations(random, tree)
     try:
         pending.apply(tree, operations, tree.clock + random.choice((0, 1)), watchers)
-    except AxlogError:  # a refused update must change nothing, which the rows show
+    except AxlogError:  # a refused update must change nothing; the rows show it
         return
 
 
 class Watcher:
-    """A maintainer that follows a tree, with the changes that it told last."""
+    """A maintainer that observes a tree, with the last changes that it emitted."""
 
     def __init__(self, maintainer: Maintainer, is_deferred: bool = False) -> None:
         self.maintainer = maintainer
@@ -170,7 +170,7 @@ class Watcher:
         return Counter(row.values_ for row in self.maintainer.rows())
 
     def told(self) -> Counter[Any]:
-        """The last changes, to compare."""
+        """The last changes, in a comparable form."""
         return Counter(
             (change.op, change.row.values_, change.row.count, _counted(change.before))
             for change in self.changes
@@ -182,7 +182,7 @@ def _counted(row: Row | None) -> object:
 
 
 def check_algebra(made: AlgebraCase) -> None:
-    """Rows, counts and changes are those of re-evaluation after every update, or when read."""
+    """Rows, counts and changes equal those of re-evaluation after every update, or when read."""
     case = made.case
     (pattern,) = case.patterns
     tree = load(case.document)
@@ -194,7 +194,7 @@ def check_algebra(made: AlgebraCase) -> None:
         if not tested.is_deferred:
             tested.changes = plain.changes = []
         _apply(tree, step, (tested, plain))
-        if plain.maintainer.broken is not None:  # too many ways to try
+        if plain.maintainer.broken is not None:  # too many combinations to try
             return
         if not tested.is_deferred:
             _same("the rows", tested.rows(), plain.rows())
@@ -214,7 +214,7 @@ def _maintainer(tree: Tree, pattern: Pattern, name: str, options: Options) -> Ma
 
 
 def smaller_algebra(made: AlgebraCase) -> Iterator[AlgebraCase]:
-    """The case with fewer steps, fewer operations, or as users have it."""
+    """The case with fewer steps, fewer operations, or the default options."""
     for case in less_of(made.case):
         if case.maintainer == made.case.maintainer:
             yield replace(made, case=case)

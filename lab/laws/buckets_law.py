@@ -47,7 +47,7 @@ from lab.laws.pipeline_cases import (
 
 @dataclass(frozen=True, slots=True)
 class BucketsCase:
-    """A pipeline, and how Spark happens to run it."""
+    """A pipeline, and one way in which Spark may run it."""
 
     case: PipelineCase
     seed: int
@@ -62,7 +62,7 @@ def make_buckets_case(random: Random) -> BucketsCase:
 
 
 def check_buckets(made: BucketsCase) -> None:
-    """The law on one case."""
+    """Check the law on one case."""
     wanted = reference(made.case)
     if wanted is None:
         return
@@ -71,12 +71,12 @@ def check_buckets(made: BucketsCase) -> None:
 
 
 def smaller_buckets(made: BucketsCase) -> Iterator[BucketsCase]:
-    """The case with a little less."""
+    """Reduced cases."""
     return (replace(made, case=case) for case in smaller_pipelines(made.case))
 
 
 def compare(who: str, found: Answer, wanted: Answer) -> None:
-    """Raise what differs."""
+    """Raise an error that describes the difference, if any."""
     said = wanted.difference(found)
     if said is not None:
         raise AssertionError(f"{who}: {said}")
@@ -92,13 +92,13 @@ class PartitionedOptions(Options):
 
 
 class PartitionedSource:
-    """A source of a case: its partitions, of which so much has come."""
+    """A source of a case: its partitions, up to the given positions."""
 
     def __init__(self, partitions: Sequence[Sequence_]) -> None:
         self.partitions = partitions
 
     def read(self, position: Position, limit: int) -> Reading:
-        """As many as are wanted, of the partitions in turn."""
+        """At most the requested number of messages, from the partitions in turn."""
         at: dict[str, int] = dict(position or {})
         updates: list[StreamUpdate] = []
         partitions: list[int] = []
@@ -115,7 +115,7 @@ class PartitionedSource:
         return Reading(updates, at, (), any(waiting.values()), partitions, waiting)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
 
 def _opened(
@@ -125,7 +125,7 @@ def _opened(
 
 
 class _Collected:
-    """A sink that keeps what comes."""
+    """A sink that keeps all changes."""
 
     exactly_once = True
 
@@ -136,11 +136,11 @@ class _Collected:
         self.changes += changes
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
 
 def run_embedded(case: PipelineCase) -> Answer:
-    """What the embedded runner makes of a case, with a restart in between."""
+    """The result of the embedded runner for a case, with a restart in between."""
     changes: list[Change] = []
     refused: list[Refusal] = []
     with TemporaryDirectory() as place:
@@ -178,7 +178,7 @@ def run_embedded(case: PipelineCase) -> Answer:
 
 
 def _so_far(case: PipelineCase) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
-    """What the sources have before the restart, and after it."""
+    """The input of the sources before the restart, and after it."""
     first, _ = case.parts()
     yield first
     yield case.sources
@@ -188,7 +188,7 @@ def _so_far(case: PipelineCase) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
 
 
 def messages_of(case: PipelineCase) -> Iterator[list[list[list[Message]]]]:
-    """The messages of each part, by source and partition, as tasks have them."""
+    """The messages of each part, by source and partition, as tasks receive them."""
     counts: dict[tuple[int, int], int] = {}
     for part in case.parts():
         found: list[list[list[Message]]] = []
@@ -224,8 +224,10 @@ def _message(source: int, partition: int | None, number: int, update: StreamUpda
 
 
 def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list[list[Message]]]:
-    """Batches of packets, with something of each partition that has more, in its order; then the
-    marks that nothing more is there."""
+    """Batches of packets, followed by the marks that there are no more messages.
+
+    A batch has packets of each partition with messages left, in the order of the partition.
+    """
     left = [list(sequence) for source in part for sequence in source]
     while any(left):
         batch: list[list[Message]] = []
@@ -245,7 +247,7 @@ def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list
 
 
 def run_buckets(made: BucketsCase) -> Answer:
-    """What the halves of the Spark pipeline make of a case."""
+    """The result of both halves of the Spark pipeline for a case."""
     case, random = made.case, Random(made.seed)
     views = {name: (query, None) for name, query in case.named().items()}
     definition = Definition(case.document, views)
@@ -279,7 +281,7 @@ def run_buckets(made: BucketsCase) -> Answer:
 
 
 class _Store(dict[str, bytes]):
-    """A bucket's map, as Spark's state store has it."""
+    """The map of a bucket, with the interface of Spark's state store."""
 
     def put(self, key: str, value: bytes) -> None:
         self[key] = value
@@ -289,7 +291,7 @@ class _Store(dict[str, bytes]):
 
 
 class _Side:
-    """The right half: on the driver, or in stores as the executors have them."""
+    """The stateful half: on the driver, or in stores as on the executors."""
 
     def __init__(
         self,

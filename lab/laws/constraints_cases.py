@@ -1,5 +1,4 @@
-"""Cases for the law of constraints: joins with constraints over times and values of several
-streams.
+"""Cases for the law of constraints: joins with constraints over several streams.
 
 A case has one to three parts, each fed by a stream, linear constraints over their times (any
 coefficients, up to three times in one), constraints that fix values, and messages, clocks and ends.
@@ -23,7 +22,7 @@ CALLS = "calls"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a join: an element, maybe one inside it, maybe a value."""
+    """One part of a join: an element, optionally an inner element, optionally a value."""
 
     label: str
     time: str
@@ -42,7 +41,7 @@ class Part:
         return f"[{place}{self.label}#{self.time}{inner}{value}]"
 
     def message(self, value: str) -> str:
-        """A message that brings one binding of it."""
+        """A message that inserts one binding of it."""
         inner = "" if self.inner is None else "<c/>"
         return f"<{self.label}>{inner}<k>{value}</k></{self.label}>"
 
@@ -62,7 +61,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A constraint over values: with a constant, or another variable's."""
+    """A constraint over values: with a constant or with another variable."""
 
     left: str
     operator: str
@@ -79,19 +78,19 @@ class Step:
 
     at: int
     part: int | None = None
-    value: str | None = None  # None: the end; CALLS: a call, in an element that no part asks for
+    value: str | None = None  # None: the end; CALLS: a call, in an element outside all parts
 
 
 @dataclass(frozen=True, slots=True)
 class ConstraintsCase:
-    """One case; `str` of it is enough to run it again."""
+    """One case; its `str` is enough to run it again."""
 
     parts: tuple[Part, ...]
     where: tuple[Linear | Pin, ...]
     shown: tuple[str, ...]
     steps: tuple[Step, ...]
     options: tuple[tuple[str, str], ...] = ()
-    calling: tuple[tuple[str, int], ...] = ()  # how many calls messages of streams may bring
+    calling: tuple[tuple[str, int], ...] = ()  # number of calls in messages, by stream
 
     @property
     def query(self) -> str:
@@ -114,7 +113,7 @@ class ConstraintsCase:
         return self.parts[part].place or "s"
 
     def calls(self, stream: str) -> int:
-        """How many calls the messages of a stream may bring."""
+        """The number of calls that the messages of a stream may contain."""
         return dict(self.calling).get(stream, 0)
 
     def message(self, number: int) -> str:
@@ -168,7 +167,7 @@ def make_constraints_case(random: Random) -> ConstraintsCase:
 
 
 def _linear(random: Random, names: list[str], most: int) -> Linear:
-    """A constraint with coefficients up to a limit: so small that solutions are near."""
+    """A constraint with coefficients up to a limit that keeps solutions near."""
     size = min(len(names), random.choice((1, 2, 2, 2, 3)))
     factors = [f for f in range(-most, most + 1) if f]
     if random.random() < 0.3:
@@ -201,14 +200,14 @@ def _steps(random: Random, parts: int, is_apart: bool) -> Iterator[Step]:
 
 
 def _with_calls(random: Random, case: ConstraintsCase) -> ConstraintsCase:
-    """The case with streams that may bring calls, and maybe a message that holds one."""
+    """The case with streams that may insert calls, and maybe a message that contains one."""
     streams = dict.fromkeys(case.stream(part) for part in range(len(case.parts)))
     calling = {stream: random.choice((0, 0, 1, 1, 9)) for stream in streams}
     case = replace(case, calling=tuple((s, most) for s, most in calling.items() if most))
     inner = [n for n, part in enumerate(case.parts) if part.inner is not None]
     if not inner or not calling[case.stream(inner[0])] or random.random() < 0.4:
         return case
-    if random.random() < 0.5:  # what only calls can bring, or only messages without them
+    if random.random() < 0.5:  # data from calls only, or from messages without calls only
         tied = Linear(((1, "t4"), (-1, case.parts[inner[0]].time)), random.choice(_OPERATORS), 1)
         case = replace(case, where=(tied, *case.where[1:]))
     ends = (n for n, step in enumerate(case.steps) if step.part is not None and step.value is None)
@@ -219,7 +218,7 @@ def _with_calls(random: Random, case: ConstraintsCase) -> ConstraintsCase:
 
 
 def smaller_constraints(case: ConstraintsCase) -> Iterator[ConstraintsCase]:
-    """Cases with fewer steps, constraints, columns, parts and streams that may bring calls."""
+    """Cases with fewer steps, constraints, columns, parts and streams with calls."""
     for smaller in _cuts(case):
         try:
             parse_pattern(smaller.query)

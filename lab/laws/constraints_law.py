@@ -1,18 +1,18 @@
-"""Truth under constraints: views that tie times and values of several streams, by all futures.
+"""Truth under constraints over times and values of several streams, against all futures.
 
     law constraints   `truth`, `possible()`, `status()`, `never` and deadlines of a view over a
-                      document that streams change are what all small futures say
+                      document that streams change equal the result of all small futures
 
 A case is a join of one to three parts, each fed by a stream, with linear constraints over their
-times (any coefficients, up to three times in one) and constraints that pin values. Messages, the
-clock and ends of streams come; after every step all that the view says is compared, the status of
-single rows after the last.
+times (any coefficients, up to three times in one) and constraints that fix values. The steps are
+messages, the clock and ends of streams. After every step all results of the view are compared; the
+status of single rows only after the last step.
 
-The reference tries all futures at once: nothing here is negated, so a row can come if it is a row
-of the document to which every stream has brought everything, at every time from the clock on. All
-nodes of a message have one time. While a stream may still bring calls, its messages may hold them,
-so what stands below a node may come later than it. Times end at a horizon; a verdict that goes
-beyond it is compared again with a horizon further off.
+The reference tries all futures at once. Nothing here is negated, so a row is possible if it is a
+row of the document into which every stream has inserted everything, at every time from the clock
+on. All nodes of a message have one time. While a stream may still insert calls, its messages may
+contain them, so the descendants of a node may be later than the node. Times end at a horizon; a
+verdict that depends on times beyond it is compared again with a later horizon.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lab.laws.constraints_cases import CALLS, ConstraintsCase, Linear, Pin
 
 _VALUES = ("1", "2", "8", "9")
 _HORIZON, _FAR = 8, 40
-_MOST = 3_000_000  # combinations that are tried at once
+_MOST = 3_000_000  # combinations to try at once
 _REFUSED = ("AX307", "AX502", "AX503")
 
 Binding = tuple[tuple[int, ...], str]
@@ -53,12 +53,12 @@ Flags = NDArray[np.bool_]
 
 
 class TooLarge(Exception):
-    """There are more futures than can be tried."""
+    """There are too many futures to try."""
 
 
 @dataclass(frozen=True)
 class Futures:
-    """Every row that is there or can come, from a clock on and up to a horizon."""
+    """Every row that is present or possible, from a clock up to a horizon."""
 
     case: ConstraintsCase
     present: tuple[tuple[Binding, ...], ...]  # by part
@@ -68,7 +68,7 @@ class Futures:
     horizon: int
 
     def _bindings(self, number: int) -> list[Binding]:
-        """What a part can be bound to, what is there first."""
+        """The bindings of a part, present ones first."""
         found = list(self.present[number])
         part = self.case.parts[number]
         if self.is_open[number]:
@@ -79,7 +79,7 @@ class Futures:
         return found
 
     def _inner(self, number: int, time: int, times: range) -> list[tuple[int, ...]]:
-        """The times of what stands below a node to come: its own, or with calls a later one."""
+        """The times of the descendants of a future node: its own, or with calls a later one."""
         if self.case.parts[number].inner is None:
             return [()]
         may_be_later = self.may_bring_calls[number]
@@ -87,7 +87,7 @@ class Futures:
 
     @cached_property
     def _columns(self) -> tuple[dict[str, NDArray[np.int64]], Flags]:
-        """Every combination that meets all constraints, by column; and which are there already."""
+        """Every combination that satisfies all constraints, by column; and which are present."""
         bindings = [self._bindings(number) for number in range(len(self.case.parts))]
         sizes = [len(each) for each in bindings]
         if np.prod(sizes, dtype=np.int64) > _MOST:
@@ -129,16 +129,16 @@ class Futures:
 
     @property
     def there(self) -> set[Shown]:
-        """The rows that are there."""
+        """The rows that are present."""
         return self._rows[1]
 
     @cached_property
     def coming(self) -> set[Shown]:
-        """The rows that are not there and can come."""
+        """The rows that are absent but possible."""
         return self._rows[0] - self._rows[1]
 
     def status(self, row: Shown) -> Truth:
-        """Of a row whose values may be None: any."""
+        """The status of a row; None as a value stands for any value."""
         if any(_agree(each, row) for each in self.there):
             return Truth.TRUE
         return Truth.POSSIBLE if self.may_come(row) else Truth.NEVER
@@ -169,7 +169,7 @@ def _holds(constraint: Linear | Pin, columns: dict[str, NDArray[np.int64]]) -> F
 
 
 def _outward(value: Any) -> Any:
-    """A value as it is given to a view: times in seconds."""
+    """A value in the form that views accept: times in seconds."""
     return Fraction(value, 1_000_000) if isinstance(value, int) else value
 
 
@@ -181,7 +181,7 @@ def _agree(row: Shown, wanted: Shown) -> bool:
 
 
 def check_constraints(case: ConstraintsCase) -> Counter[str]:
-    """Compare all that a view says after every step; what was compared, by name."""
+    """Compare all results of a view after every step; return the number of comparisons by name."""
     run = _Run(case)
     if not run.is_reported and dict(case.options).get("keep", "all") == "all":
         raise AssertionError(f"`never` is not reported: {run.view.how_never()}")
@@ -204,12 +204,12 @@ class _Run:
         self.view: View = self.widget.view("v")
         self.present: list[list[Binding]] = [[] for _ in case.parts]
         self.is_open = [True for _ in case.parts]
-        self.called: Counter[str] = Counter()  # calls that streams have brought
-        self.before: dict[Shown, bool] | None = None  # whether each could be completed later
+        self.called: Counter[str] = Counter()  # calls that streams have inserted
+        self.before: dict[Shown, bool] | None = None  # whether each row could be completed later
         self.is_reported = self.view.how_never().startswith("reported")  # as `explain` says
 
     def take(self, number: int) -> list[Change]:
-        """Carry out one step."""
+        """Apply one step."""
         step = self.case.steps[number]
         at = step.at / 1_000_000
         if step.part is None:
@@ -242,7 +242,7 @@ class _Run:
         self._compare_never(when, told, futures)
         try:
             self._compare_truth(when, futures)
-            if is_last:  # each row that is asked for takes a walk
+            if is_last:  # every row costs a walk
                 self._compare_status(when, futures)
         except AxlogError as error:
             if error.code not in _REFUSED:
@@ -282,7 +282,7 @@ class _Run:
         return replace(futures, horizon=_FAR)
 
     def _asked(self, futures: Futures) -> list[Shown]:
-        """Some rows, made up or possible, that the view is asked for."""
+        """Some rows, invented or possible, to ask the view for."""
         random = Random(str(self.case.steps) + str(futures.clock))
         times = [futures.clock + step for step in range(-1, 4)]
         choices = [
@@ -293,7 +293,7 @@ class _Run:
         return list(dict.fromkeys([made, *random.sample(known, min(1, len(known)))]))
 
     def _compare_possible(self, when: str, futures: Futures) -> dict[Shown, bool]:
-        """Every row to come is covered by what is listed, and all that is listed may come."""
+        """The listed rows cover every possible row, and every listed row is possible."""
         listed = self.view._possible()  # with times in microseconds
         rows = {tuple(one.row.values()) for one in listed}
         for row in futures.coming:
@@ -326,7 +326,7 @@ class _Run:
         return any(self.futures(clock, horizon).coming for horizon in (_HORIZON, _FAR))
 
     def _compare_never(self, when: str, told: Sequence[Change], futures: Futures) -> None:
-        """`never` is told of what was possible, and cannot come any more in any shape."""
+        """`never` is emitted for rows that were possible and are now impossible in any form."""
         found = {change.row.values_ for change in told if change.op == "never"}
         if self.before is None or not self.is_reported:
             return
@@ -334,7 +334,7 @@ class _Run:
             raise AssertionError(f"never {when}: {found}, but they may come")
         wanted = {row for row in self.before if futures.status(row) is Truth.NEVER}
         wanted = {r for r in wanted if self._further(futures).status(r) is Truth.NEVER}
-        # joins do not report what could only have been completed in the moment in which it came
+        # joins do not report a row that could only be completed at the moment at which it began
         if not found <= wanted or {row for row in wanted - found if self.before[row]}:
             raise AssertionError(f"never {when}: found {found}, wanted {wanted}")
         self.seen["never"] += len(found)

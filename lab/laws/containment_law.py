@@ -41,7 +41,7 @@ from lab.reference.fragments import as_element
 
 @dataclass(frozen=True)
 class Features:
-    """What random patterns are made of, and the documents they are tried on."""
+    """The parts of random patterns, and the documents to try them on."""
 
     labels: tuple[str, ...] = ("a", "b")
     texts: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class PairCase:
-    """Two patterns, and the kind of documents they are tried on."""
+    """Two patterns, and the kind of documents to try them on."""
 
     first: Pattern
     second: Pattern
@@ -173,7 +173,7 @@ class PairCase:
 
 
 def make_pair(random: Random) -> PairCase:
-    """Two random patterns with the same outputs; often one is the other with a little less."""
+    """Two random patterns with the same outputs; often one is a reduced form of the other."""
     kind = random.choice(tuple(KINDS))
     maker = Maker(random, KINDS[kind])
     (first,) = maker.patterns(1)
@@ -184,10 +184,10 @@ def make_pair(random: Random) -> PairCase:
 
 
 def check_pair(case: PairCase) -> Counter[Verdict]:
-    """The verdict is right; which it was."""
+    """Check the verdict and return it."""
     try:
         found = contains(case.first, case.second)
-    except UnsupportedError:  # the value of the document itself: refused by name
+    except UnsupportedError:  # the value of the document node is not supported
         return Counter()
     features = KINDS[case.kind]
     if found.verdict is Verdict.CONTAINED:

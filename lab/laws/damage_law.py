@@ -32,7 +32,7 @@ _VIEW = "match /r/a/$x return $x"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The files of a store, and what they say."""
+    """The files of a store, and the states they represent."""
 
     policy: str
     is_closed: bool
@@ -43,7 +43,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that happens to a file: a bit flips, it is cut or lengthened, it is gone."""
+    """One damage to a file: a flipped bit, a truncation, an extension, a removal."""
 
     name: str
     kind: str  # flip, cut, add, remove
@@ -51,7 +51,7 @@ class Damage:
     bit: int = 0
 
     def done(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """The files after it."""
+        """The files after the damage."""
         after = dict(files)
         data = bytearray(after.pop(self.name))
         if self.kind == "remove":
@@ -69,7 +69,7 @@ def make_stored(
     policy: str, is_closed: bool, updates: int = 4, snapshot_after: int | None = None,
     retain: bool = False, seed: int = 0,
 ) -> Stored:  # fmt: skip
-    """A store that was fed a few updates."""
+    """A store after a few updates."""
     draw = Random(f"damage:{seed}")
     files = FaultyFiles(Random(0))
     widget = start(files, _DOCUMENT, {}, policy, retain)
@@ -100,7 +100,7 @@ def _state(widget: DurableDocument) -> object:
 
 
 def all_damage(files: Mapping[str, bytes], bits: int) -> Iterator[Damage]:
-    """Every byte of every file with some of its bits flipped, every length, every file gone."""
+    """Every byte of every file with some bits flipped, every truncation, every file removed."""
     for name, data in files.items():
         yield Damage(name, "remove")
         for at in range(len(data)):
@@ -112,9 +112,10 @@ def all_damage(files: Mapping[str, bytes], bits: int) -> Iterator[Damage]:
 
 
 def check_damage(stored: Stored, damage: Damage, opens: bool = True) -> str:
-    """Open the damaged store; what came of it: same, refused or prefix. Raises if it may not be.
+    """Open the damaged store and return the outcome: same, refused or prefix.
 
-    `opens`: carry out the records too where the bytes of the log say already that it is refused.
+    Raises an error if the outcome violates the law. `opens`: apply the records even where the bytes
+    of the log alone already show that the store is refused.
     """
     damaged = damage.done(stored.files)
     files = FaultyFiles.holding(damaged)
@@ -161,7 +162,7 @@ def _check_opened(widget: DurableDocument, stored: Stored, damage: Damage) -> st
 
 @dataclass(frozen=True, slots=True)
 class DamageCase:
-    """A store by its seed and how it is kept, and what happens to it."""
+    """A store, given by its seed and settings, and the damage to it."""
 
     policy: str
     is_closed: bool
@@ -169,11 +170,11 @@ class DamageCase:
     snapshot_after: int | None
     retain: bool
     seed: int
-    hits: tuple[float, ...]  # where, as a share of all damage there could be
+    hits: tuple[float, ...]  # positions, as a share of all possible damage
 
 
 def make_damage_case(random: Random) -> DamageCase:
-    """A random store, and a few damages, each tried by itself."""
+    """A random store and a few damages; each is tried separately."""
     updates = random.randrange(1, 12)
     after = random.choice((None, random.randrange(1, updates + 1)))
     return DamageCase(
@@ -183,7 +184,7 @@ def make_damage_case(random: Random) -> DamageCase:
 
 
 def check_damage_case(case: DamageCase) -> None:
-    """Try each damage on the store, each by itself."""
+    """Try each damage on the store separately."""
     stored = make_stored(case.policy, case.is_closed, case.updates, case.snapshot_after,
                          case.retain, case.seed)  # fmt: skip
     possible = list(all_damage(stored.files, 3))

@@ -33,9 +33,9 @@ a durable face alone takes notice of. `ahead`: how many microseconds after the c
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Which parts of the languages random cases use."""
+    """The parts of the languages that random cases use."""
 
-    comments: bool = True  # comments and processing instructions stand in documents
+    comments: bool = True  # documents contain comments and processing instructions
     comment_tests: bool = True  # queries and statements select them
     values: tuple[str, ...] = ("1", "2", "a", "10", "1.0", "2024-01-31")
 
@@ -45,13 +45,13 @@ SWITCHES = Switches()
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """One way to have a document and its views; the answers do not depend on it."""
+    """One way to create a document and its views; the answers do not depend on it."""
 
     kind: Literal["document", "widget", "durable"] = "widget"
-    maintainer: str = DEFAULT  # where it takes the query; else the default
+    maintainer: str = DEFAULT  # if it supports the query; else the default
     cache: Literal["memory", "disk"] = "memory"
     is_deferred: bool = False
-    is_restless: bool = True  # whether documents count as large, and adaptive views change over
+    is_restless: bool = True  # whether documents count as large, and adaptive views switch
 
     def __str__(self) -> str:
         words = [self.kind, self.maintainer, self.cache]
@@ -60,7 +60,7 @@ class Face:
 
 @dataclass(frozen=True, slots=True)
 class DifferentialCase:
-    """One random case. `padding` is how many nodes are put behind those of the document."""
+    """One random case. `padding` is the number of nodes added after those of the document."""
 
     document: str
     queries: tuple[str, ...]
@@ -143,7 +143,7 @@ def _document(random: Random, size: int, streams: int) -> str:
 
 
 def _with_values(random: Random, text: str) -> str:
-    """With values of several kinds in place of some."""
+    """The document with some values replaced by values of several kinds."""
     for value in small_cases.VALUES:
         text = text.replace(f">{value}<", f">{random.choice(SWITCHES.values)}<", 2)
     return text
@@ -159,7 +159,7 @@ def _with_comment(random: Random, text: str) -> str:
 
 
 def _lively(random: Random, tree: Tree) -> str:
-    """A query, most likely one that has rows: those that have none mostly stay without."""
+    """A query that probably has rows: most of those without rows stay without."""
     for _ in range(3):
         text = _query(random)
         if random.random() < 0.2 or _has_rows(tree, text):
@@ -178,7 +178,7 @@ def _has_rows(tree: Tree, text: str) -> bool:
 
 
 def _query(random: Random) -> str:
-    """A query in one of the three languages; it may be refused, then by all alike."""
+    """A query in one of the three languages; it may be refused, then by all faces alike."""
     pick = random.random()
     if pick < 0.4:
         features = DOWNWARD if random.random() < 0.7 else _ANY
@@ -245,14 +245,14 @@ def _step(random: Random, depth: int) -> str:
 
 
 def _condition(random: Random, depth: int) -> str:
-    """A condition on the node it stands at, or on the document."""
+    """A condition on its context node, or on the document."""
     beginning = random.choice(("", "", "//", "/*/", "/"))
     found = f"{beginning}{random.choice(LABELS)}"
     return _asked(random, depth, found, lambda: _condition(random, depth - 1))
 
 
 def _asked(random: Random, depth: int, found: str, other: Callable[[], str]) -> str:
-    """A path asked for: that it leads somewhere or nowhere, what is there, beside another."""
+    """A condition on a path: it exists or not, its value, or a combination with another."""
     match random.randrange(9 if depth > 0 else 6):
         case 0:
             return f"not({found})"
@@ -275,7 +275,7 @@ def _asked(random: Random, depth: int, found: str, other: Callable[[], str]) -> 
 
 
 def _flwor(random: Random) -> str:
-    """A query of XQuery: one variable or two, a condition, something shown."""
+    """An XQuery query: one variable or two, a condition, a returned value."""
     variables = ["x"]
     ranges = [f"$x in {path(random, 1)}"]
     if random.random() < 0.35:
@@ -352,7 +352,7 @@ def _message(random: Random, streams: int) -> Step:
 
 
 def statement(random: Random) -> str:
-    """A statement of XQuery Update; it may be refused, then by all alike."""
+    """A statement of XQuery Update; it may be refused, then by all faces alike."""
     found = path(random)
     content = small_cases.fragment(random, random.randint(1, 4))
     if SWITCHES.comments and random.random() < 0.1:

@@ -1,17 +1,17 @@
-"""The whole public API gives the same rows and changes, however a document is had.
+"""The whole public API gives the same rows and changes, whatever the face of a document.
 
     document, Document, durable store
     x  every maintainer, forced, or as axlog chooses on small and on large documents
     x  both caches, views read at once or deferred
 
-take the same statements and messages, and after every step they have the same rows with counts,
-emit the same changes, refuse the same updates for the same reason, and have the same document. Rows
-are those of the definitions as well: on small documents a widget whose views are re-evaluated by
-the reference runs beside the others, on large ones one whose views are kept by counting, and all
-rows are evaluated anew at the end.
+All faces process the same statements and messages. After every step they have the same rows with
+counts, emit the same changes, refuse the same updates for the same reason, and have the same
+document. The rows also equal those of the definitions: on small documents the reference
+re-evaluates the views of one more document after every step; on large ones the views of that
+document are maintained by counting. All rows are evaluated again at the end.
 
-What is not compared: counts in changes of `records`, which has none; changes of deferred views one
-by one, of which the sum is.
+Not compared: counts in changes of `records`, which has none; single changes of deferred views,
+whose sum is compared.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_differential(case: DifferentialCase) -> None:
     try:
         base = _Run(case, Face(maintainer="reevaluate" if is_small else "counting"), queries)
     except QueryError as error:
-        if error.code == "AX216":  # too many ways to try
+        if error.code == "AX216":  # too many combinations to try
             return
         raise
     others = [_Run(case, face, queries) for face in case.faces]
@@ -71,7 +71,7 @@ def check_differential(case: DifferentialCase) -> None:
         other.compare_rows(base)
     for number, step in enumerate(case.steps):
         wanted = base.take(step)
-        if base.is_broken:  # too many ways to try
+        if base.is_broken:  # too many combinations to try
             return
         for other in others:
             other.compare(other.take(step), wanted, base, number)
@@ -82,7 +82,7 @@ def check_differential(case: DifferentialCase) -> None:
 
 
 def _accepted(case: DifferentialCase) -> dict[str, Query]:
-    """The queries that are not refused, by the names of their views."""
+    """The accepted queries, by the names of their views."""
     found: dict[str, Query] = {}
     for number, text in enumerate(case.queries):
         try:
@@ -94,13 +94,13 @@ def _accepted(case: DifferentialCase) -> dict[str, Query]:
 
 @dataclass(slots=True)
 class _Run:
-    """A case under way by one face."""
+    """A case run by one face."""
 
     case: DifferentialCase
     face: Face
     queries: dict[str, Query]
     heard: Told = field(default_factory=dict)
-    _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # when last read, if deferred
+    _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # at the last read, if deferred
     _files: FaultyFiles | None = None
     _widget: Document | None = None
     document: MaintainedTree = field(init=False)
@@ -122,7 +122,7 @@ class _Run:
             self._widget = Document(text, options=Options(never="off", cache=cache, memory=_MEMORY))
             self.document = maintained(self._widget)
         else:
-            # A store has its rows in memory, whatever the face says.
+            # A store keeps its rows in memory, whatever the face says.
             self._files = FaultyFiles(Random(0)) if self._files is None else self._files.killed()
             options = Options(never="off")
             self._widget = start(self._files, text, {}, "always", False, options=options)
@@ -156,13 +156,13 @@ class _Run:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a view was put aside: re-evaluation gives up where it would take too long."""
+        """Whether a view was set aside: re-evaluation stops where it would take too long."""
         return any(self.view(name).broken is not None for name in self.queries)
 
     # A step ---------------------------------------------------------------------------------------
 
     def take(self, step: Step) -> Outcome:
-        """Carry a step out: what it changes, or why it is refused."""
+        """Run a step; return its changes, or the reason why it is refused."""
         for told in self.heard.values():
             told.clear()
         if step.get("reopen"):
@@ -215,7 +215,7 @@ class _Run:
     # Comparing ------------------------------------------------------------------------------------
 
     def compare(self, found: Outcome, wanted: Outcome, base: _Run, number: int) -> None:
-        """What a step did here is what it did there."""
+        """A step has the same result on both sides."""
         if isinstance(found, str) or isinstance(wanted, str):
             self._same("what an update is refused for", found, wanted)
         elif self.face.is_deferred:
@@ -243,7 +243,7 @@ class _Run:
             self._shown[name] = now
 
     def compare_rows(self, base: _Run) -> None:
-        """The same rows, as often."""
+        """The same rows with the same counts."""
         for name in self.queries:
             rows = [_rows(run.view(name)) for run in (self, base)]
             self._same(f"the rows of {name}", *rows)
@@ -252,13 +252,13 @@ class _Run:
                 self._same(f"the number of the last change of {name}", *numbers)
 
     def compare_at_the_end(self, base: _Run) -> None:
-        """The same document, and the rows that it has by evaluation."""
+        """The same document, and the rows that evaluation finds in it."""
         self._same("the document", self.document.xml(), base.document.xml())
         if self.face.is_deferred:
             self.compare_rows(base)
 
     def compare_with_evaluation(self) -> None:
-        """The rows that views kept are those that they have when they are made anew."""
+        """The maintained rows equal those of newly created views."""
         tree = self.document.nodes()
         for name, query in self.queries.items():
             found = _rows(self.view(name))
@@ -303,11 +303,11 @@ def _told(changes: list[Change], is_counted: bool) -> Counter[Any]:
     return Counter((c.op, shown(c.row), shown(c.before), c.time) for c in changes)
 
 
-# Cutting down -------------------------------------------------------------------------------------
+# Reduction ----------------------------------------------------------------------------------------
 
 
 def smaller_differential(case: DifferentialCase) -> Iterator[DifferentialCase]:
-    """Cases with a little less, the greatest cuts first."""
+    """Reduced cases, the greatest reductions first."""
     cuts: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = (
         ("faces", _shorter),
         ("queries", _shorter),

@@ -1,7 +1,7 @@
-"""Updates as data: what fixture files and failing cases are written in.
+"""Updates as data: the notation of fixture files and failing cases.
 
 A message of a stream is the JSON object that `axlog maintain` reads. An operation of a pending
-update list is an object too, by its first key:
+update list is an object too, identified by its first key:
 
     {"insert": CONTENT, "where": "last", "target": NODE}     {"delete": NODE}
     {"rename": NODE, "label": "b"}                           {"replace": NODE, "content": CONTENT}
@@ -9,9 +9,9 @@ update list is an object too, by its first key:
 
 CONTENT is XML text, or a list of XML texts, `{"text": "5"}` and `{"attribute": "k", "value": "5"}`.
 NODE is a path as `Tree.path` prints it (`/a/b[2]/@k`), a pattern that returns one node's id, or the
-node's number in document order. Any object may say `at`.
+node's number in document order. Any object may have `at`.
 
-Statements of XQuery Update are the form for people; this one says exactly which nodes.
+Users write statements of XQuery Update instead; this notation identifies the nodes exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Edit = Mapping[str, Any]
 
 
 def carry_out(widget: Document, edits: Sequence[Edit]) -> list[Change]:
-    """One update: a message of a stream, or operations that are applied together."""
+    """Apply one update: a message of a stream, or operations that are applied together."""
     if "stream" in edits[0]:
         (message,) = edits
         return widget.take(StreamUpdate.of(message))
@@ -56,7 +56,7 @@ def carry_out(widget: Document, edits: Sequence[Edit]) -> list[Change]:
 
 
 def operations_of(tree: Tree, edits: Iterable[Edit]) -> list[Operation]:
-    """The operations that edits write, for the tree as it is."""
+    """The operations of edits, for the current tree."""
     return [operation for edit in edits for operation in _operations(tree, edit)]
 
 
@@ -78,7 +78,7 @@ def _operations(tree: Tree, edit: Edit) -> list[Operation]:
 
 
 def nodes_of(tree: Tree, target: str | int) -> list[int]:
-    """The nodes that a path, a pattern or a number means."""
+    """The nodes of a path, a pattern or a number."""
     if isinstance(target, str) and target.startswith("match "):
         return selected(tree, parse_pattern(target))
     nodes = list(tree.subtree(DOCUMENT_NODE))
@@ -92,7 +92,7 @@ def nodes_of(tree: Tree, target: str | int) -> list[int]:
 
 
 def content_of(written: str | Sequence[str | Edit]) -> Content:
-    """Content as operations take it."""
+    """Content in the form that operations accept."""
     items: list[Item] = []
     for item in [written] if isinstance(written, str) else written:
         match item:
@@ -124,7 +124,7 @@ def edit_of(tree: Tree, operation: Operation) -> dict[str, Any]:
 
 
 def with_paths(tree: Tree, edit: Edit) -> dict[str, Any]:
-    """The edit with its target by path, for people."""
+    """The edit with its target as a path, for readable output."""
     keys = ("target", "delete", "rename", "replace", "replace value")
     key = next((key for key in keys if isinstance(edit.get(key), int)), None)
     if key is None:

@@ -1,13 +1,13 @@
 """Laws 1, 2 and 8 on one case: exact rows and changes, net batches, idle updates that cost nothing.
 
     law 1   maintained(view, update) == evaluated(view, apply(document, update)), counts included
-    law 2   maintainers agree, and a batch tells exactly the difference that its updates make
-    law 8   an update that no view can notice does no work beyond looking at it
+    law 2   maintainers agree, and a batch emits exactly the difference that its updates make
+    law 8   an update that affects no view does no work beyond its inspection
 
-Every maintainer takes its turn, as users have it, in a widget: generated matchers, messages put
-aside, any size of blocks, views that come and go. Where axlog chooses (`default`), the document
-counts as a large one, and adaptive views change over every few updates. Re-evaluation runs beside
-it on a document of its own.
+Every maintainer is tested in turn, as users run it, in a document: generated matchers, messages set
+aside, any size of blocks, views that are added and removed. Where axlog chooses (`default`), the
+document counts as a large one, and adaptive views switch every few updates. Re-evaluation runs
+beside it on a separate document.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Broken(AssertionError):
     """A law does not hold; the message says where."""
 
 
-# A case at work -----------------------------------------------------------------------------------
+# A running case -----------------------------------------------------------------------------------
 
 
 class Bench:
-    """A case on two documents side by side: a maintainer as users have it, and re-evaluation."""
+    """A case on two documents side by side: a maintainer as users run it, and re-evaluation."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -70,7 +70,7 @@ class Bench:
         self.heard: dict[str, list[Change]] = {}
 
     def watch(self, step: int) -> None:
-        """Make the views that start before this step, forget those that end there."""
+        """Create the views that start before this step, and remove those that end there."""
         for number, pattern in enumerate(self.case.patterns):
             name = f"view{number + 1}"
             since, until = self.case.since[number:], self.case.until[number:]
@@ -89,18 +89,18 @@ class Bench:
                 self.plain.unwatch(name)
 
     def _maintainer(self, pattern: Pattern) -> str | None:
-        """The wanted maintainer where it takes the pattern, else counting, else none."""
+        """The wanted maintainer if it supports the pattern, else counting, else none."""
         wanted = self.case.maintainer
         if wanted == DEFAULT or MAINTAINERS[wanted].refusal(pattern) is None:
             return wanted
         return Counting.name if Counting.refusal(pattern) is None else None
 
     def counts_changes(self, name: str) -> bool:
-        """Whether the rows of a view's changes have counts: records know only that a row holds."""
+        """Whether the rows of a view's changes have counts: records only know that a row holds."""
         return self.tested.view(name).chosen.name != Records.name
 
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
-        """Carry out a step on both sides: their changes, or None if both refuse it alike."""
+        """Apply a step on both sides: their changes, or None if both refuse it alike."""
         results: list[list[Change] | str] = []
         for widget in (self.tested, self.plain):
             try:
@@ -121,7 +121,7 @@ class Bench:
             _same(f"the rows of {name}", self.rows(name), _rows(self.plain.view(name)))
 
     def check_documents(self) -> None:
-        """At the end: the documents are the same, and so are the rows by definition."""
+        """At the end, the documents are equal, and so are the rows by definition."""
         if self.case.keep == self.case.validate == "all":
             _same("the document", self.tested.xml(), self.plain.xml())
         tree = maintained(self.plain).tree
@@ -132,7 +132,7 @@ class Bench:
 
 
 def check_exact(case: Case) -> None:
-    """Law 1: after every step rows, counts and changes are those of re-evaluation."""
+    """Law 1: after every step rows, counts and changes equal those of re-evaluation."""
     bench = Bench(case)
     for number, step in enumerate(case.steps):
         bench.watch(number)
@@ -158,8 +158,10 @@ def check_exact(case: Case) -> None:
 
 
 def check_batches(case: Case) -> None:
-    """Law 2: however the steps are batched, a batch tells the net difference that it makes; and
-    one whose body raises makes none, and is not told."""
+    """Law 2: a batch emits the net difference that it makes, for every batch size.
+
+    A batch whose body raises makes no difference and emits nothing.
+    """
     for size in (1, 2, len(case.steps) or 1):
         bench = Bench(replace(case, since=(), until=()))
         bench.watch(0)
@@ -192,7 +194,7 @@ def _check_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
 
 
 class _Undone(Exception):
-    """What the body of a failing batch raises."""
+    """The exception in the body of a failing batch."""
 
 
 def _check_failed_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
@@ -210,13 +212,13 @@ def _check_failed_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
 
 
 def _has_updates(pattern: Pattern) -> bool:
-    """Whether rows can stay and show something else: a value, a content, what paths collect."""
+    """Whether rows can be updated: they show a value, a content, or collected paths."""
     is_read = any(output.kind in _READ for output in pattern.outputs)
     return is_read or bool(compile_pattern(pattern).gathers)
 
 
 def check_idle(case: Case) -> None:
-    """Law 8: a message that no view can notice is looked at once, and moves nothing."""
+    """Law 8: a message that affects no view is inspected once, and moves nothing."""
     bench = Bench(replace(case, since=(), until=()))
     bench.watch(0)
     bench.check_rows()
@@ -267,7 +269,7 @@ def _rows(view: View) -> Told:
 
 
 def check_labels(view: View) -> None:
-    """The ids of rows say the labels that their paths have now: equality of ids does not."""
+    """The ids of rows have the current labels of their paths; equality of ids does not check it."""
     tree = view.maintainer.tree
     if not any(output.kind is Kind.ID for output in view.query.pattern.outputs):
         return
@@ -287,7 +289,7 @@ def _values(rows: Told) -> Told:
 
 
 def _changes(changes: list[Change], is_counted: bool) -> Told:
-    """Changes to compare; what never comes is said by some maintainers only (law 5 compares it)."""
+    """Changes to compare, without `never`, which only some maintainers emit (law 5 compares it)."""
     told = [change for change in changes if change.op != "never"]
     if not is_counted:
         return Counter((c.op, c.row.values_, c.before and c.before.values_, c.time) for c in told)
@@ -295,7 +297,7 @@ def _changes(changes: list[Change], is_counted: bool) -> Told:
 
 
 def _numbers(changes: list[Change]) -> list[int]:
-    """The numbers of changes, from the first on: what never comes is numbered too."""
+    """The sequence numbers of changes, from the first on; `never` changes are numbered too."""
     told = [change for change in changes if change.op != "never"]
     return [change.sequence - told[0].sequence for change in told]
 
@@ -305,7 +307,7 @@ def _counted(row: Row | None) -> object:
 
 
 def replayed(rows: Told, changes: Iterable[Change]) -> Told:
-    """Rows as a reader has them who started with some and heard these changes."""
+    """The rows of a reader that started with some rows and received these changes."""
     after = Counter(rows)
     for change in changes:
         if change.op != "insert":

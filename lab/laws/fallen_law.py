@@ -33,7 +33,7 @@ Shown = tuple[object, ...]
 
 
 def check_fallen(random: Random, never: str = "all") -> Counter[str]:
-    """One random case; what was compared, by name."""
+    """Check one random case; return the number of comparisons by name."""
     if random.random() < 0.3:
         run: _Run = _Joined(random)
     else:
@@ -48,7 +48,7 @@ def check_fallen(random: Random, never: str = "all") -> Counter[str]:
 
 
 class _Run(StreamedCase):
-    """One case: a widget with the view, and one without that is walked over."""
+    """One case: a document with the view, and a document without it for the walk."""
 
     def __init__(self, random: Random, never: str, case: Case | None = None) -> None:
         super().__init__(random, case, never=never)
@@ -65,17 +65,18 @@ class _Run(StreamedCase):
     def _compare_explained(self, when: str) -> None:
         """`explain` says that `never` is reported exactly where the possible rows are decided.
 
-        At the end it may be decided what was not before: then nothing was reported since.
+        At the end, possible rows may be decided that were undecided before: then none was reported
+        since.
         """
         if not maintained(self.tested).tree.calls() or self.is_broken:
             return
-        said = self.view.how_never()  # as `explain` does
+        said = self.view.how_never()  # as `explain` says
         try:
             self.view.possible()
             is_decided = True
         except UndecidedError:
             is_decided = False
-        asks_for_all = "never=" in said  # it is, where the widget is asked for it
+        asks_for_all = "never=" in said  # it is reported if the document asks for it
         is_reported = said.startswith("reported")
         may_be_late = when == "at the end" and is_decided
         if is_reported != is_decided and not asks_for_all and not may_be_late:
@@ -83,7 +84,7 @@ class _Run(StreamedCase):
         self.seen["explained"] += 1
 
     def next(self) -> tuple[Edit, ...] | None:
-        """What happens next; empty: the clock moves."""
+        """The next step; an empty one advances the clock."""
         pick = self.random.random()
         if pick < 0.15:
             return ()
@@ -121,7 +122,7 @@ class _Run(StreamedCase):
         return sorted((c.row.values_ for c in changes if c.op == "never"), key=str)
 
     def _never(self) -> list[Shown] | None:
-        """By the definition; None where it is not decided."""
+        """The `never` rows by the definition; None where they are undecided."""
         before, self.before = self.before, self._possible()
         if before is None or self.before is None:
             return None

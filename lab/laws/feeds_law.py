@@ -48,7 +48,7 @@ HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """An item as it is drawn; None where the feed says nothing."""
+    """A random item; None for a field that the feed omits."""
 
     guid: str | None
     link: str | None
@@ -62,7 +62,7 @@ class FeedItem:
         return self.guid or self.link or self.title or ""
 
     def fields(self) -> list[tuple[str, str]]:
-        """What a stream shows of it, as names and texts."""
+        """The fields that a stream shows, as names and texts."""
         found = [("title", self.title), ("link", self.link)]
         if self.published is not None:
             found.append(("published", _TIMES[self.published]))
@@ -71,7 +71,7 @@ class FeedItem:
         return [(name, text) for name, text in found if text is not None]
 
     def written(self, dialect: str) -> str:
-        """It in a dialect."""
+        """The item in a dialect."""
         parts = []
         if dialect == "atom":
             parts.append(_tag("id", self.guid))
@@ -99,7 +99,7 @@ Version = tuple[FeedItem, ...]
 
 @dataclass(frozen=True, slots=True)
 class FeedCase:
-    """Versions of a feed, one after the other, in a dialect."""
+    """Consecutive versions of a feed, in a dialect."""
 
     dialect: str
     versions: tuple[Version, ...]
@@ -133,7 +133,7 @@ def random_item(random: Random) -> FeedItem:
 
 
 def _edit(random: Random, items: list[FeedItem]) -> None:
-    """Change a feed as feeds change."""
+    """Change a feed as real feeds change."""
     if not items or random.random() < 0.2:
         items.insert(random.randint(0, len(items)), random_item(random))
         return
@@ -144,7 +144,7 @@ def _edit(random: Random, items: list[FeedItem]) -> None:
             del items[at]
         case 1:
             random.shuffle(items)
-        case 2:  # a guid that is shared, with another text or the same
+        case 2:  # a shared guid, with another text or the same
             items.insert(random.randint(0, len(items)), replace(random_item(random), guid=one.guid))
         case 3:
             items.insert(at, one)
@@ -157,7 +157,7 @@ def _edit(random: Random, items: list[FeedItem]) -> None:
 
 
 def _recoded(random: Random, text: str | None) -> str | None:
-    """A text read in another encoding than it was written in, or put right again."""
+    """A text decoded with a wrong encoding, or corrected again."""
     if text is None:
         return random.choice(_WORDS)
     wrong = random.choice(("cp1252", "iso-8859-1"))
@@ -170,12 +170,12 @@ def _recoded(random: Random, text: str | None) -> str | None:
 
 
 def _without_controls(text: str) -> str:
-    """XML has no characters below the space; those from 128 on it has."""
+    """The text without the control characters that XML forbids; it allows those from 128 on."""
     return "".join(c for c in text if c >= " ").strip() or "x"
 
 
 def smaller_feeds(case: FeedCase) -> Iterator[FeedCase]:
-    """Cases with a version or an item less."""
+    """Cases with one version or item less."""
     for at in range(len(case.versions)):
         yield replace(case, versions=case.versions[:at] + case.versions[at + 1 :])
     for name in {item for version in case.versions for item in version}:
@@ -189,7 +189,7 @@ Known = dict[tuple[str, int], list[tuple[str, str]]]
 
 
 def _known(version: Version) -> Known:
-    """The items of a version by what they are known by."""
+    """The items of a version by their identity."""
     seen: Counter[str] = Counter()
     found: Known = {}
     for item in version:
@@ -199,7 +199,7 @@ def _known(version: Version) -> Known:
 
 
 def check_feed(case: FeedCase) -> None:
-    """Follow the versions, and compare what is published with what changed."""
+    """Read the versions, and compare the published updates with the changes of the feed."""
     with TemporaryDirectory() as made:
         directory = Path(made)
         options = FeedOptions(url="feed.xml", interval=0, only=case.only)
@@ -218,7 +218,7 @@ def _follow(case: FeedCase, directory: Path, source: Any) -> None:
         head, tail = HEADS[case.dialect]
         text = head + "".join(item.written(case.dialect) for item in version) + tail
         (directory / "new.xml").write_text(text, encoding="utf-8")
-        (directory / "new.xml").replace(directory / "feed.xml")  # another file: it is read
+        (directory / "new.xml").replace(directory / "feed.xml")  # a new file: it is read
         with _logged() as events:
             reading = source.read(position, 10_000)
         position = reading.position
@@ -252,7 +252,7 @@ def _follow(case: FeedCase, directory: Path, source: Any) -> None:
 
 @contextmanager
 def _logged() -> Iterator[list[int]]:
-    """How many duplicates the events inside name."""
+    """The number of duplicates in the logged events inside the block."""
     found: list[int] = []
 
     class Keeping(logging.Handler):

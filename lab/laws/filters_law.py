@@ -1,4 +1,4 @@
-"""Filters find what evaluation finds: every pattern on every message, in every mode.
+"""Filters find the rows of evaluation: every pattern on every message, in every mode.
 
     Filter.match(message) == {key: rows of the pattern on the message}, and `matches` its keys
 
@@ -21,13 +21,13 @@ from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Pattern
 from lab.laws.small_cases import fragment, pattern
 
-ALWAYS, NEVER = 0, 1 << 30  # patterns from which there is an automaton
+ALWAYS, NEVER = 0, 1 << 30  # number of patterns from which the automaton is used
 _TIME = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FilterCase:
-    """Patterns, messages, and the way in which the filter works."""
+    """Patterns, messages, and the mode of the filter."""
 
     patterns: tuple[Pattern, ...]
     messages: tuple[str, ...]
@@ -35,11 +35,11 @@ class FilterCase:
     most_states: int
     with_bytes: bool
     written: bool
-    gone: int | None  # the pattern that is taken out after the first message
+    gone: int | None  # the pattern removed after the first message
 
 
 def decorate(random: Random, text: str) -> str:
-    """Things that matchers must look through: white space, comments, instructions, CDATA."""
+    """Insert markup that matchers must skip: white space, comments, instructions, CDATA."""
     for extra in ("<!--a-->", "<?a 1?>", "<![CDATA[1]]>", " \n ", "&#49;", "<a/>"):
         if random.random() < 0.2:
             ends = [at for at in range(len(text)) if text.startswith("</", at)]
@@ -49,7 +49,7 @@ def decorate(random: Random, text: str) -> str:
 
 
 def message(random: Random) -> str:
-    """A message; some are of the kind that only a tree shows right."""
+    """A message; some are of a kind that only a tree represents correctly."""
     text = decorate(random, fragment(random, random.randint(1, 14)))
     pick = random.random()
     if pick < 0.1:
@@ -78,7 +78,7 @@ def make_filter_case(random: Random) -> FilterCase:
 
 
 def check_filter(case: FilterCase) -> None:
-    """The same rows for every pattern and message."""
+    """Check for the same rows for every pattern and message."""
     wanted = {f"k{number}": one for number, one in enumerate(case.patterns)}
     made = Filter(case.automaton_from, case.most_states)
     for key, one in wanted.items():

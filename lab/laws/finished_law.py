@@ -1,7 +1,7 @@
-"""Garbage collection in documents has no visible effect: widgets with and without it (law 5).
+"""Garbage collection has no visible effect: documents with and without it are equal (law 5).
 
 A case is a small document of managers and of two joined parts, one or two views, and steps:
-messages (needed or not, with new calls in them), ends of streams, the clock. One widget collects
+messages (needed or not, with new calls in them), ends of streams, the clock. One document collects
 after every step, one after every second, one never. After each step they must have emitted the same
 changes, including `never`, and have the same rows, truth and possible rows. After nodes were
 dropped under a key, truth may be refused instead (AX307).
@@ -43,7 +43,7 @@ COLLECTS: tuple[Collect, ...] = ("auto", "state")
 
 @dataclass(frozen=True, slots=True)
 class FinishedCase:
-    """One case; `str` of it is enough to run it again."""
+    """One case; its `str` is enough to run it again."""
 
     document: str
     queries: tuple[str, ...]
@@ -52,7 +52,7 @@ class FinishedCase:
 
 
 def make_keyed_case(random: Random) -> FinishedCase:
-    """A join of two streams under declared keys, with messages that keep to them."""
+    """A join of two streams under declared keys, with messages that respect them."""
     case = make_never_case(random)
     return FinishedCase(case.document, (case.query,), case.steps, case.facts)
 
@@ -108,7 +108,7 @@ def _content(random: Random, stream: str) -> str:
 
 
 def check_finished(case: FinishedCase, make: Callable[..., Document] = Document) -> Counter[str]:
-    """Compare widgets that collect with one that does not; what was compared, by name."""
+    """Compare documents with and without collection; return the number of comparisons by name."""
     seen: Counter[str] = Counter()
     views = {f"v{n}": query for n, query in enumerate(case.queries)}
     plain = make(case.document, views=views, facts=case.facts, options=Options(collect="off"))

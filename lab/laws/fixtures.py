@@ -1,6 +1,6 @@
-"""Fixture files: a document, queries, updates and what they change, as text anyone can add to.
+"""Fixture files: a document, queries, updates and their changes, as plain text.
 
-    What the file shows, in a sentence.
+    A sentence that describes the file.
 
     == document
     <a><b/></a>
@@ -13,9 +13,9 @@
     == changes
     {"op": "insert", "row": {"t.id": "1.2"}}
 
-Several views have names: `== query late`, `== rows late`, `== changes late`. Updates are written as
-`edits` says, one a line; the lines of one section are applied together. `== error AX404` stands in
-place of changes where an update is refused. Rows may be given after any update, or not at all.
+Several views have names: `== query late`, `== rows late`, `== changes late`. Updates use the
+notation of `edits`, one per line; the lines of one section are applied together. `== error AX404`
+replaces the changes where an update is refused. Rows may be given after any update, or not at all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ONLY = "view"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One update and what must come of it."""
+    """One update and its expected results."""
 
     updates: tuple[Edit, ...]
     changes: ByView = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Fixture:
 
 
 def read_fixture(text: str, source: str | None = None) -> Fixture:
-    """The fixture that a text writes."""
+    """The fixture in a text."""
     title, sections = _sections(text, source)
     document = ""
     queries: dict[str, str] = {}
@@ -93,7 +93,7 @@ def read_fixture(text: str, source: str | None = None) -> Fixture:
 def _sections(
     text: str, source: str | None
 ) -> tuple[str, list[tuple[Place, str, str | None, str]]]:
-    """The title, and each section: where it starts, its word, its name, its text."""
+    """The title, and each section: its line, its keyword, its name, its text."""
     title: list[str] = []
     found: list[tuple[Place, str, str | None, list[str]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -150,11 +150,11 @@ def _json(thing: Mapping[str, Any]) -> str:
     return json.dumps(thing, ensure_ascii=False)
 
 
-# Playing ------------------------------------------------------------------------------------------
+# Replay -------------------------------------------------------------------------------------------
 
 
 def play(fixture: Fixture, maintainer: str | None = None, block: int = 64) -> Fixture:
-    """The fixture with what really comes of its updates, in the sections that it has."""
+    """The fixture with the actual results of its updates, in the sections that it has."""
     widget = Document(fixture.document)
     document = maintained(widget)
     document.engine = CountingEngine(document.tree, block)
@@ -183,12 +183,12 @@ def _rows(widget: Document, names: Iterable[str]) -> ByView:
 
 
 def plain_rows(view: View) -> list[Plain]:
-    """A view's rows as `axlog query` writes them."""
+    """The rows of a view as `axlog query` writes them."""
     return [{"row": row.to_dict(), "count": row.count} for row in view.rows()]
 
 
 def fixture_of(case: Case, title: str) -> Fixture:
-    """A random case as a fixture, with what re-evaluation says must come of its updates."""
+    """A random case as a fixture, with the results of re-evaluation as expected results."""
     count = len(case.patterns)
     names = [_ONLY] if count == 1 else [f"view{number + 1}" for number in range(count)]
     queries = {name: str(pattern) for name, pattern in zip(names, case.patterns, strict=True)}

@@ -42,9 +42,12 @@ _NAMES_ONLY = replace(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One random case. `since` says before which step each view is made, `until` after which it
-    is forgotten; `maintainer`, `block`, `keep`, `validate` and `memory` (of a cache on disk) change
-    how the work is done, never the answers."""
+    """One random case.
+
+    `since` is the step before which each view is created, `until` the step after which it is
+    removed. `maintainer`, `block`, `keep`, `validate` and `memory` (of a cache on disk) change how
+    the engine works, never the answers.
+    """
 
     document: str
     patterns: tuple[Pattern, ...]
@@ -55,15 +58,15 @@ class Case:
     keep: Keep = "all"
     validate: Validate = "all"
     memory: int | None = None
-    maintainer: str = "counting"  # or another where it takes the pattern, or DEFAULT
-    facts: tuple[str, ...] = ()  # declared of what may still come (law 4)
+    maintainer: str = "counting"  # or another that supports the pattern, or DEFAULT
+    facts: tuple[str, ...] = ()  # declared facts about future data (law 4)
     types: str | None = None
     at_source: bool = False  # filters run at the sources of streams (law 5)
 
 
 @dataclass(slots=True)
 class _Making:
-    """A case under way: the document that its updates are made on, and what was made."""
+    """A case under construction: the document its updates apply to, and the parts so far."""
 
     random: Random
     widget: Document
@@ -75,14 +78,14 @@ class _Making:
         try:
             carry_out(self.widget, step)
         except AxlogError:
-            if self.random.random() < 0.7:  # the rest stays: a refused update must change nothing
+            if self.random.random() < 0.7:  # others stay: a refused update must change nothing
                 return
             self.refused += 1
         self.steps.append(step)
 
 
 def make_case(random: Random) -> Case:
-    """Any case: a document that is edited, or one that streams feed, or both."""
+    """Any case: a document with edits, or with streams, or with both."""
     pick = random.random()
     streams = 0 if pick < 0.5 else random.randint(1, 3)
     text = _document(random, streams)
@@ -95,8 +98,8 @@ def make_case(random: Random) -> Case:
         fed = streams and (only_fed or random.random() < 0.7)
         making.add(_message(making) if fed else _edits(making))
     steps = tuple(making.steps)
-    # What is not kept, or not even parsed, is not there for deletions and later views, and what is
-    # wrong with it is not seen.
+    # Messages that are not kept, or not even parsed, are missing for deletions and later views, and
+    # their errors are not seen.
     may_drop = only_fed and _only_inserts(steps) and not making.refused
     since = [0 if may_drop else _moment(random, 0.2, len(steps)) or 0 for _ in patterns]
     made = Case(
@@ -110,13 +113,13 @@ def make_case(random: Random) -> Case:
         validate=random.choice(("all", "wanted")) if may_drop else "all",
         memory=random.choice((0, 1000, 1 << 20)) if random.random() < 0.1 else None,
     )
-    if may_drop:  # only counting can do without what is dropped
+    if may_drop:  # only counting works without the dropped data
         return made
     return replace(made, maintainer=random.choice(_KEEPERS))
 
 
 def make_deaf_case(random: Random) -> Case:
-    """A case whose views look for the labels of `small_cases` only, with a call to feed."""
+    """A case whose views match the labels of `small_cases` only, with a call to feed."""
     patterns: list[Pattern] = []
     while len(patterns) < 2:
         made = small_cases.pattern(random, _NAMES_ONLY)
@@ -131,8 +134,10 @@ def make_deaf_case(random: Random) -> Case:
 
 
 def _only_inserts(steps: tuple[Step, ...]) -> bool:
-    """Whether nothing is deleted, nor a call brought that may: that is refused (AX307) where
-    messages were not kept."""
+    """Whether the steps delete nothing and insert no call that may delete.
+
+    Where messages were not kept, deletions and such calls are refused (AX307).
+    """
     return all(
         "insert" in edit and "stream" in edit and "deletes=" not in edit["insert"]
         for step in steps
@@ -208,18 +213,18 @@ _DELETIONS: tuple[Callable[[Random], str], ...] = (
 
 
 def _at(making: _Making, edit: dict[str, Any]) -> dict[str, Any]:
-    """The edit with a time, some microseconds after the clock, seldom before it."""
+    """The edit with a time, some microseconds after the clock, rarely before it."""
     if making.random.random() < 0.3:
         return edit
     ahead = making.random.choice((0, 1, 1, 2, 5, -1))
     return {**edit, "at": max(0, maintained(making.widget).tree.clock + ahead) / 1_000_000}
 
 
-# Cutting down -------------------------------------------------------------------------------------
+# Reduction ----------------------------------------------------------------------------------------
 
 
 def less_of(case: Case) -> Iterator[Case]:
-    """Cases with a little less, the greatest cuts first."""
+    """Reduced cases, the greatest reductions first."""
     for number in range(len(case.patterns)):
         if len(case.patterns) > 1:
             cut = _without(case.patterns, number)

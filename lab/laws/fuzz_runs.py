@@ -34,7 +34,7 @@ _FORMAT = 1
 
 @dataclass(slots=True)
 class LawRun:
-    """What one law has to do and has done."""
+    """The chunks of one law, and its progress."""
 
     cases: int
     done: list[list[int]] = field(default_factory=list)  # [first, past the last], merged
@@ -43,11 +43,11 @@ class LawRun:
 
     @property
     def count(self) -> int:
-        """How many cases were run."""
+        """The number of cases that were run."""
         return sum(stop - start for start, stop in self.done)
 
     def note(self, start: int, stop: int) -> None:
-        """Enter a chunk that was run."""
+        """Record a finished chunk."""
         merged: list[list[int]] = []
         for one in sorted([*self.done, [start, stop]]):
             if merged and one[0] <= merged[-1][1]:
@@ -62,11 +62,11 @@ class LawRun:
 
 @dataclass(slots=True)
 class State:
-    """A run as its file says it."""
+    """A run, as recorded in its file."""
 
     seed: int
     laws: dict[str, LawRun]
-    commits: list[str] = field(default_factory=list)  # that parts of the run were run from
+    commits: list[str] = field(default_factory=list)  # of the source, for each part of the run
     version: str = axlog.__version__
     seconds: float = 0.0  # by the clock, over all parts of the run
 
@@ -83,7 +83,7 @@ class State:
         return sum(len(law.failures) for law in self.laws.values())
 
     def chunks(self) -> Iterator[tuple[str, int, int]]:
-        """What is still to do: the laws in turn, each as far as the others."""
+        """The remaining chunks: the laws in turn, at the same pace."""
         every: list[tuple[float, str, int, int]] = []
         for name, law in self.laws.items():
             for start in range(0, law.cases, CHUNK):
@@ -121,7 +121,7 @@ class State:
         }
 
     def save(self, path: Path) -> None:
-        """Write the file whole or not at all."""
+        """Write the file atomically."""
         beside = path.with_name(f"{path.name}.new")
         with beside.open("w", encoding="utf-8") as file:
             json.dump(self.plain(), file, indent=1)
@@ -131,7 +131,7 @@ class State:
 
     @classmethod
     def load(cls, path: Path) -> State:
-        """The state that a file says."""
+        """The state in a file."""
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
             if said["axlog-fuzz"] != _FORMAT:
@@ -153,7 +153,7 @@ def _law_of(said: Mapping[str, Any]) -> LawRun:
 
 
 def new_run(law: str, cases: int, seed: int) -> State:
-    """A run of a law with its parts, or of `all`: so many cases together, one of each or more."""
+    """A run of a law with its parts, or of `all`: `cases` in total, at least one of each law."""
     names = tuple(LAWS) if law == "all" else PARTS.get(law, (law,))
     whole = sum(LAWS[name].share for name in names)
     rest = max(0, cases - len(names))
@@ -164,7 +164,7 @@ def new_run(law: str, cases: int, seed: int) -> State:
 
 
 def commit_of_source() -> str | None:
-    """The commit that this package is run from; None where it is installed without one."""
+    """The commit of this source; None where it is installed without one."""
     here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists():
         return None
@@ -180,14 +180,14 @@ def commit_of_source() -> str | None:
 
 
 def run_chunk(law: str, start: int, stop: int) -> tuple[list[Failure], float]:
-    """The failures among some seeds, and the seconds of the processor that they took."""
+    """The failures for some seeds, and their processor time in seconds."""
     began = process_time()
     found = [f for seed in range(start, stop) if (f := run_case(seed, law)) is not None]
     return found, process_time() - began
 
 
 def run(state: State, jobs: int = 1, file: Path | None = None) -> Iterator[list[Failure]]:
-    """Go on with a run; after each chunk the failures in it. The file is kept up to date."""
+    """Continue a run; yield the failures after each chunk. The file is kept up to date."""
     commit = commit_of_source()
     if commit is not None and commit not in state.commits:
         state.commits.append(commit)

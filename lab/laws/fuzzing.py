@@ -23,7 +23,7 @@ __all__ = ["LAWS", "Failure", "run_case", "run_range", "shrink"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A case that breaks a law, cut down, with what is wrong."""
+    """A case that breaks a law, reduced, with the error."""
 
     law: str
     seed: int
@@ -34,11 +34,11 @@ class Failure:
         return f"law {self.law}, seed {self.seed}: {self.what}"
 
     def text(self) -> str:
-        """A fixture file where the case can be one; else what is wrong, and the case."""
+        """A fixture file where the case can be one; else the error and the case."""
         if isinstance(self.case, Case):
             try:
                 return write_fixture(fixture_of(self.case, str(self)))
-            except Exception as error:  # the very thing that is wrong may stand in the way
+            except Exception as error:  # the bug itself may prevent it
                 return f"{self}\n\n{self.case!r}\n\nno fixture: {error}\n"
         return f"{self}\n\n{self.case!r}\n"
 
@@ -66,13 +66,13 @@ def _trouble(law: Law, case: Any) -> str | None:
         law.check(case)
     except AssertionError as broken:
         return str(broken)
-    except Exception as error:  # whatever else it is, no case may raise it
+    except Exception as error:  # no case may raise any other error
         return f"{type(error).__name__}: {error}"
     return None
 
 
 def shrink(case: T, fails: Callable[[T], bool], cuts: Callable[[T], Iterator[T]]) -> T:
-    """The case with everything left out that it fails without."""
+    """Reduce a case as long as it still fails."""
     shrunk = True
     while shrunk:
         shrunk = False

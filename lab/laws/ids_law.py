@@ -23,7 +23,7 @@ _PAIRS = 12
 
 @dataclass(frozen=True, slots=True)
 class IdsCase:
-    """A document, and the seed of the updates and of the pairs that are compared."""
+    """A document, and the seed of the updates and of the compared pairs."""
 
     document: str
     seed: int
@@ -37,7 +37,7 @@ def make_ids_case(random: Random) -> IdsCase:
 
 
 def check_ids(case: IdsCase) -> None:
-    """Law 6 after every update."""
+    """Check law 6 after every update."""
     random, tree = Random(case.seed), load(case.document)
     for _ in range(case.updates):
         known = {node: tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
@@ -83,7 +83,7 @@ def _check_pair(tree: Tree, nodes: list[int], one: int, two: int) -> None:
 
 
 def _check_one(tree: Tree, node: int) -> None:
-    """An id has its ancestors' ids and labels, finds its node, and comes back from its texts."""
+    """An id has its ancestors' ids and labels, finds its node, and round-trips as text."""
     identifier = tree.id(node)
     above = [n for n in reversed(list(tree.ancestors(node))) if n != DOCUMENT_NODE]
     _same(f"the ancestors of {identifier}", identifier.ancestors(), [tree.id(n) for n in above])

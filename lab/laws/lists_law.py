@@ -1,9 +1,10 @@
-"""Law 2 for pending update lists: reduced, aggregated, integrated, the same document.
+"""Law 2 for pending update lists: reduced, aggregated or integrated, they give the same document.
 
     reduction     a list and its reduced form make the same document, and reducing again changes
-                  nothing; so does every stage of the rules alone
-    aggregation   the lists one after the other make what the aggregated lists make
-    integration   lists that do not conflict, integrated, make what they make one after the other
+                  nothing; the same holds for every stage of the rules alone
+    aggregation   the lists one after the other make the document of the aggregated lists
+    integration   lists that do not conflict, integrated, make the document of the lists one after
+                  the other
 
 (Paper 5, section 5.)
 """
@@ -29,7 +30,7 @@ from lab.laws import small_cases
 
 @dataclass(frozen=True, slots=True)
 class ListsCase:
-    """A document, what is done with lists over it, and the seed that the lists are drawn by."""
+    """A document, the operation on lists over it, and the seed of the lists."""
 
     document: str
     kind: str
@@ -44,12 +45,12 @@ def make_lists_case(random: Random) -> ListsCase:
 
 
 def check_lists(case: ListsCase) -> None:
-    """The law that the case is about."""
+    """Check the law of the case."""
     _CHECKS[case.kind](case.document, Random(case.seed))
 
 
 def after(xml: str, *lists: UpdateList) -> str:
-    """The document when the lists were carried out one after the other."""
+    """The document after the lists were applied one after the other."""
     tree = load(xml)
     for given in lists:
         pending.apply(tree, resolved(tree, given))
@@ -57,7 +58,7 @@ def after(xml: str, *lists: UpdateList) -> str:
 
 
 def _canonical(xml: str) -> str:
-    """The text without what XML does not count: attributes have no order."""
+    """The text in a canonical form: attributes have no order."""
     return str(etree.canonicalize(xml))
 
 
@@ -99,7 +100,7 @@ def _aggregation(xml: str, random: Random) -> None:
 
 
 def recorded(random: Random, tree: Tree, most: int) -> UpdateList | None:
-    """A random list that the tree takes, carried out."""
+    """A random list that the tree accepts, after applying it."""
     try:
         return record(tree, small_cases.operations(random, tree, most))[1]
     except AxlogError:

@@ -1,8 +1,8 @@
-"""Mangled samples: bytes as an attacker, a bad line or a bad disk would leave them.
+"""Mangled samples: bytes as an attacker, a bad line or a bad disk would produce them.
 
 A mutation works on bytes (flip, cut, duplicate, splice with another sample, insert a word that has
 broken parsers before), or, if the sample is JSON, on its structure: a value is replaced by one of
-another type. Everything follows from the given generator.
+another type. All mutations are determined by the given generator.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def mangled(random: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def smaller_bytes(data: bytes) -> Iterator[bytes]:
-    """The data with a part left out, the largest parts first."""
+    """The data without a part, the largest parts first."""
     size = len(data) // 2
     while size:
         for start in range(0, len(data), size):
@@ -92,7 +92,7 @@ def _piece(random: Random, data: bytes) -> bytes:
 
 
 def _restructured(random: Random, data: bytes) -> bytes | None:
-    """JSON with one of its values, or one of its keys, made into something else."""
+    """JSON with one of its values or keys replaced."""
     try:
         whole = json.loads(data)
     except (ValueError, RecursionError):
@@ -114,7 +114,7 @@ def _restructured(random: Random, data: bytes) -> bytes | None:
 
 
 def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place of a value, as what holds it and its key; the whole one first."""
+    """Every place of a value, as its container and its key; the root first."""
     waiting: list[Any] = [holder]
     while waiting:
         one = waiting.pop()

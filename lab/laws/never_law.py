@@ -48,7 +48,7 @@ Step = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class NeverCase:
-    """One case; `str` of it is enough to run it again."""
+    """One case; its `str` is enough to run it again."""
 
     document: str
     query: str
@@ -99,7 +99,7 @@ def _steps(random: Random, used: dict[str, set[str]]) -> list[Step]:
 
 
 def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
-    """A message that keeps to the keys; empty if all values are used up."""
+    """A message that respects the keys; empty if all values are used."""
     if stream == "h":
         return "<z/>"
     values = [value for value in _VALUES if value not in used.get(stream, ())]
@@ -119,7 +119,7 @@ def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
 
 
 class Definition:
-    """`never` by its definition, step by step, over a widget's document."""
+    """`never` by its definition, step by step, over a document."""
 
     def __init__(self, widget: Document) -> None:
         self._widget = widget
@@ -131,13 +131,13 @@ class Definition:
         return Outlook(maintained(self._widget).nodes(), self._view.query.pattern)
 
     def _note(self, possible: list[Possible]) -> None:
-        """Since when each row has been possible, by what it needs and its deadline."""
+        """Record the time since which each row has been possible, by its needs and its deadline."""
         clock = maintained(self._widget).tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
 
     def after(self) -> list[tuple[Any, ...]]:
-        """The rows that can no longer come since the last time."""
+        """The rows that have become impossible since the last call."""
         outlook = self._outlook()
         columns = self._view.columns
         under_way = {row for (row, _, until), since in self._since.items() if until != since}
@@ -160,7 +160,7 @@ class Definition:
 
 
 def take(widget: Document, step: Step) -> list[Change]:
-    """Carry out one step."""
+    """Apply one step."""
     what, content, time = step
     if what == "advance":
         return widget.advance(time / 1_000_000)
@@ -170,7 +170,7 @@ def take(widget: Document, step: Step) -> list[Change]:
 
 
 def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Counter[str]:
-    """Compare what widgets report with the definition; what was compared, by name."""
+    """Compare the emitted `never` with the definition; return the number of comparisons by name."""
     seen: Counter[str] = Counter()
     defining = make(
         case.document, facts=case.facts, views={"v": case.query}, options=Options(collect="off")
@@ -198,7 +198,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         never = sorted((c.row.values_ for c in each[0] if c.op == "never"), key=str)
         if is_certain:
             _same(f"what never comes after {step}", never, wanted)
-            for number in (1, 4):  # nothing is kept: what is said is known by the joins' tables
+            for number in (1, 4):  # nothing is kept: only the tables of the joins know it
                 view = widgets[number].view("v")
                 _same(f"the truth after {step}, {number}", view.truth, definition.truth)
                 _same(

@@ -60,7 +60,7 @@ _FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="o
 
 
 def make_outlook_case(random: Random) -> Case:
-    """A tiny document with calls, what has come, and a pattern; with `not` in one case of five."""
+    """A tiny document with calls, its messages, and a pattern; with `not` in one case of five."""
     declared = random.random()
     if declared < 0.08:
         return make_keyed_case(random) if declared < 0.04 else make_typed_case(random)
@@ -79,13 +79,13 @@ def make_outlook_case(random: Random) -> Case:
         if len(list(pattern.nodes())) <= 5 and has_not == wants_not and _may_meet(pattern):
             break
     if random.random() < 0.8:
-        tree = maintained(Document(text)).tree  # the root element may stand behind comments
+        tree = maintained(Document(text)).tree  # the root element may follow comments
         pattern = _rooted(pattern, tree.label(tree.root))
     return Case(text, (pattern,), _steps(random, text))
 
 
 def _joining(random: Random) -> Pattern:
-    """Two or three short paths below the root, which like to end in one variable."""
+    """Two or three short paths below the root, which often end in one variable."""
     branches: list[Branch] = []
     names: list[str] = []
     for number in range(random.choice((1, 2, 2, 3))):
@@ -116,7 +116,7 @@ def _joining(random: Random) -> Pattern:
 
 
 def _pinning(random: Random, bound: list[str]) -> ValueConstraint:
-    """A constraint that ties a variable to a string, or to the other variable."""
+    """A constraint between a variable and a string, or the other variable."""
     if len(bound) == 2 and random.random() < 0.6:
         return ValueConstraint(Variable("x"), random.choice(("!=", "=")), Variable("y"))
     operator = random.choice(("=", "=", "!="))
@@ -124,7 +124,7 @@ def _pinning(random: Random, bound: list[str]) -> ValueConstraint:
 
 
 def _rooted(pattern: Pattern, label: str) -> Pattern:
-    """The pattern with the document's own label where it asks for its root."""
+    """The pattern with the document's own label where it tests the root element."""
     branches = tuple(
         replace(branch, test=Name(label))
         if isinstance(branch, PatternNode)
@@ -137,7 +137,7 @@ def _rooted(pattern: Pattern, label: str) -> Pattern:
 
 
 def _may_meet(pattern: Pattern) -> bool:
-    """Patterns whose root tests a text never hold: no reason to try them by thousands."""
+    """Whether the pattern can match: a pattern whose root tests a text never holds."""
     roots = [b for b in pattern.branches if isinstance(b, PatternNode) and b.axis is Axis.CHILD]
     return not any(isinstance(root.test, Literal | AnyText) for root in roots)
 
@@ -166,7 +166,7 @@ def document_of(case: Case) -> Tree:
     for step in case.steps:
         try:
             carry_out(widget, list[Edit](step))
-        except AxlogError:  # a case cut down may have lost the stream
+        except AxlogError:  # a reduced case may have lost the stream
             continue
     tree = maintained(widget).nodes()
     tree.facts = tuple(parse_fact(fact) for fact in case.facts)
@@ -174,11 +174,11 @@ def document_of(case: Case) -> Tree:
     return tree
 
 
-# Cutting down -------------------------------------------------------------------------------------
+# Reduction ----------------------------------------------------------------------------------------
 
 
 def smaller_cases(case: Case) -> Iterator[Case]:
-    """Cases with less of the document, of what came, or of the pattern."""
+    """Cases with less of the document, the messages or the pattern."""
     for smaller in _cuts(case):
         try:
             check_pattern(smaller.patterns[0])

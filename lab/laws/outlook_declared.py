@@ -1,10 +1,10 @@
 """Cases for law 4 with declared keys and types, and the futures to try for them.
 
-Documents are two levels deep: a root, elements a and b, what they hold, and calls at either level.
-Patterns ask for such elements, often for two that share a value. With a key or a type, what may
-come is not everything: every future is tried that brings trees of these shapes, one or two a call,
-and that the declared facts allow at every step. With types that may be too few: a verdict that they
-do not show is then checked by the messages that `typing.typed_future` gives for it.
+Documents are two levels deep: a root, elements a and b, their content, and calls at either level.
+Patterns match such elements, often two that share a value. A key or a type restricts the future
+data. Every future is tried that inserts trees of these shapes, one or two per call, and that the
+declared facts allow at every step. With types, these futures may be too few: a verdict that they do
+not show is then checked by the messages that `typing.typed_future` returns for it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 
 
 def make_keyed_case(random: Random) -> Case:
-    """Elements a with the key b, some here, some to come, and a pattern that asks for them."""
+    """Elements a with the key b, some present, some future, and a pattern that matches them."""
     while True:
         inside = [_element(random, "a", number) for number in range(random.choice((0, 1, 1, 2)))]
         most = random.choice(("", "", "", ' most="1"', ' most="2"'))
@@ -68,7 +68,7 @@ def make_keyed_case(random: Random) -> Case:
 
 
 def make_typed_case(random: Random) -> Case:
-    """A random type for r, a and b, a document that has it, and a pattern."""
+    """A random type for r, a and b, a document of that type, and a pattern."""
     while True:
         types = _types(random)
         inside = [
@@ -135,7 +135,7 @@ def declared_bound(tree: Tree, pattern: Pattern) -> Bound:
     leaves = [element("b", text(value)) for value in strings_of(tree, pattern)]
     named = {n.test.label for n in pattern.nodes() if isinstance(n.test, Name)}
     leaves += [element(label) for label in sorted(named & {"c", "d"})]
-    # where several must share a tree, an element may need two values
+    # where several patterns must share a tree, an element may need two values
     values = 2 if any(tree.call(c).most is not None for c in tree.calls().values()) else 1
     labels = sorted(named & {"a", "d"}) if tree.types is None else ["a", "d"]
     roots = [element(label, *below) for label in labels for below in _some(leaves, values)]
@@ -147,13 +147,13 @@ def declared_bound(tree: Tree, pattern: Pattern) -> Bound:
     assert isinstance(root, PatternNode)
     below = [len(each.branches) for each in root.branches if isinstance(each, PatternNode)]
     most = max(len(below), *below) if tree.types is None else 2
-    # an element's value is that of its one text: the order of children does not matter
+    # the value of an element is that of its one text: the order of children does not matter
     bound = bound_of(tree, pattern, most, 3)
     return replace(bound, ordered=False, pools=pools, deletions=False, allows=_is_allowed)
 
 
 def _some(leaves: list[Fragment], values: int) -> Iterator[tuple[Fragment, ...]]:
-    """What an element may hold: some leaves, at most so many of them values."""
+    """The contents that an element may have: some leaves, with a limited number of values."""
     for size in range(4):
         for chosen in combinations(leaves, size):
             if sum(bool(each.below) for each in chosen) <= values:
@@ -178,7 +178,7 @@ def _is_allowed(tree: Tree) -> bool:
 
 
 def strings_of(tree: Tree, pattern: Pattern) -> list[str]:
-    """The strings that rows of these cases can show: those here, and one for each variable."""
+    """The strings that rows of these cases can show: present ones, and one per variable."""
     labels = {tree.label(n) for n in tree.subtree(DOCUMENT_NODE) if n != DOCUMENT_NODE}
     others = [
         value for value, name in zip(_VALUES[2:], "xy", strict=True) if f"${name}" in str(pattern)
@@ -190,7 +190,7 @@ def strings_of(tree: Tree, pattern: Pattern) -> list[str]:
 
 
 class Shown:
-    """What rows can be, now and in every future that is tried."""
+    """The rows that are possible, now and in every future that is tried."""
 
     def __init__(self, tree: Tree, pattern: Pattern, bound: Bound) -> None:
         self.tree = tree
@@ -200,7 +200,7 @@ class Shown:
         self.satisfiable = {row for document in documents for row in _rows(document, pattern)}
 
     def status(self, values: tuple[str | None, ...]) -> Truth:
-        """The truth of a row, None standing for anything."""
+        """The truth of a row; None as a value stands for any value."""
         if any(_agree(row, values) for row in self.present):
             return Truth.TRUE
         if any(_agree(row, values) for row in self.satisfiable):

@@ -3,12 +3,13 @@
     law 4   truth, the status of every row, deadlines and exact relevance equal the reference;
             relevant implies axlog relevant implies lazily relevant
 
-A case is a tiny document with open calls, some with declared facts, a few messages that have come,
-and one pattern. The reference tries every future within the bound that P2 theorem 2 needs; a case
-whose bound is too large to try is not compared, and neither is a question that the analysis refuses
-by name. `check_outlook` says what it compared, so that a test can see that most cases were.
+A case is a tiny document with open calls, some with declared facts, a few messages that have
+arrived, and one pattern. The reference tries every future within the required bound (paper 2,
+theorem 2). A case whose bound is too large to try is not compared, and neither is a question that
+the analysis refuses with an error. `check_outlook` returns the comparisons it made, so that a test
+can check that most cases were compared.
 
-Some streams declare that their messages may hold calls: what these bring comes later.
+Some streams declare that their messages may contain calls; the data of these calls arrives later.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from lab.reference.bounds import (
     shown_times_of,
 )
 
-_MOST_NODES = 3000  # of a document in which calls brought everything
+_MOST_NODES = 3000  # of a document in which calls inserted everything
 _MOST_VALUATIONS = 8_000
 _MOST_FUTURES = 200
 _MOST_TUPLES = 400
@@ -68,7 +69,7 @@ Seen = Counter[str]
 
 
 def make_small_case(random: Random) -> Case:
-    """A case that brute force can try, if one of a few is small enough."""
+    """A case that is small enough for brute force, if one of a few is."""
     for _ in range(6):
         case = make_outlook_case(random)
         is_declared = bool(case.facts) or case.types is not None
@@ -86,17 +87,17 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
     wanted = [below for branch in pattern.branches for below in _below_root(branch)]
     nodes = max(1, _nodes_needed(wanted, is_shared)) + nodes_above_late_texts(tree, pattern)
     if _has_not(pattern):
-        # something else may have to stand between a node and what it looks for with //
+        # another element may have to be between a node and the target of its // edge
         nodes += sum(node.axis is Axis.DESCENDANT for node in pattern.nodes())
     trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
     bound = replace(bound, deletions=False)
     if _has_not(pattern) and any(output.kind in _LABELS for output in pattern.outputs):
-        # a text may be a row where an element of that name is not: each string is asked for
+        # a text may be a row where an element of that name is not: every string is tested
         every = dict.fromkeys((*bound.alphabet.texts, *bound.alphabet.elements))
         bound = replace(bound, alphabet=replace(bound.alphabet, texts=tuple(every)))
     if any(output.kind is Kind.TIME for output in pattern.outputs):
-        # a row that shows a time fixes it: times around it have to be there too
+        # a row that shows a time fixes it: the bound needs the times around it too
         around = {t + step for t in bound.times_from(tree.clock) for step in range(-3, 4)}
         bound = replace(bound, times=tuple(sorted(around)))
     alphabet = bound.alphabet
@@ -112,12 +113,12 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
 
 
 def _size(tree: Tree, bound: Bound) -> int:
-    """The nodes that all calls together may bring, everything at every time."""
+    """The number of nodes that all calls together may insert, everything at every time."""
     times = bound.times_from(tree.clock)
     size = sum(each.size for each in bound.pool("")) * len(times) * max(1, len(tree.calls()))
     calling = [stream for stream in tree.calls() if tree.may_bring_calls(stream)]
     if calling and size <= _MOST_NODES:
-        # Each tree in as many ways as its elements can be spread over the times.
+        # Each tree counts once for every distribution of its elements over the times.
         if size * len(times) ** min(_deepest(bound), 3) > 4 * _MOST_NODES:
             return _MOST_NODES + 1
         for stream in calling:
@@ -138,7 +139,7 @@ _LABELS = (Kind.VARIABLE, Kind.LABEL)
 
 
 def _wide(pattern: Pattern) -> int:
-    """How many pattern nodes can be almost any node."""
+    """The number of pattern nodes that match almost any node."""
     return sum(
         node.axis is not Axis.ATTRIBUTE
         and (node.axis is Axis.DESCENDANT or not isinstance(node.test, Name | Literal))
@@ -147,7 +148,7 @@ def _wide(pattern: Pattern) -> int:
 
 
 def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
-    """About how many futures the bound has."""
+    """An estimate of the number of futures within the bound."""
     count = 1
     for stream, node in tree.calls().items():
         call = tree.call(node)
@@ -162,13 +163,13 @@ def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
 
 
 def _below_root(branch: Branch) -> tuple[Branch, ...]:
-    """What of a branch messages can bring: the document's root is there."""
+    """The parts of a branch that messages can insert: the document's root is present."""
     is_root = isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
     return tuple(branches_of(branch)) if is_root else (branch,)
 
 
 def _nodes_needed(branches: Iterable[Branch], is_shared: bool, inside: bool = False) -> int:
-    """The nodes of the largest tree that a message may need; siblings may come apart."""
+    """The nodes of the largest tree that a message may need; siblings may arrive separately."""
     branches = list(branches)
     needed = [_nodes_of(branch, is_shared, inside) for branch in branches]
     if not needed:
@@ -189,14 +190,14 @@ def _nodes_of(branch: Branch, is_shared: bool, inside: bool) -> int:
             return below + valued + wrapped + (not is_here)
         case Or(alternatives=alternatives):
             return max(_nodes_needed(each, is_shared, inside) for each in alternatives)
-        case Not(branches=branches):  # only what stands in a second `not` has to come
+        case Not(branches=branches):  # only the content of a second `not` has to arrive
             twice = [inner for each in branches for inner in _nots(each)]
             return _nodes_needed(twice, is_shared, inside)
     return 1
 
 
 def _positive(branch: Branch) -> int:
-    """How many nodes a match can want of messages."""
+    """The number of nodes that a match may need from messages."""
     if isinstance(branch, Not):
         return sum(_positive(twice) for each in branch.branches for twice in _nots(each))
     own = isinstance(branch, PatternNode) and branch.axis is not Axis.SELF
@@ -204,7 +205,7 @@ def _positive(branch: Branch) -> int:
 
 
 def _nots(branch: Branch) -> Iterator[Branch]:
-    """What stands directly inside the nots of a branch."""
+    """The branches directly inside the nots of a branch."""
     for below in branches_of(branch):
         yield from branches_of(below) if isinstance(below, Not) else _nots(below)
     if isinstance(branch, Not):
@@ -215,7 +216,7 @@ def _nots(branch: Branch) -> Iterator[Branch]:
 
 
 def check_outlook(case: Case) -> Seen:
-    """Compare every verdict on a case; what was compared, by name."""
+    """Compare every verdict on a case; return the number of comparisons by name."""
     seen: Seen = Counter()
     tree, (pattern,) = document_of(case), case.patterns
     if case.facts or case.types is not None:
@@ -236,7 +237,7 @@ def check_outlook(case: Case) -> Seen:
     seen[f"truth {verdict.value}"] += 1
     try:
         _check_rows(everything, outlook, seen)
-    except UndecidedError as error:  # rows of two times, or of an element's value
+    except UndecidedError as error:  # rows with two times, or with the value of an element
         if not _has_not(pattern):
             raise
         seen[f"rows refused {error.code}"] += 1
@@ -247,10 +248,10 @@ def check_outlook(case: Case) -> Seen:
 
 
 class _Everything:
-    """What can be shown now and in any future within a bound.
+    """The rows that are possible now and in any future within a bound.
 
-    By the reference where it can try every valuation. Where a future brings too much for that, rows
-    are evaluated by the interpreter, which law 1 checks against the reference.
+    The reference evaluates them where it can try every valuation. Where a future is too large for
+    that, the interpreter evaluates the rows; law 1 checks it against the reference.
     """
 
     def __init__(self, tree: Tree, pattern: Pattern, bound: Bound) -> None:
@@ -274,7 +275,7 @@ class _Everything:
         return reference.reachable(tree, bound)
 
     def _rows(self, document: Tree) -> set[tuple[Any, ...]]:
-        """The rows of a document; the id of a node that is yet to come is None."""
+        """The rows of a document; the id of a future node is None."""
         if self.is_small:
             found = reference.rows(document, self.pattern).values()
             return {tuple(map(self._as_known, answer.values)) for answer in found}
@@ -293,7 +294,7 @@ class _Everything:
 
 
 def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
-    """Every tuple over the alphabet has the status that brute force gives it."""
+    """Every tuple over the alphabet has the status that brute force finds."""
     tree, pattern, bound = everything.tree, everything.pattern, everything.bound
     satisfiable, present = everything.satisfiable, everything.present
     choices = [_values(tree, pattern, number, bound) for number in range(len(pattern.outputs))]
@@ -318,7 +319,7 @@ def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
         elif any(_agree(one, values) for one in satisfiable):
             wanted = Truth.POSSIBLE
         found = outlook.status(asked)
-        if found is Truth.POSSIBLE and wanted is Truth.NEVER:  # by what the bound leaves out?
+        if found is Truth.POSSIBLE and wanted is Truth.NEVER:  # does the bound omit the reason?
             wider = wider or _Everything(tree, pattern, _wider(bound))
             if any(_agree(one, values) for one in wider.satisfiable):
                 wanted = Truth.POSSIBLE
@@ -327,7 +328,7 @@ def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
 
 
 def _wider(bound: Bound) -> Bound:
-    """The bound with every label that a row is asked for as a text too, and the other way round."""
+    """The bound with every tested label as a text too, and every text as a label."""
     labels, texts = bound.alphabet.elements, bound.alphabet.texts
     names = [text for text in texts if text[:1].isalpha()]
     wide = replace(bound.alphabet, elements=_once(labels, names), texts=_once(texts, labels))
@@ -343,7 +344,7 @@ def _agree(row: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
 
 
 def _values(tree: Tree, pattern: Pattern, number: int, bound: Bound) -> list[Any]:
-    """What an output may show, as far as the bound goes; None: anything."""
+    """The values that an output may show within the bound; None stands for any value."""
     nodes = list(tree.subtree(DOCUMENT_NODE))[1:]
     kind = pattern.outputs[number].kind
     if kind is Kind.ID:
@@ -358,7 +359,7 @@ _SHOWN = (NodeKind.ELEMENT, NodeKind.TEXT)
 
 
 def _check_deadline(tree: Tree, pattern: Pattern, outlook: Outlook, seen: Seen) -> None:
-    """At the last deadline something may still come, and a moment later nothing can."""
+    """At the last deadline a row is still possible, and a moment later none is."""
     deadlines = [one.deadline for one in outlook.possible()]
     known = [int(deadline) for deadline in deadlines if deadline is not None]
     if outlook.truth is not Truth.POSSIBLE or len(known) < len(deadlines):
@@ -393,7 +394,7 @@ def _check_relevance(
             continue
         wanted = reference.relevant(tree, pattern, stream, bound)
         if each.relevant and not wanted and bound.times:
-            # data that comes too late for a constraint may be what makes earlier data matter
+            # data that is too late for a constraint may be the reason why earlier data matters
             later = replace(bound, times=(*bound.times, max(bound.times) + 1))
             wanted = reference.relevant(tree, pattern, stream, later)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog, True)

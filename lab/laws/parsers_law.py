@@ -68,19 +68,19 @@ def make_mangled(random: Random) -> Mangled:
 
 
 def check_mangled(case: Mangled) -> None:
-    """Read it; only errors of ours may come out."""
+    """Parse the bytes; only an AxlogError may be raised."""
     with within(SECONDS), suppress(AxlogError):
         PARSERS[case.parser](case.data)
 
 
 def smaller_mangled(case: Mangled) -> Iterator[Mangled]:
-    """Cases with less."""
+    """Reduced cases."""
     return (replace(case, data=data) for data in smaller_bytes(case.data))
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Fail when the block takes so much of the processor's time, where that can be done."""
+    """Fail if the block exceeds this processor time, where the platform supports it."""
     if current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -101,12 +101,12 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def _text(data: bytes) -> str:
-    """Bytes as a text; those that are no UTF-8 become halves of characters."""
+    """Bytes as a text; bytes that are not UTF-8 become surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def _view(data: bytes) -> None:
-    """Not only parsed: kept over a document, read, and moved by an update."""
+    """Create a view: not only parsed, but maintained over a document, read, and updated."""
     document = parse(DOCUMENT)
     document.watch(_text(data), "v").rows()
     document.update("insert node <b><c>7</c></b> into /a")
@@ -183,7 +183,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A small store, made once: its log, the records in it, and a snapshot's parts."""
+    """A small store, created once: its log, its records, and the parts of a snapshot."""
 
     log: bytes
     records: tuple[bytes, ...]
@@ -207,7 +207,7 @@ def _store() -> _Store:
 
 
 def samples_of(parser: str) -> tuple[bytes, ...]:
-    """What is mangled for a parser."""
+    """The samples of a parser."""
     if parser == "log":
         return (_store().log,)
     if parser == "snapshot":
@@ -242,7 +242,7 @@ def _check_snapshot(data: bytes) -> None:
 
 
 def _forged_log(data: bytes) -> None:
-    """Records with right checksums that no axlog wrote: one is put among good ones."""
+    """Records with correct checksums that axlog never wrote, each among good ones."""
     files = FaultyFiles(Random(0))
     log = Log(files, "off")
     records = _store().records
@@ -254,7 +254,7 @@ def _forged_log(data: bytes) -> None:
 
 
 def _forged_snapshot(data: bytes) -> None:
-    """A snapshot with right checksums, one part of which no axlog wrote."""
+    """A snapshot with correct checksums and one part that axlog never wrote."""
     name, _, body = data.partition(b"\0")
     if name.decode("latin-1") not in _store().parts:
         return
@@ -266,7 +266,7 @@ def _forged_snapshot(data: bytes) -> None:
 
 
 def _look(widget: Document) -> Any:
-    """Use what was read: what is wrong with it may show only then."""
+    """Use the parsed value: an error in it may show only then."""
     widget.xml()
     for view in widget.views.values():
         view.rows()

@@ -1,19 +1,23 @@
-"""Random pipelines: a document with streams, views, and the sequences that sources bring.
+"""Random pipelines: a document with streams, views, and the message sequences of sources.
 
-A case has sources, each of one or several partitions, and what every partition brings in its order:
-insertions, deletions, ends, some of them late, without a time, malformed, for a stream that is not
-there or after its end. It is run in two parts: what has come by then is taken, the run is ended,
-and a second one goes on with the rest.
+A case has sources, each with one or several partitions, and a sequence of messages for every
+partition: insertions, deletions, ends. Some messages are late, without a time, malformed, for an
+unknown stream or after the end of their stream. A case is run in two parts. The first run processes
+the messages up to a point and stops; a second run continues with the rest.
 
 `reference` is written from the definitions (docs/meaning.md, Time): the sequences of a part are
-merged by time, stream, source and partition, and given to a widget one by one; what it refuses is a
-dead letter.
+merged by time, stream, source and partition, and fed to a document one by one. A message that the
+document rejects is a dead letter.
 
-Not made: messages that bring calls (on Spark they need views whose messages travel whole); a
-message that is refused for another reason than its time and has a time after all before it, which
-the engines may order differently; a message without a time at the beginning of a sequence, whose
-place among others of the clock's time differs; a message after its stream's end in the part of the
-end: Spark may have taken its content away before the end was known.
+Not handled:
+
+- messages that insert calls (on Spark they need views whose messages travel whole);
+- a message that is rejected for another reason than its time and has a later time than all before
+  it: the engines may order it differently;
+- a message without a time at the beginning of a sequence: its place among others of the clock's
+  time differs;
+- a message after the end of its stream in the part of the end: Spark may have removed its content
+  before the end was known.
 """
 
 from __future__ import annotations
@@ -64,11 +68,11 @@ class PipelineCase:
     document: str
     views: tuple[str, ...]
     sources: tuple[tuple[Sequence_, ...], ...]  # by source and partition
-    first: tuple[tuple[int, ...], ...]  # of each partition, how much has come before the restart
+    first: tuple[tuple[int, ...], ...]  # messages of each partition before the restart
     batch: int = 7
 
     def parts(self) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
-        """What comes before the restart, and after it."""
+        """The messages before the restart, and after it."""
         both = [
             [(sequence[:count], sequence[count:]) for sequence, count in zip(*each, strict=True)]
             for each in zip(self.sources, self.first, strict=True)
@@ -83,8 +87,10 @@ class PipelineCase:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run of a pipeline came to, without what may differ: batches, counts, times of
-    changes."""
+    """The result of a run of a pipeline.
+
+    It omits the details that may differ: batches, counts and the times of changes.
+    """
 
     rows: Counter[tuple[Any, ...]]
     changes: Counter[tuple[Any, ...]]
@@ -92,7 +98,7 @@ class Answer:
 
     @classmethod
     def of(cls, changes: Sequence[Change], refused: Iterable[Refusal]) -> Answer:
-        """By the changes in their order, of all views."""
+        """The answer from the changes of all views, in their order."""
         views = {change.view for change in changes}
         netted = [c for view in views for c in net(_alike(x) for x in changes if x.view == view)]
         rows: Counter[tuple[Any, ...]] = Counter()
@@ -111,7 +117,7 @@ class Answer:
         )
 
     def difference(self, other: Answer) -> str | None:
-        """Where another answer differs, in words; None where it does not."""
+        """A description of the difference to another answer; None if they are equal."""
         for what in ("rows", "changes", "refused"):
             mine, others = getattr(self, what), getattr(other, what)
             if mine != others:
@@ -122,7 +128,7 @@ class Answer:
 
 
 def _alike(change: Change) -> Change:
-    """A change whose rows are told apart by what they show alone: several nodes may show it."""
+    """A change whose row is identified by its values alone: several nodes may show them."""
     before = None if change.before is None else _shown(change.before)
     return replace(change, row=_shown(change.row), before=before)
 
@@ -132,7 +138,7 @@ def _shown(row: Row) -> Row:
 
 
 def _values(row: Row) -> tuple[Any, ...]:
-    """What a row shows, as something that can be counted."""
+    """The values of a row, in a hashable form."""
     return tuple(tuple(v) if isinstance(v, list) else v for v in row.to_dict().values())
 
 
@@ -144,8 +150,11 @@ def _text(content: str | bytes) -> str:
 
 
 def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
-    """The updates of all sequences in the order in which they are applied: always the first of a
-    sequence, the one whose turn it is by time, stream, source and partition."""
+    """The updates of all sequences in the order in which they are applied.
+
+    The next update is always the first of a sequence: the least by time, stream, source and
+    partition.
+    """
     waiting: list[tuple[int, int, list[tuple[int, StreamUpdate]]]] = []
     for source, partitions in enumerate(part):
         for partition, sequence in enumerate(partitions):
@@ -164,7 +173,7 @@ def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
 
 
 def first_rows(widget: Document) -> list[Change]:
-    """The rows that a document has at once."""
+    """The initial rows of a document, as changes."""
     return [
         Change("insert", row, view=name)
         for name, view in widget.views.items()
@@ -173,11 +182,11 @@ def first_rows(widget: Document) -> list[Change]:
 
 
 def reference(case: PipelineCase) -> Answer | None:
-    """What the pipeline is to come to; None where the engines may differ (`_is_ambiguous`)."""
+    """The expected result of the pipeline; None where the engines may differ (`_is_ambiguous`)."""
     widget = Document(case.document, views=case.named(), options=Options(never="joins"))
     changes = first_rows(widget)
     refused: list[Refusal] = []
-    others: set[str] = set()  # what was refused for another reason than its time
+    others: set[str] = set()  # rejected for another reason than their time
     for part in case.parts():
         for update in merged(part):
             try:
@@ -194,8 +203,11 @@ def reference(case: PipelineCase) -> Answer | None:
 
 
 def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
-    """Whether a message comes after one of its sequence that is later, and that was refused for
-    another reason than its time: Spark has it late, the embedded engine may not."""
+    """Whether a message follows a later one of its sequence that was rejected.
+
+    The earlier rejection has another reason than its time. Spark considers the message late; the
+    embedded engine may not.
+    """
     for sequence in (one for source in case.sources for one in source):
         latest = _FIRST
         for update in sequence:
@@ -283,7 +295,7 @@ def _joined(random: Random) -> Made:
 
 
 def _any(random: Random) -> Made:
-    """Those with any document and pattern."""
+    """The cases with any document and pattern."""
     return _of_case(tuning_law._make_any_case(random))
 
 
@@ -293,7 +305,7 @@ def _of_case(case: Any) -> Made:
 
 
 def _ends(random: Random, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
-    """The ends of some streams, after all that they have brought."""
+    """The ends of some streams, after all their messages."""
     latest = max((float(str(update.at)) for update in sent if update.at is not None), default=0.0)
     for stream in sorted({update.stream for update in sent} - {"unknown"}):
         if random.random() < 0.25:
@@ -301,7 +313,7 @@ def _ends(random: Random, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate
 
 
 def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
-    """Some late, without a time or malformed; each with an origin of its own."""
+    """The messages, some of them late, without a time or malformed; each has its own origin."""
     deleting = set(_DELETING.findall(document))
     latest = 0.0
     for number, update in enumerate(sent):
@@ -322,7 +334,7 @@ def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Ite
 
 
 def smaller_pipelines(case: PipelineCase) -> Iterator[PipelineCase]:
-    """The case with a little less."""
+    """Reduced cases."""
     for number in range(len(case.views)):
         if len(case.views) > 1:
             yield replace(case, views=(*case.views[:number], *case.views[number + 1 :]))

@@ -37,7 +37,7 @@ _FEATURES = (
 
 
 def make_records_case(random: Random) -> Case:
-    """A case whose view records keep."""
+    """A case with a view that the records maintainer keeps."""
     in_a_row = random.random() < 0.3
     if in_a_row:
         children = "".join(f"<{random.choice(LABELS)}/>" for _ in range(random.randint(1, 8)))
@@ -67,7 +67,7 @@ def _pattern(random: Random) -> Pattern:
 
 
 def _row_pattern(random: Random) -> Pattern:
-    """Siblings of one child of the root, branching."""
+    """Siblings of one child of the root, with branches."""
     left = random.randint(1, 5)
 
     def node(axis: Axis) -> PatternNode:
@@ -84,7 +84,7 @@ def _row_pattern(random: Random) -> Pattern:
 
 
 def check_records(case: Case) -> None:
-    """Rows, counts and changes are those of re-evaluation after every update, and in one batch."""
+    """Rows, counts and changes equal those of re-evaluation, after every update and in a batch."""
     (pattern,) = case.patterns
     query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
     tested, plain, batched = (Document(case.document) for _ in range(3))

@@ -1,7 +1,7 @@
 """Law 7, embedded: a run that is killed anywhere and restarted equals an undisturbed run.
 
-A case is one of law 1 with streams. It runs on a durable widget over a directory in memory
-(`lab/stress/faulty_disk.py`) beside a plain widget. Between the steps the store takes a snapshot,
+A case is one of law 1 with streams. It runs on a durable document over a directory in memory
+(`lab/stress/faulty_disk.py`) beside a plain document. Between the steps the store takes a snapshot,
 or its process is killed, or the power fails (synced bytes survive, others at random), and it is
 opened again. Compared after every step: rejections, the changes with their numbers, the rows, the
 clock; at the end the document with its ids, the undelivered changes of sinks, and the result of
@@ -41,7 +41,7 @@ _TORTURED = 12  # operations of a run on a failing disk
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """A case of law 1, and what happens to the store before each of its steps."""
+    """A case of law 1, and the events of the store before each of its steps."""
 
     case: Case | NeverCase | None
     events: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def make_replay_case(random: Random) -> ReplayCase:
 
 
 def check_replay(made: ReplayCase) -> None:
-    """Law 7 on one case."""
+    """Check law 7 on one case."""
     if made.case is None:
         on_faulty_disk(made.seed, _TORTURED)
         return
@@ -116,7 +116,7 @@ def smaller_replays(made: ReplayCase) -> Iterator[ReplayCase]:
 
 
 class _Run:
-    """The durable widget and the plain one side by side."""
+    """The durable document and the plain one side by side."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Run:
         )
 
     def happen(self, event: str) -> None:
-        """Something that must not be noticed."""
+        """Run an event that must have no visible effect."""
         if "snapshot" in event:
             self._durable.snapshot()
         if "killed" in event:
@@ -152,7 +152,7 @@ class _Run:
         self.both(str(update), lambda widget: widget.take(update))
 
     def both(self, what: str, do: Callable[[Document], list[Change]]) -> None:
-        """Do something on both sides and compare."""
+        """Run a function on both sides and compare."""
         told, wanted = _tried(self._durable, do), _tried(self._plain, do)
         _same(f"what {what} does", _said(told), _said(wanted))
         _same("the clock", self._durable.clock, self._plain.clock)

@@ -43,7 +43,7 @@ _NODES = Features(times=False, collects=False, outputs=(Kind.ID,), siblings=True
 
 @dataclass(frozen=True, slots=True)
 class RowsCase:
-    """A document, the seed of the updates it has seen, and a pattern."""
+    """A document, the seed of its updates, and a pattern."""
 
     document: str
     seed: int
@@ -52,7 +52,7 @@ class RowsCase:
 
 
 def make_rows_case(random: Random) -> RowsCase:
-    """A random case: rows of strings with their counts, or nodes that are selected."""
+    """A random case: rows of strings with their counts, or selected nodes."""
     text = small_cases.document(random, random.choice((6, 12, 20)))
     features = _STRINGS if random.random() < 0.6 else _NODES
     made = small_cases.pattern(random, features)
@@ -73,7 +73,7 @@ def _living(case: RowsCase) -> Tree:
 
 
 def check_rows(case: RowsCase) -> None:
-    """All ways of evaluating that take the pattern find what the definitions find."""
+    """All evaluators that support the pattern find the rows of the definitions."""
     tree, pattern = _living(case), case.pattern
     defined = rows(tree, pattern)
     wanted: dict[tuple[object, ...], int] = {a.values: a.count for a in defined.values()}
@@ -107,7 +107,7 @@ def _check_algebra(tree: Tree, pattern: Pattern, wanted: Mapping[tuple[object, .
 def _shown(
     pattern: Pattern, columns: Sequence[str], counted: Mapping[tuple[Any, ...], int]
 ) -> dict[tuple[object, ...], int]:
-    """Rows by what the outputs show: variables, labels and times stand in the columns."""
+    """Rows by their outputs: variables, labels and times are in the columns."""
     found: Counter[tuple[object, ...]] = Counter()
     at = {name: number for number, name in enumerate(columns)}
     for row, count in counted.items():

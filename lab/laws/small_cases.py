@@ -79,7 +79,7 @@ TARGETS = ("p", "q")
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What random patterns may hold."""
+    """The features that random patterns may use."""
 
     siblings: bool = False
     reverse: bool = False
@@ -126,7 +126,7 @@ def markup(random: Random) -> str:
 
 
 def document(random: Random, size: int = 14, streams: int = 0) -> str:
-    """A random document; open calls stand at random places when asked for."""
+    """A random document, with open calls at random places if requested."""
     text = fragment(random, size)
     if random.random() < 0.1:
         text = f"{markup(random)}{text}{markup(random)}"
@@ -138,17 +138,17 @@ def document(random: Random, size: int = 14, streams: int = 0) -> str:
 
 
 def calling(text: str) -> str:
-    """The document with streams that may bring calls, more than any case brings."""
+    """The document with streams that may insert calls, more than any case inserts."""
     return re.sub(r'(<ax:call xmlns:ax="urn:axlog" stream="[^"]*")', r'\1 calls="1000000"', text)
 
 
 def value(random: Random) -> str:
-    """A value: mostly one of a few, so that values meet; else one of any kind."""
+    """A value: mostly one of a few, so that values match; else one of any kind."""
     return random.choice(VALUES if random.random() < 0.7 else KINDS)
 
 
 def constant(random: Random) -> Constant:
-    """What a value is compared with."""
+    """The constant of a comparison."""
     pick = random.random()
     if pick < 0.6:
         return value(random)
@@ -160,7 +160,7 @@ def constant(random: Random) -> Constant:
 
 
 def operator_for(random: Random, operand: Constant | Variable) -> str:
-    """An operator, now and then one that reads both sides as a type of XPath."""
+    """An operator, sometimes one that casts both sides to a type of XPath."""
     symbol = random.choice(("=", "=", "!=", "<", ">="))
     if isinstance(operand, str | Variable) and random.random() < 0.15:
         return typed(symbol, random.choice(tuple(READ)))
@@ -204,7 +204,7 @@ class _Maker:
         return Pattern(branches, self.constraints(named, variables), tuple(outputs))
 
     def branches(self) -> tuple[Branch, ...]:
-        """What hangs on the document node: as XPath has it, an absolute path in a predicate does.
+        """The branches of the document node; an absolute path in a predicate is one, as in XPath.
 
         One case in four has a connective there, beside a path or alone.
         """
@@ -238,7 +238,7 @@ class _Maker:
         return self.node(top)
 
     def connective(self, pick: float, top: bool) -> Branch:
-        """A `not`, an `or`, or seldom a `collect`."""
+        """A `not`, an `or`, or rarely a `collect`."""
         self.left -= 1
         if pick < 0.45:
             return Not(self.conjunction(top))
@@ -301,7 +301,7 @@ class _Maker:
 
 
 def _outputs(branches: Iterable[Branch]) -> Iterator[str]:
-    """The names that a row may show: those outside of `or` and `not`."""
+    """The names that a row may show: those outside `or` and `not`."""
     for branch in branches:
         if isinstance(branch, PatternNode) and branch.name is not None:
             yield branch.name
@@ -352,7 +352,7 @@ _NAMES = {ELEMENT: LABELS, ATTRIBUTE: KEYS, INSTRUCTION: TARGETS}
 
 
 def _holds_value(tree: Tree, node: int) -> bool:
-    """Whether the node is the text of an attribute, which goes only with it."""
+    """Whether the node is the text of an attribute, which is deleted only with the attribute."""
     return tree.kind_column[node] == TEXT and tree.kind_column[tree.parent(node)] == ATTRIBUTE
 
 

@@ -58,7 +58,7 @@ Part = Sequence[Sequence[Sequence_]]
 
 @dataclass(frozen=True, slots=True)
 class SparkCase:
-    """A pipeline, what its sources are, and where its state lives."""
+    """A pipeline, the kind of its sources, and the place of its state."""
 
     case: PipelineCase
     kind: str
@@ -83,13 +83,13 @@ def spark_case(case: PipelineCase, kind: str, state: str) -> SparkCase:
 
 
 def smaller_sparks(made: SparkCase) -> Iterator[SparkCase]:
-    """The case with a little less."""
+    """Reduced cases."""
     for case in smaller_pipelines(made.case):
         yield replace(made, case=case)
 
 
 def check_spark(made: SparkCase, spark: Any = None) -> None:
-    """The law on one case."""
+    """Check the law on one case."""
     wanted = reference(made.case)
     if wanted is not None:
         found = run_on_spark(spark or _session(), made)
@@ -103,7 +103,7 @@ def _session() -> Any:
 
 
 class _Collected:
-    """A sink that keeps what comes."""
+    """A sink that keeps all changes."""
 
     exactly_once = True
 
@@ -118,11 +118,11 @@ class _Collected:
         self.refused += refused
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
 
 def run_on_spark(spark: Any, made: SparkCase) -> Answer:
-    """What streaming queries make of a case, with a restart in between."""
+    """The result of streaming queries for a case, with a restart in between."""
     case = made.case
     definition = Definition(case.document, {n: (q, None) for n, q in case.named().items()})
     told = _Collected()
@@ -147,7 +147,7 @@ def run_on_spark(spark: Any, made: SparkCase) -> Answer:
 
 
 class _Given:
-    """One source of a case; `bring` lets a part of it come."""
+    """One source of a case; `bring` delivers a part of its messages."""
 
     def __init__(self, spark: Any, place: Path, number: int) -> None:
         self.spark, self.place, self.number = spark, place / str(number), number
@@ -159,11 +159,11 @@ class _Given:
         self.add(part[self.number])
 
     def add(self, partitions: Sequence[Sequence_]) -> None:
-        """Let more come."""
+        """Deliver more messages."""
         raise NotImplementedError
 
     def open(self) -> Any:
-        """What `maintain` is given."""
+        """The source in the form that `maintain` accepts."""
         raise NotImplementedError
 
 
@@ -210,7 +210,7 @@ class _Topic(_Given):
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self._brokers})
-        producer.list_topics(self._topic, timeout=30)  # makes it
+        producer.list_topics(self._topic, timeout=30)  # creates it
         for number, sequence in enumerate(partitions):
             for update in sequence:
                 producer.produce(self._topic, json.dumps(update.plain()), partition=number)
@@ -263,7 +263,7 @@ _SOURCES: dict[str, Callable[[Any, Path, PipelineCase], list[_Given]]] = {
 
 
 def _made(kind: str, place: str, **options: Any) -> Source:
-    """A source of a pipeline file, wherever it is read."""
+    """A source of a pipeline file, for any process that reads it."""
     found = kinds.source_kind(kind)
     made: Source = found.make(found.options.model_validate(options), Origin(directory=Path(place)))
     return made
@@ -271,7 +271,7 @@ def _made(kind: str, place: str, **options: Any) -> Source:
 
 @cache
 def _broker() -> tuple[str, Any]:
-    """The address of a mock cluster, and the client that it lives in."""
+    """The address of a mock cluster, and the client that owns it."""
     from confluent_kafka import Producer
 
     cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused"})
@@ -280,7 +280,7 @@ def _broker() -> tuple[str, Any]:
 
 
 def _for_files(case: PipelineCase) -> PipelineCase:
-    """The case as files can bring it: insertions of one tree, with their times in them."""
+    """The case in a form that files can hold: insertions of one tree, which contain their times."""
     sources, first = [], []
     for (sequence,), (count,) in zip(case.sources, case.first, strict=True):
         kept = [(number, timed) for number, one in enumerate(sequence) if (timed := _timed(one))]
@@ -308,7 +308,7 @@ def _timed(update: StreamUpdate) -> StreamUpdate | None:
 
 
 def main(seed: int = 0, cases: int = 1000, seconds: float = 900.0) -> int:
-    """Check the cases of so many seeds, as far as they fit into the time; how many fail."""
+    """Check the cases of a range of seeds within a time limit; return the number of failures."""
     began, failed, done = monotonic(), 0, Counter[tuple[str, str]]()
     for number in range(seed, seed + cases):
         if monotonic() - began > seconds:

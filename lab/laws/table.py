@@ -45,7 +45,7 @@ from lab.laws.xpath_law import check_xpath, make_xpath_case, smaller_documents
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """One law: what it says, its cases, its check, and how a failing case is cut down."""
+    """One law: its statement, its cases, its check, and the reduction of a failing case."""
 
     says: str
     make: Callable[[Random], Any]
@@ -56,7 +56,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A case that is drawn while it is checked: all there is to it is a seed."""
+    """A case that is drawn while it is checked; it consists of a seed only."""
 
     seed: int
 

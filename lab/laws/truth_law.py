@@ -35,7 +35,7 @@ _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 
 
 def check_truth(random: Random) -> Counter[str]:
-    """One random case; what was compared, by name."""
+    """Check one random case; return the number of comparisons by name."""
     run = _Run(random)
     run.compare("at the start")
     for _ in range(random.randint(2, 8)):
@@ -48,7 +48,7 @@ def check_truth(random: Random) -> Counter[str]:
 
 
 def check_truth_of(case: Case, steps: Iterable[tuple[Edit, ...]], random: Random) -> Counter[str]:
-    """One case with what comes; chance says only where it is kept."""
+    """Check one case with the given steps; `random` only decides how the document is kept."""
     run = _Run(random, case)
     run.compare("at the start")
     for edits in steps:
@@ -64,7 +64,7 @@ def _make(random: Random) -> Case:
 
 
 class StreamedCase:
-    """A case to which more comes: a widget with the view, and one without that is walked over."""
+    """A case with further steps: a document with the view, and one without it for the walk."""
 
     def __init__(self, random: Random, case: Case | None = None, **options: Any) -> None:
         case = case or _make(random)
@@ -83,27 +83,27 @@ class StreamedCase:
             self.both(step)
 
     def both(self, edits: tuple[Edit, ...]) -> list[Change]:
-        """Carry something out on both sides; the view's changes."""
+        """Apply an update on both sides, and return the view's changes."""
         try:
             carry_out(self.plain, edits)
         except AxlogError:
-            return []  # refused: by both
+            return []  # both sides refuse it
         return carry_out(self.tested, edits)
 
     @property
     def is_broken(self) -> bool:
-        """Whether a trusted key is not kept to: nothing is said of such documents."""
+        """Whether the document violates a trusted key: the law does not cover such documents."""
         tree = maintained(self.plain).nodes()
         return any(is_broken(tree, key) for key in tree.facts)
 
     def statement(self) -> tuple[Edit, ...]:
-        """What a person could write."""
+        """A statement that a user could write."""
         tree = maintained(self.plain).nodes()
         made = small_cases.operations(self.random, tree, 1)
         return tuple(edit_of(tree, operation) for operation in made)
 
     def message(self) -> tuple[Edit, ...]:
-        """What a stream brings next; nothing where none is open."""
+        """The next message of a stream; empty if no stream is open."""
         random, tree = self.random, maintained(self.plain).nodes()
         if not tree.calls():
             return ()
@@ -130,7 +130,7 @@ class StreamedCase:
         return text
 
     def told(self) -> str:
-        """The case with all that happened, for people."""
+        """The case with all its steps, for error messages."""
         how = f"cache {'disk' if maintained(self.tested).engine.shelf else 'memory'}"
         said = [str(self.case), str(self.pattern), how, *self.said, self.plain.xml()]
         return "\n".join(said)
@@ -140,7 +140,7 @@ class _Run(StreamedCase):
     """One case of the law."""
 
     def step(self) -> str | None:
-        """Something happens; what it was."""
+        """Run a random step, and return it."""
         random, tree = self.random, maintained(self.plain).nodes()
         pick = random.random()
         if pick < 0.1:

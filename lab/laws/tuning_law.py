@@ -1,11 +1,11 @@
 """Law 5: filters, tuning and collection on or off give the same changes (docs/design.md).
 
 A case is a document with streams, views, and the messages of the streams in order. Between the
-messages the tested widget is tuned at random moments, streams end, and the clock advances. An
-untuned widget gets the same input. Compared after every step: rejections, the changes of each view,
-the rows (except counts, which tuning may change), the calls of listeners, the clock; at the end the
-documents, if all is kept, and the rows by re-evaluation. If all is kept, some views have other
-maintainers than counting, whose streams must not be filtered.
+messages the tested document is tuned at random moments, streams end, and the clock advances. An
+untuned document gets the same input. Compared after every step: rejections, the changes of each
+view, the rows (except counts, which tuning may change), the calls of listeners, the clock; at the
+end the documents, if all is kept, and the rows by re-evaluation. If all is kept, some views have
+other maintainers than counting, whose streams must not be filtered.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXACTLY: dict[str, Any] = {"tune": "exact"}
 
 
 def make_tuning_case(random: Random) -> Case:
-    """Streams that feed a document with views, tuned now and then."""
+    """Streams that feed a document with views, tuned from time to time."""
     return make_joined_case(random) if random.random() < 0.4 else _make_any_case(random)
 
 
@@ -121,7 +121,7 @@ def _leaf(random: Random) -> str:
 
 
 def _leaves(random: Random, widget: Document) -> dict[str, Any]:
-    """What the call of a stream may well bring where it stands."""
+    """A likely message for the call of a random stream, given its place."""
     tree = maintained(widget).tree
     stream = random.choice(sorted(tree.calls()))
     edit: dict[str, Any] = {"stream": stream}
@@ -157,7 +157,7 @@ def _make_any_case(random: Random) -> Case:
         try:
             carry_out(follower, step)
         except AxlogError:
-            if random.random() < 0.8:  # the rest stays: what is refused is refused by both
+            if random.random() < 0.8:  # others stay: both must refuse them
                 continue
         steps.append(step)
     keep = random.choice(KEEPS)
@@ -170,7 +170,7 @@ def _make_any_case(random: Random) -> Case:
 
 
 def _pattern(random: Random, features: Features) -> Pattern:
-    """Mostly one without `not`, which is not tuned."""
+    """A pattern, mostly without `not`, which is not tuned."""
     while True:
         made = small_cases.pattern(random, features)
         if "not(" not in str(made) or random.random() < 0.1:
@@ -198,14 +198,14 @@ def _message(random: Random, widget: Document, streams: int) -> dict[str, Any]:
 
 
 def _is_sound(steps: list[Step]) -> bool:
-    """Whether messages may pass unparsed: none of them is refused for what is in it."""
+    """Whether messages may pass unparsed: none is rejected for its content."""
     return all("delete" not in edit for step in steps for edit in step)
 
 
 def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = None) -> None:
-    """Law 5 on one case; `tell` hears what each tuning did."""
+    """Check law 5 on one case; `tell` is called with the result of each tuning."""
     tested = Document(case.document, options=Options(keep=case.keep, validate=case.validate))
-    # Without the messages, only joins tell what never comes.
+    # Without the messages, only joins emit `never`.
     keeps = case.keep == case.validate == "all"
     untuned = Document(case.document, options=Options(never="kept" if keeps else "joins"))
     plain = Document(case.document)
@@ -234,7 +234,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
         told = _take(tested, step) if source is None else source.send(step)
         wanted, too = _take(plain, step), _take(untuned, step)
         if isinstance(told, str) or isinstance(wanted, str) or isinstance(too, str):
-            if told == "AX307":  # what was not kept is needed: refused, never answered
+            if told == "AX307":  # data that was not kept is needed: an error, never a wrong answer
                 return
             _same("what an update is refused for", told, wanted)
             continue
@@ -257,7 +257,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
 
 
 class _Source:
-    """Where a widget's streams come from: what its filters do not let pass is not sent."""
+    """The source of a document's streams; it does not send messages that its filters reject."""
 
     def __init__(self, widget: Document) -> None:
         self._widget = widget

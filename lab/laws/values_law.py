@@ -1,13 +1,15 @@
-"""The law of values: every evaluator compares values as the definition says.
+"""The law of values: every evaluator compares values as the definition does.
 
 A case has pairs of values (numbers with decimals, signs, leading zeros and exponents, dates and
 times with and without zones, texts, mixed), a comparison of the two or of one with a constant, and
 updates that change values. The definition is implemented here again, with `Fraction` and `datetime`
-instead of `query/values.py`. Compared after every update: the rows of a maintainer (mostly
-counting) and the accumulated changes; the definitions' own evaluator; in one case of five the
-filter on each pair as a message, and the query's text, parsed; and whether the analysis rules out a
-comparison of an unknown value that some value satisfies. XPath's casts are among the comparisons;
-where the recommendation raises FORG0001 no value passes.
+instead of `query/values.py`.
+
+Compared after every update: the rows of a maintainer (mostly counting) and the accumulated changes;
+the definitions' own evaluator; in one case of five the filter on each pair as a message, and the
+query's text, parsed; and whether the analysis excludes a comparison of an unknown value that some
+value satisfies. XPath's casts are among the comparisons; where the recommendation raises FORG0001,
+no value passes.
 """
 
 from __future__ import annotations
@@ -67,20 +69,20 @@ MAINTAINERS = ("counting", "algebraic", "reevaluate", "ivma")
 
 @dataclass(frozen=True, slots=True)
 class ValuesCase:
-    """Pairs of values, a comparison, and the pairs that take the place of some of them."""
+    """Pairs of values, a comparison, and the pairs that replace some of them."""
 
     pairs: tuple[tuple[str, str], ...]
     operator: str
-    type: str | None  # both sides are read so
-    constant: str | None  # in place of the second value
+    type: str | None  # both sides are cast to it
+    constant: str | None  # replaces the second value
     is_number: bool  # the constant is written as a number
     updates: tuple[tuple[int, tuple[str, str]], ...]
     maintainer: str = "counting"
-    is_wide: bool = True  # whether the text and the filter are looked at, too
+    is_wide: bool = True  # whether the text and the filter are checked, too
 
     @property
     def pattern(self) -> Pattern:
-        """The pattern that the query is."""
+        """The pattern of the query."""
         operator = self.operator if self.type is None else typed(self.operator, self.type)
         if self.constant is None:
             where: tuple[ValueConstraint, ...]
@@ -114,7 +116,7 @@ class ValuesCase:
 
 
 def make_values_case(random: Random) -> ValuesCase:
-    """A random case; half of them keep to one kind, so that orders hold often."""
+    """A random case; half of them use one kind, so that ordered comparisons often hold."""
     from_ = random.choice((NUMBERS, MOMENTS, ALL, ALL))
 
     def pair() -> tuple[str, str]:
@@ -137,7 +139,7 @@ def make_values_case(random: Random) -> ValuesCase:
 
 
 def smaller_values(case: ValuesCase) -> Iterator[ValuesCase]:
-    """The case with less of it."""
+    """Reduced cases."""
     for at in range(len(case.updates)):
         yield replace(case, updates=case.updates[:at] + case.updates[at + 1 :])
     if not case.updates:
@@ -149,7 +151,7 @@ def smaller_values(case: ValuesCase) -> Iterator[ValuesCase]:
 
 
 def kind_of(text: str) -> tuple[str, Any]:
-    """A value's kind, and what it compares by."""
+    """The kind of a value, and its comparison key."""
     trimmed = text.strip(" \t\r\n")
     number = _number(trimmed, "0123456789+-.eE")
     if number is not None:
@@ -205,7 +207,7 @@ def _zoned(text: str) -> str:
 
 
 def cast(text: str, type_: str) -> Any:
-    """A value as a type; None: it is none of the type."""
+    """A value cast to a type; None if the cast fails."""
     trimmed = text.strip(" \t\r\n")
     seconds = trimmed.count(":") - trimmed[-6:].count(":") * (trimmed[-6:-5] in ("+", "-"))
     match type_:
@@ -234,7 +236,7 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def passes(case: ValuesCase, pair: tuple[str, str]) -> bool:
-    """Whether a pair is one that the case's query finds."""
+    """Whether the query of the case finds a pair."""
     left, right = pair[0], pair[1] if case.constant is None else case.constant
     holds = _HOLDS[case.operator]
     if case.type is not None:
@@ -255,7 +257,7 @@ def passes(case: ValuesCase, pair: tuple[str, str]) -> bool:
 
 
 def check_values(case: ValuesCase) -> Counter[str]:
-    """Compare every way with the definition; what was compared, by name."""
+    """Compare every evaluator with the definition; return the number of comparisons by name."""
     seen: Counter[str] = Counter()
     inside = "".join(_written(pair, at) for at, pair in enumerate(case.pairs))
     document = parse(f"<r>{inside}</r>")
@@ -319,7 +321,7 @@ def _check_filter(case: ValuesCase, pairs: list[tuple[str, str]], seen: Counter[
 
 
 def _check_analysis(case: ValuesCase, pairs: list[tuple[str, str]], seen: Counter[str]) -> None:
-    """Values that pass comparisons are values that the analysis thinks possible."""
+    """The analysis considers every value possible that passes a comparison."""
     if case.constant is None:
         return
     operand = case.operand

@@ -67,7 +67,7 @@ class XPathCase:
 
 
 def make_xpath_case(random: Random) -> XPathCase:
-    """A random case; attributes or the axes over the whole document, not both."""
+    """A random case; with attributes or with the axes over the whole document, not both."""
     writer = _Writer(random, random.random() < 0.5)
     chosen = [writer.path(2, is_absolute=True) for _ in range(random.choice((1, 1, 1, 2)))]
     expression = " | ".join(chosen)
@@ -84,7 +84,7 @@ def _markup(random: Random) -> str:
 
 
 def _element(random: Random, depth: int) -> str:
-    """An element as XML: texts never side by side, never only space."""
+    """An element as XML: texts are never adjacent and never only whitespace."""
     name = random.choice(NAMES)
     keys = [key for key in ("k", "l") if random.random() < 0.3]
     written = "".join(f' {key}="{random.choice(TEXTS)}"' for key in keys)
@@ -157,7 +157,7 @@ class _Writer:
 
 
 def positions_of_tree(tree: Tree) -> dict[int, Position]:
-    """Handles to positions."""
+    """Positions by handle."""
     found: dict[int, Position] = {}
     number = 0
     for node in tree.subtree(DOCUMENT_NODE):
@@ -181,7 +181,7 @@ MOST_TRIES = 500_000
 
 
 def selected_by_axlog(tree: Tree, pattern: Pattern) -> set[Position]:
-    """By the definitions; by every maintainer that takes the pattern; by the columns."""
+    """By the definitions; by the maintainers that support the pattern; by the columns."""
     nodes = positions_of_tree(tree)
     positions: dict[object, Position] = {tree.id(node): at for node, at in nodes.items()}
     found = {positions[answer.values[0]] for answer in rows(tree, pattern, MOST_TRIES).values()}
@@ -197,7 +197,7 @@ def selected_by_axlog(tree: Tree, pattern: Pattern) -> set[Position]:
 
 
 def maintained(tree: Tree, pattern: Pattern) -> Iterator[tuple[str, list[Row]]]:
-    """The first rows of two maintainers that take the pattern: other cases ask the others."""
+    """The first rows of two maintainers that support the pattern; other cases use the others."""
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
     taking = [name for name, kind in MAINTAINERS.items() if kind.refusal(pattern) is None]
     first = crc32(str(pattern).encode()) % len(taking)
@@ -230,7 +230,7 @@ def selected_by_lxml(root: etree._Element, expression: str) -> set[Position]:
 
 
 def _place_behind(above: etree._Element, before: etree._Element) -> int:
-    """The place of the text behind a child among all children, texts too."""
+    """The index of the text after a child among all children, including texts."""
     place = 1 if above.text else 0
     for child in above:
         place += 1
@@ -250,7 +250,7 @@ _REFUSED = (
 
 
 def check_xpath(case: XPathCase) -> None:
-    """The same nodes, or the same truth; and the pattern's native text is the pattern."""
+    """The same nodes, or the same truth; and the pattern's native text parses to the pattern."""
     try:
         pattern = parse_xpath(case.expression)
         again = parse_pattern(str(pattern))
@@ -263,7 +263,7 @@ def check_xpath(case: XPathCase) -> None:
     try:
         _compare(case, pattern)
     except QueryError as refusal:
-        if refusal.code != "AX216":  # more ways to try than one answer may cost
+        if refusal.code != "AX216":  # more combinations than one answer may cost
             raise
 
 
@@ -282,7 +282,7 @@ def _compare(case: XPathCase, pattern: Pattern) -> None:
 
 
 def smaller_documents(case: XPathCase) -> Iterator[XPathCase]:
-    """The case without one of the nodes of its document."""
+    """The case without one node of its document."""
     root = etree.fromstring(case.document)
     if root.getprevious() is not None or root.getnext() is not None:
         yield replace(case, document=etree.tostring(root, encoding="unicode", with_tail=False))

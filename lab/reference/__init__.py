@@ -1,8 +1,10 @@
-"""The reference evaluator: the definitions, naive and obviously right, that all else is checked by.
+"""The reference evaluator: naive implementations of the definitions, used to check all others.
 
-`rows` runs P3's definition of valuations; `truth`, `satisfiable_rows` and `relevant` enumerate
-futures of the open calls within a bound (P2 3, 5, 6). Nothing here is fast, and nothing but tests,
-`why` and re-evaluation in doubt should use it.
+`rows` implements the definition of valuations. `truth`, `satisfiable_rows` and `relevant` enumerate
+the futures of the open calls within a bound. Nothing here is fast. Only tests, `why` and
+re-evaluation in doubt should use it.
+
+(Valuations: paper 3. Futures: paper 2, sections 3, 5 and 6.)
 """
 
 from axlog.evaluate.definition import (

@@ -1,13 +1,19 @@
-"""How much of the future a pattern can tell apart: labels, sizes, times, and when more is enough.
+"""Bounds on the futures that a pattern can distinguish: labels, sizes, times and monotonicity.
 
-P2 theorem 2: if a pattern without negation can come to hold, it does after at most |q| insertions
-of trees of at most |q| nodes, over the labels of pattern and document and one fresh label a
-variable, and one more for each text beside another, as texts that touch are one text. `bound_of`
-derives that bound. Times are those at which a constraint can become tight:
-sums of bounds from the times present, which is enough for coefficients -1, 0, 1 (as difference
-constraints have their corners there). For other coefficients and three times in one constraint, it
-is every time up to one at which a single such constraint has a solution if it has any. For several
-of them, and for strings compared by `<`, the choice is a sample: give your own times and texts.
+If a pattern without negation can come to hold, it holds after at most |q| insertions of trees of at
+most |q| nodes. Their labels are those of the pattern and the document, one fresh label for each
+variable, and one more for each text beside another, because adjacent texts are merged. `bound_of`
+derives that bound.
+
+The times are those at which a constraint can become tight: sums of bounds from the times present.
+They are enough for coefficients -1, 0 and 1, because difference constraints have their corners
+there. For other coefficients and three times in one constraint, they are all times up to one at
+which a single such constraint has a solution if it has any.
+
+Not handled: several such constraints, and strings compared by `<`. For these the choice is a
+sample; pass your own times and texts.
+
+(Paper 2, theorem 2.)
 """
 
 from __future__ import annotations
@@ -46,7 +52,7 @@ from lab.reference.futures import Bound
 FRESH = ("other", "another")
 """Labels that stand for all those that neither pattern nor document has."""
 
-_SHOWN_TIMES = 3  # from the clock on: more would make futures with coefficients too many to try
+_SHOWN_TIMES = 3  # from the clock on: with more, coefficients make too many futures
 _NAME = re.compile(r"[^\W\d][\w.-]*")
 _SIBLING_AXES = (
     Axis.NEXT_SIBLING,
@@ -63,7 +69,7 @@ def bound_of(
     nodes_per_tree: int | None = None,
     alphabet: Alphabet | None = None,
 ) -> Bound:
-    """The bound of theorem 2 for this pattern, with smaller sizes or other labels where given."""
+    """The bound for this pattern (paper 2, theorem 2); arguments override its sizes and labels."""
     size = sum(1 + nodes_between(node.branches) for node in pattern.nodes())
     size += nodes_above_late_texts(tree, pattern)
     return Bound(
@@ -77,14 +83,14 @@ def bound_of(
 
 
 def nodes_between(branches: Iterable[Branch]) -> int:
-    """The nodes that must stand between the texts that these branches of one node ask for."""
+    """The nodes that must separate the texts that these branches of one node require."""
     return max(0, sum(map(_can_be_text, branches)) - 1)
 
 
 def nodes_above_late_texts(tree: Tree, pattern: Pattern) -> int:
-    """The nodes that must come with texts that are later than a node further above them.
+    """The nodes that must arrive with texts that are later than one of their ancestors.
 
-    A message has no text at its top: what a call inside a tree brings is an element with the text.
+    A message has no text at its top: a call inside a tree inserts an element that holds the text.
     """
     if not any(map(tree.may_bring_calls, tree.calls())):
         return 0
@@ -146,7 +152,7 @@ def _reads_texts(nodes: list[PatternNode]) -> bool:
 
 
 def _variable_uses(pattern: Pattern) -> list[str]:
-    """Every occurrence of a variable; one that occurs twice joins."""
+    """Every occurrence of a variable; a variable that occurs twice is a join."""
     found = []
     for node in pattern.nodes():
         operands = (node.test, *(comparison.operand for comparison in node.comparisons))
@@ -197,7 +203,7 @@ def _labels(tree: Tree) -> list[str]:
 
 
 def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
-    """The times that can make a constraint tight, from the clock on; none without constraints."""
+    """The times that can make a constraint tight, from the clock on; empty without constraints."""
     constraints = [c for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
     if not constraints:
         return ()
@@ -217,7 +223,7 @@ def times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
 
 
 def shown_times_of(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
-    """Times of which a row that shows one can be asked: `times_of` has those that go with them."""
+    """Times to ask for in a row that shows a time; `times_of` has the times that go with them."""
     constraints = [c for c in constraints_of(pattern) if isinstance(c, TimeConstraint)]
     if _has_coefficients(constraints):
         return tuple(range(tree.clock, tree.clock + _SHOWN_TIMES))
@@ -229,7 +235,7 @@ def _has_coefficients(constraints: list[TimeConstraint]) -> bool:
 
 
 def _every_time(tree: Tree, constraints: list[TimeConstraint]) -> tuple[int, ...]:
-    """All times from the clock on, as far as coefficients may carry those present or shown."""
+    """All times from the clock on that coefficients may reach from known or shown times."""
     last = max(abs(tree.time(node)) for node in tree.subtree(DOCUMENT_NODE))
     last = max(last, abs(tree.clock + _SHOWN_TIMES - 1))
     factors = max(sum(abs(factor) for factor, _ in c.terms) for c in constraints)
@@ -238,7 +244,7 @@ def _every_time(tree: Tree, constraints: list[TimeConstraint]) -> tuple[int, ...
     return tuple(range(tree.clock, end + 1))
 
 
-# What a pattern sees ------------------------------------------------------------------------------
+# Parts of a document that a pattern sees ----------------------------------------------------------
 
 
 def _has(pattern: Pattern, kind: type[Branch]) -> bool:
@@ -250,7 +256,7 @@ def _sees_siblings(pattern: Pattern) -> bool:
 
 
 def shows_values(pattern: Pattern) -> bool:
-    """Whether a row shows something that data arriving elsewhere can change."""
+    """Whether a row shows a value that data arriving elsewhere can change."""
     return _has(pattern, Collect) or any(
         output.kind in (Kind.VAL, Kind.CONT) for output in pattern.outputs
     )
@@ -266,10 +272,11 @@ def sees_order(pattern: Pattern) -> bool:
 
 
 def is_monotone(tree: Tree, pattern: Pattern, bound: Bound) -> bool:
-    """Whether a match stays one whatever else arrives, and every call may bring everything.
+    """Whether a match survives all later data, and every call may insert everything.
 
-    Not so with `not`, sibling axes, and a value test that can stand on a node above an open call
-    (docs/meaning.md); nor where calls are limited, deletions count, or `allows` forbids documents.
+    False for `not`, for sibling axes, and for a value test on a node that can be above an open call
+    (docs/meaning.md). Also false where calls are limited, deletions count, or `allows` forbids
+    documents.
     """
     calls = [tree.call(node) for node in tree.calls().values()]
     is_limited = any(call.most is not None for call in calls if call.deletes != "only")

@@ -1,17 +1,17 @@
-"""All small trees over an alphabet: what a call may bring, for brute force over futures.
+"""All small trees over an alphabet: the insertions of a call, for brute force over futures.
 
-A fragment is a tree that a stream may bring: an element, since top-level text in a message is
-rejected. Its size counts elements, texts and attributes (with their values) as one node
-each.
+A fragment is a tree that a stream may insert. It is an element, because top-level text in a message
+is rejected. Its size counts each element, text and attribute (with its value) as one node.
 
-Two ways to enumerate. Reduced: P2's reduced trees, where children are a set and no two siblings are
-isomorphic; enough for patterns that see neither order nor string values, as a duplicate sibling or
-another order changes none of their rows. Ordered: every sequence of children, duplicates too. In
-both, texts are never adjacent (they would be merged) and no two attributes of an element share a
-name.
+There are two enumerations. Reduced: children are a set and no two siblings are isomorphic. This is
+enough for patterns that see neither order nor string values, because a duplicate sibling or another
+order changes none of their rows. Ordered: every sequence of children, with duplicates. In both,
+texts are never adjacent (they would be merged) and no two attributes of an element share a name.
 
-Calls are put into fragments by `futures.py`. Not handled: comments, processing instructions,
+`futures.py` adds calls to fragments. Not handled: comments, processing instructions,
 whitespace-only texts.
+
+(Reduced trees: paper 2.)
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from axlog.document.tree import CALL_LABEL, NodeKind
 class Fragment:
     """A small tree: an element with its attributes and children, a text, an attribute or a call.
 
-    The label is an expanded name, a text's string or a call's stream; an attribute has its value as
-    `value`, a call how many calls it may bring.
+    The label is an expanded name, the string of a text or the stream of a call. The `value` of an
+    attribute is its value; for a call, it is the number of calls that it may insert.
     """
 
     kind: NodeKind
     label: str
     below: tuple[Fragment, ...] = ()
     value: str = ""
-    at: int | None = None  # when it comes, if it is later than what is above it
+    at: int | None = None  # arrival time, if later than its parent's
 
     @cached_property
     def size(self) -> int:
@@ -66,7 +66,7 @@ def text(string: str) -> Fragment:
 
 
 def call(stream: str, calls: int) -> Fragment:
-    """A call whose messages hold so many calls in turn."""
+    """A call whose messages contain this many calls in turn."""
     return Fragment(NodeKind.CALL, stream, value=str(calls * (calls + 1) // 2))
 
 
@@ -76,7 +76,7 @@ def attribute(name: str, value: str) -> Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """The labels that fragments are made of; attributes take their values from the texts."""
+    """The labels of fragments; attributes use the texts as values."""
 
     elements: tuple[str, ...]
     texts: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def _contents(
     size: int,
     ordered: bool,
 ) -> list[tuple[Fragment, ...]]:
-    """Every attributes and children of one element with exactly this many nodes in all."""
+    """Every choice of attributes and children of one element with exactly this many nodes."""
     found: list[tuple[Fragment, ...]] = []
     for taken in range(min(size, len(attributes)) + 1):
         for chosen in combinations(attributes, taken):
@@ -126,7 +126,7 @@ def _contents(
 def _sequences(
     elements: Sequence[Fragment], texts: Sequence[Fragment], size: int
 ) -> Iterator[tuple[Fragment, ...]]:
-    """Every sequence of children with exactly this many nodes in all, no two texts adjacent."""
+    """Every sequence of children with exactly this many nodes, without adjacent texts."""
     if size == 0:
         yield ()
     for first in (*elements, *texts):
@@ -140,7 +140,7 @@ def _sequences(
 def _sets(
     elements: Sequence[Fragment], texts: Sequence[Fragment], size: int
 ) -> Iterator[tuple[Fragment, ...]]:
-    """Every set of children with exactly this many nodes in all, in an order that parts texts."""
+    """Every set of children with exactly this many nodes, in an order that separates texts."""
     for taken in range(min(size, len(texts)) + 1):
         for inside in _subsets(elements, size - taken):
             if taken <= len(inside) + 1:
@@ -167,7 +167,7 @@ def _interleaved(
 
 @lru_cache(maxsize=4096)
 def as_element(fragment: Fragment) -> Element:
-    """The fragment as a message brings it. Do not change it: it is shared."""
+    """The fragment as the element of a message. Do not modify it: it is shared."""
     if fragment.kind is NodeKind.CALL:
         return etree.Element(CALL_LABEL, stream=fragment.label, calls=fragment.value)
     made = etree.Element(fragment.label)

@@ -1,21 +1,23 @@
-"""Futures by enumeration: what the open calls of a document may still bring, within a bound.
+"""Futures by enumeration: the data that the open calls of a document may still insert.
 
-A future is a sequence of insertions at open calls (P2 section 2), in the order (time, stream), here
-as one message per stream and time. Declared facts narrow it: a one-shot call brings one message,
-`most` bounds the trees a call brings in all, `deletes="only"` brings nothing. Times are at or after
-the clock.
+A future is a sequence of insertions at open calls, in the order (time, stream). Here each stream
+has one message per time. Declared facts narrow the futures: a one-shot call inserts one message,
+`most` bounds the total number of trees of a call, and `deletes="only"` inserts nothing. Times are
+at or after the clock. A bound limits the search.
 
-Deletions, where the bound asks for them, come first, at the clock. That reaches every document:
-what a stream brings and another deletes need not have been brought. A delete's pattern sees a
-sibling as a document of its own, so it takes all siblings that are equal in content and times, or
-none of them.
+Deletions, where the bound asks for them, come first, at the clock. This order reaches every
+document: data that one stream inserts and another deletes need not have been inserted. The pattern
+of a delete sees a sibling as a document of its own. It therefore deletes all siblings that are
+equal in content and times, or none of them.
 
-A stream that declares `calls` may bring trees with calls in them, and what these bring comes later:
-elements of a tree may then have later times than the ones above them. Every such tree is a message
-with calls, and a message of each of these later.
+A stream that declares `calls` may insert trees that contain calls, and the data of those calls
+arrives later. Elements of a tree may then have later times than their ancestors. Every such tree is
+a message with calls, followed by a later message for each of these calls.
 
-Not handled: declared facts of calls inside messages, types and keys (give them as `allows`), the
-order of messages that have one time (only `allows` could tell).
+Not handled: declared facts of calls inside messages; types and keys (pass them as `allows`); the
+order of messages with the same time (only `allows` could distinguish it).
+
+(Paper 2, section 2.)
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from lab.reference.fragments import Alphabet, Fragment, as_element, call, fragme
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one stream brings at one time."""
+    """The trees that one stream inserts at one time."""
 
     time: int
     stream: str
@@ -46,7 +48,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Siblings of a stream's call that it deletes."""
+    """Siblings of a stream's call that the stream deletes."""
 
     stream: str
     nodes: frozenset[Id]
@@ -54,7 +56,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Future:
-    """What the calls bring from now on; `str` writes it as P2 does: `add(?f, a[b])`."""
+    """The updates of the calls from now on; `str` uses the paper's notation: `add(?f, a[b])`."""
 
     messages: tuple[Message, ...] = ()
     deletions: tuple[Deletion, ...] = ()
@@ -67,23 +69,23 @@ class Future:
         return ", ".join(said) or "nothing"
 
     def without(self, stream: str) -> Future:
-        """P2's ω_no-f: the same without what one stream does."""
+        """The same future without the updates of one stream (ω_no-f in paper 2)."""
         return Future(
             tuple(each for each in self.messages if each.stream != stream),
             tuple(each for each in self.deletions if each.stream != stream),
         )
 
     def applied_to(self, tree: Tree) -> Tree:
-        """The document that this future makes of a tree; the tree stays as it is."""
+        """The document after applying this future to a tree; the tree itself is not modified."""
         *_, last = self.steps(tree)
         return last
 
     def steps(self, tree: Tree) -> Iterator[Tree]:
-        """The document as it is now and after each step: always the same one, growing."""
+        """The document now and after each step; each item is the same object, modified in place."""
         grown = copy.deepcopy(tree)
         yield grown
         for deletion in self.deletions:
-            if deletion.stream in grown.calls():  # else it went with an outer deletion
+            if deletion.stream in grown.calls():  # else an outer deletion removed it
                 apply(grown, delete_at_call(grown, deletion.stream, _takes(grown, deletion)))
                 yield grown
         for message in self.messages:
@@ -99,12 +101,13 @@ def _takes(tree: Tree, deletion: Deletion) -> Callable[[int], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far futures are searched. What is said of all futures is said of those within it.
+    """The limits of the search. A statement about all futures holds for those within the bound.
 
-    `times` are the times that messages may have, in microseconds; those before the clock are left
-    out, and without any all come at the clock. `ordered` tells apart futures that differ in the
-    order or number of siblings (see `fragments`). `pools` names the fragments that a stream brings,
-    in place of all over the alphabet. `allows` says whether a document may exist (types, keys).
+    `times` are the times that messages may have, in microseconds. Times before the clock are
+    ignored; if none remain, all messages arrive at the clock. `ordered` distinguishes futures that
+    differ in the order or number of siblings (see `fragments`). `pools` lists the fragments that a
+    stream inserts, instead of all fragments over the alphabet. `allows` says whether a document may
+    exist (types, keys).
     """
 
     alphabet: Alphabet
@@ -118,13 +121,13 @@ class Bound:
     most_futures: int = 200_000
 
     def pool(self, stream: str) -> tuple[Fragment, ...]:
-        """The fragments that a stream may bring."""
+        """The fragments that a stream may insert."""
         if self.pools is not None and stream in self.pools:
             return self.pools[stream]
         return fragments(self.alphabet, self.nodes_per_tree, self.ordered)
 
     def parts(self, tree: Tree, stream: str, time: int) -> list[Fragment]:
-        """The trees that a stream may begin to bring at a time."""
+        """The trees whose insertion a stream may begin at a time."""
         if not tree.may_bring_calls(stream):
             return list(self.pool(stream))
         times = self.times_from(tree.clock)
@@ -136,7 +139,7 @@ class Bound:
 
 
 def futures(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Iterator[Future]:
-    """Every future within the bound, the empty one first; of these streams only, if given."""
+    """Every future within the bound, the empty one first; of the given streams only, if any."""
     streams = sorted(tree.calls() if among is None else among)
     choices = [_bringings(tree, stream, bound) for stream in streams]
     tried = 0
@@ -154,7 +157,7 @@ def futures(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Ite
 
 
 def reachable(tree: Tree, bound: Bound) -> Iterator[Tree]:
-    """Every document that some future within the bound makes, and that may exist."""
+    """Every allowed document that some future within the bound produces."""
     for future in futures(tree, bound):
         grown = allowed(future, tree, bound)
         if grown is not None:
@@ -162,7 +165,7 @@ def reachable(tree: Tree, bound: Bound) -> Iterator[Tree]:
 
 
 def allowed(future: Future, tree: Tree, bound: Bound) -> Tree | None:
-    """The document that a future makes, or None if on the way there is one that may not exist."""
+    """The document that a future produces, or None if an intermediate document is not allowed."""
     if bound.allows is None:
         return future.applied_to(tree)
     for grown in future.steps(tree):
@@ -172,10 +175,10 @@ def allowed(future: Future, tree: Tree, bound: Bound) -> Tree | None:
 
 
 def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Future:
-    """The future in which every call brings every fragment at every time.
+    """The future in which every call inserts every fragment at every time.
 
-    It has the rows of all futures for a question that more data never answers less. It cannot be
-    where a call is limited (`most`; one message at one time): see `bounds.is_monotone`.
+    For a monotone query it has the rows of all futures. It does not exist where a call is limited
+    (`most`, or one message at one time): see `bounds.is_monotone`.
     """
     streams = tree.calls() if among is None else among
     messages: list[Message] = []
@@ -186,7 +189,7 @@ def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> F
     return Future(tuple(sorted(messages, key=lambda each: each.time)))
 
 
-# What one call may bring --------------------------------------------------------------------------
+# Insertions of one call ---------------------------------------------------------------------------
 
 Bringing: TypeAlias = tuple[Message, ...]
 
@@ -196,7 +199,7 @@ def _call(tree: Tree, stream: str) -> Call:
 
 
 def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
-    """Everything that one call may bring, nothing first."""
+    """Every choice of insertions of one call, the empty choice first."""
     call = _call(tree, stream)
     times = bound.times_from(tree.clock)
     room = bound.trees_per_call
@@ -216,7 +219,7 @@ def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
 
 
 def _message(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
-    """One message, and what its calls bring later."""
+    """One message, and the later messages of its calls."""
     made = [_with_calls(part) for part in parts]
     now = Message(time, stream, tuple(fragment for fragment, _ in made))
     return (now, *(late for _, messages in made for late in messages))
@@ -251,9 +254,9 @@ _numbers = count(1)
 
 
 def split_in_time(fragment: Fragment, time: int, times: Sequence[int]) -> list[Fragment]:
-    """A tree that begins to arrive at a time, with every choice of elements that come later.
+    """A tree that begins to arrive at a time, with every choice of elements that arrive later.
 
-    Texts and attributes come with the element that holds them: a message has no text at its top.
+    Texts and attributes arrive with their element, because a message has no text at its top.
     """
     choices = [_child_in_time(child, time, times) for child in fragment.below]
     return [replace(fragment, below=below) for below in product(*choices)]
@@ -270,7 +273,7 @@ def _child_in_time(child: Fragment, time: int, times: Sequence[int]) -> list[Fra
 
 
 def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
-    """A tree with new calls in the place of what comes later, and the messages of these."""
+    """A tree with new calls in place of the later elements, and the messages of these calls."""
     below: list[Fragment] = []
     later: list[Message] = []
     for child in fragment.below:
@@ -284,11 +287,11 @@ def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
     return replace(fragment, below=tuple(below)), later
 
 
-# What calls may delete ----------------------------------------------------------------------------
+# Deletions of calls -------------------------------------------------------------------------------
 
 
 def _deletions(tree: Tree, streams: list[str], bound: Bound) -> Iterator[tuple[Deletion, ...]]:
-    """Every choice of siblings to delete; calls that share a parent can delete the same."""
+    """Every choice of siblings to delete; calls with the same parent can delete the same ones."""
     if not bound.deletions:
         yield ()
         return
@@ -312,7 +315,7 @@ def _deletable(tree: Tree, parent: int, stream: str) -> list[Deletion]:
 
 
 def _content(tree: Tree, node: int) -> object:
-    """Equal for nodes that no pattern tells apart when each is a document of its own."""
+    """A key, equal for nodes that no pattern distinguishes when each is a document of its own."""
     return (
         tree.kind(node),
         tree.label(node),

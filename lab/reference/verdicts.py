@@ -1,15 +1,20 @@
-"""Truth, satisfiable rows and relevance by brute force over small futures (P2 3, 5, 6).
+"""Truth, satisfiable rows and relevance by brute force over small futures.
 
-- `truth`: TRUE if some row is there now, POSSIBLE if a future within the bound has one, else NEVER.
-- `satisfiable_rows`: the tuples u with u in q(ω(I)) for some future ω within the bound (P2 3).
-- `relevant`: P2 definition 7: some ω and u with u in q(ω(I)) xor u in q(ω_no-f(I)).
+- `truth`: TRUE if the query has a row now, POSSIBLE if it has one in a future within the bound,
+  else NEVER.
+- `satisfiable_rows`: the tuples u with u in q(ω(I)) for some future ω within the bound.
+- `relevant`: whether some ω and u exist with u in q(ω(I)) xor u in q(ω_no-f(I)).
 
-`bounds.bound_of` gives a bound that is large enough, and too large to enumerate for all but tiny
-patterns: callers give smaller ones, and NEVER and "not relevant" then mean "within that bound".
+`bounds.bound_of` returns a bound that is large enough. For all but tiny patterns that bound is too
+large to enumerate. Callers therefore pass smaller bounds; NEVER and "not relevant" then mean
+"within that bound".
 
-Where more data never answers less (`bounds.is_monotone`), one future in which all calls bring
-everything stands for all futures, whatever `trees_per_call` says; that makes useful sizes
-affordable. Relevance of streams in documents with deletions is not covered: refused.
+For monotone queries (`bounds.is_monotone`), one future in which all calls insert everything
+represents all futures, whatever the value of `trees_per_call`. This makes useful sizes affordable.
+
+Not handled: the relevance of streams in documents with deletions, which raises an error.
+
+(Paper 2, sections 3, 5 and 6; relevance is definition 7.)
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from lab.reference.futures import Bound, Future, allowed, futures, reachable, sa
 
 
 def truth(tree: Tree, pattern: Pattern, bound: Bound) -> Truth:
-    """Whether some row is there now, may come, or never comes."""
+    """Whether the query has a row now, may have one later, or never has one."""
     if _holds(tree, pattern):
         return Truth.TRUE
     if is_monotone(tree, pattern, bound):
@@ -44,7 +49,7 @@ def _holds(tree: Tree, pattern: Pattern) -> bool:
 
 
 def satisfiable_rows(tree: Tree, pattern: Pattern, bound: Bound) -> set[tuple[Value | None, ...]]:
-    """What rows can show, now or in some future; the id of a node that is yet to come is None."""
+    """The values that rows can show, now or in some future; the id of a future node is None."""
     if is_monotone(tree, pattern, bound) and not shows_values(pattern):
         documents: Iterator[Tree] = iter([saturated(tree, bound).applied_to(tree)])
     else:
@@ -58,7 +63,7 @@ def satisfiable_rows(tree: Tree, pattern: Pattern, bound: Bound) -> set[tuple[Va
 
 
 def relevant(tree: Tree, pattern: Pattern, stream: str, bound: Bound) -> bool:
-    """Whether what a stream brings can ever change the rows (P2 definition 7)."""
+    """Whether the data of a stream can ever change the rows (paper 2, definition 7)."""
     call_of(tree, stream)
     if bound.deletions:
         raise UndecidedError(
@@ -74,9 +79,10 @@ def relevant(tree: Tree, pattern: Pattern, stream: str, bound: Bound) -> bool:
 
 
 def _with_all_of(tree: Tree, stream: str, bound: Bound) -> Iterator[tuple[Future, Future]]:
-    """Futures of the other streams with everything that this one can bring, and without it.
+    """Futures of the other streams, with all data that this stream can insert and without it.
 
-    Enough for monotone questions: what any part of it adds, all of it adds.
+    This is enough for monotone queries: a row that any part of the data adds, all of the data adds
+    too.
     """
     everything = saturated(tree, bound, [stream]).messages
     for future in futures(tree, bound, set(tree.calls()) - {stream}):

@@ -86,7 +86,7 @@ class FaultyFiles:
         self._safe = dict(self._seen)
 
     def crash(self) -> FaultyFiles:
-        """Return the directory after a power failure: what is durable, and some of the rest."""
+        """Return the directory after a power failure: all durable bytes, and some of the rest."""
         after = FaultyFiles(self._random)
         for name in {*self._seen, *self._safe}:
             known = self._safe.get(name)

@@ -1,10 +1,10 @@
 """A sustained load on one process: maximum update rate, many views, lagging sinks.
 
-A durable widget holds a sliding window of orders and shipments: a message is deleted some thousand
-messages later, a hundred by one statement, so that rows are inserted and deleted all the time and
-nothing has to grow. One thread feeds as fast as updates are accepted (a closed loop: the rate is
-what the process sustains). Sinks receive the changes of some views. Once the window is full, the
-run has three phases:
+A durable document holds a sliding window of orders and shipments: a message is deleted some
+thousand messages later, a hundred by one statement, so that rows are inserted and deleted all the
+time and nothing has to grow. One thread feeds as fast as updates are accepted (a closed loop, so
+the rate is the one that the process sustains). Sinks receive the changes of some views. Once the
+window is full, the run has three phases:
 
     steady      every sink accepts its changes at once
     slow        one of them is slower than its changes arrive
@@ -136,7 +136,7 @@ class LoadReport:
         }
 
 
-# What is fed --------------------------------------------------------------------------------------
+# Updates ------------------------------------------------------------------------------------------
 
 
 def views_of(count: int) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""Torture: durable widgets killed at any moment, on failing disks, compared with a quiet run.
+"""Torture: durable documents killed at any moment, on failing disks, compared with a quiet run.
 
-A run feeds a fixed list of operations to a durable widget and publishes its view. Operation number
-n has the time n, so the clock of a store shows where to resume. Whatever happens, at the end the
-document, the rows and the published changes must be those of the quiet run, and every start must
+A run feeds a fixed list of operations to a durable document and publishes its view. Operation
+number n has the time n, so the clock of a store shows where to resume. In every case, the document,
+the rows and the published changes at the end must be those of the quiet run, and every start must
 find everything that was acknowledged.
 
 `on_faulty_disk` runs in this process, on a simulated disk (`faulty_disk.py`). `by_killing` starts
