@@ -1,6 +1,6 @@
 """The whole public API gives the same rows and changes, whatever the face of a document.
 
-    document, Document, durable store
+    document, document with streams, durable store
     x  every maintainer, forced, or as axlog chooses on small and on large documents
     x  both caches, views read at once or deferred
 
