@@ -507,6 +507,8 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         widget.take(StreamUpdate.of({"stream": name, **update}))
     told: Counter[Any] = Counter()
     for line in read_log(directory / "log.jsonl"):
+        if line["op"] == "never":  # no row: a match in progress has ended
+            continue
         key = (line["view"], json.dumps(line["row"]))
         told[key] += 1 if line["op"] in ("insert", "update") else -1
         if line["op"] == "update":

@@ -239,7 +239,7 @@ def test_what_spark_cannot_wire_is_refused_before_it_starts(tmp_path: Path) -> N
     with pytest.raises(PipelineError, match="feeds itself"):
         on_spark.run(round_about, once=True)
     inside = model(widget={"streams": {"s": {"channel": "c"}}}, channels={"c": {"kind": "memory"}})
-    with pytest.raises(PipelineError, match="of one process"):
+    with pytest.raises(PipelineError, match="belongs to one process"):
         on_spark.run(inside, once=True)
 
 
