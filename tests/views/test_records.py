@@ -63,6 +63,10 @@ QUERIES = (
 )
 
 
+NEWER_NUMBERS = ("+2", "1e1")
+"""Numbers since XPath 2.0 that lxml, which has XPath 1.0, does not read as numbers."""
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_oracle_lxml_selects_the_same_nodes(random: Random) -> None:
@@ -79,7 +83,10 @@ def test_oracle_lxml_selects_the_same_nodes(random: Random) -> None:
         positions = {
             maintained(document).tree.id(node): position for node, position in nodes.items()
         }
+        has_newer = any(text in document.xml() for text in NEWER_NUMBERS)
         for query, view in views.items():
+            if has_newer and ">" in query:
+                continue
             found = [positions[row["node.id"]] for row in view.rows()]
             assert len(found) == len(set(found)), (query, document.xml())
             assert set(found) == selected_by_lxml(root, query), (query, document.xml())
@@ -134,7 +141,7 @@ def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> Non
         maintained(document).lock,
         maintained(document).nodes,
     )
-    document.views["small"] = view
+    maintained(document).views["small"] = view
     random = Random(1)
     for _ in range(40):
         with suppress(AxlogError):
