@@ -20,9 +20,9 @@ from axlog.evaluate.joins import Row as Binding
 from axlog.query.compile import Gather, Program, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
-from axlog.views.counting.disk_tables import counts_on
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.maintainer import Maintainer
+from axlog.views.operators.disk_table import counts_on
 from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
