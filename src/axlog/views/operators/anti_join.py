@@ -26,6 +26,7 @@ class AntiJoin(Operator):
     The left rows that a right row concerns are looked up in the left operator and not stored.
     """
 
+    name = "anti join"
     __slots__ = ("_check", "_columns", "_meter", "kept", "left", "schema")
 
     def __init__(

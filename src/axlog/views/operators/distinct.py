@@ -19,6 +19,7 @@ class Distinct(Operator):
         Δout(r) = [some input has r afterwards] - [some input had r before]
     """
 
+    name = "distinct"
     __slots__ = ("columns", "kept", "places", "schema")
 
     def __init__(

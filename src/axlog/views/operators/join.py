@@ -222,6 +222,7 @@ class Join(Operator):
     look up.
     """
 
+    name = "join"
     __slots__ = ("kept", "own", "rule", "schema", "waiting")
 
     def __init__(self, rule: JoinRule, own: Row, parts: Sequence[Bag], new_index: NewIndex) -> None:

@@ -48,6 +48,9 @@ class Operator(ABC):
 
     __slots__ = ()
 
+    name: ClassVar[str]
+    """The name that `explain` prints."""
+
     FORMAT: ClassVar[int] = 1
     """Changes with the meaning of the tables in a snapshot."""
 

@@ -26,6 +26,7 @@ class SemiJoin(Operator):
     The left rows that a right row concerns are looked up in the left operator and not stored.
     """
 
+    name = "semi join"
     __slots__ = ("_picks", "columns", "left", "right", "schema", "whole")
 
     def __init__(
