@@ -108,6 +108,7 @@ class Collector:
     def _refresh(self) -> None:
         document = self._document
         views = list(document.views.values())
+        document.engine.build()
         found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
             return
