@@ -29,10 +29,10 @@ from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
 from axlog.views.algebraic.terms import ALL
 from axlog.views.change import Change, Row
-from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
 from axlog.views.net_changes import net
 from axlog.views.reevaluate import Reevaluate
+from lab.baselines.ivma import Ivma
 from lab.laws import small_cases
 from lab.laws.edits import edit_of, operations_of
 from lab.laws.exact_law import RESTLESS, replayed
