@@ -36,7 +36,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
-from axlog.evaluate.structural_joins import ancestors, passing
+from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -198,7 +198,7 @@ class DeltaTables:
     def touched(self, columns: Columns) -> Handles:
         """The places and all their ancestors: nodes that stay and whose values may change."""
         if self._touched is None:
-            self._touched = ancestors(columns, self.places)
+            self._touched = columns.with_ancestors(self.places)
         return self._touched
 
     @property

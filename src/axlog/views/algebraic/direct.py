@@ -28,8 +28,7 @@ import numpy as np
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
 from axlog.evaluate import node_tests
 from axlog.evaluate.columns import Columns, Handles
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import from_document, passing
+from axlog.evaluate.node_sets import NodeSets, passing
 from axlog.query.pattern import Axis, Name
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable
 from axlog.views.algebraic.evaluation import Kept
@@ -304,7 +303,7 @@ class Direct:
             if below not in self._way and counts.any():
                 counts *= self._below(below, nodes)
         if shaped.above == ROOT:
-            counts *= from_document(self.columns, nodes, shaped.step.axis)
+            counts *= self.columns.is_below_document(nodes, shaped.step.axis)
         elif counts.any():
             counts *= self._upper_of_parents(shaped.above, self.columns.parent[nodes])
         return counts
@@ -369,7 +368,7 @@ class Direct:
         columns, shaped = self.columns, self.shape.nodes[number]
         if shaped.step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < self._size(number):
             return self._attributes(number, contexts)
-        base = Bulk(columns).base(shaped.step)
+        base = NodeSets(columns).base(shaped.step)
         self.scanned += len(base)
         if len(contexts) == 1:
             nodes = base[columns.parent[base] == contexts[0]]

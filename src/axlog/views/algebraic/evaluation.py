@@ -20,8 +20,7 @@ import numpy as np
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.evaluate import node_tests
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import from_document, navigate
+from axlog.evaluate.node_sets import NodeSets
 from axlog.query.pattern import Axis
 from axlog.views.algebraic.deltas import Era
 from axlog.views.algebraic.relation import Relation
@@ -117,10 +116,10 @@ class Evaluation:
         own, above = node_column(number), node_column(node.above)
         nodes = table.columns[own].astype(np.int32)
         if node.above == ROOT:
-            rows = np.flatnonzero(from_document(self.columns, nodes, node.step.axis))
+            rows = np.flatnonzero(self.columns.is_below_document(nodes, node.step.axis))
             reached: Integers = np.zeros(len(rows), dtype=np.int64)
         else:
-            positions, parents = navigate(self.columns, nodes, node.step.axis)
+            positions, parents = self.columns.pairs(nodes, node.step.axis)
             rows, reached = positions.astype(np.int64), parents.astype(np.int64)
         lifted = table.taken(rows, {above: reached})
         return lifted.keeping({above, *self.shape.kept_above[number]})
@@ -272,9 +271,11 @@ class Evaluation:
             return columns.parent[nodes], nodes
         parents, nodes = NOTHING, NOTHING
         if axis is not Axis.SELF:
-            base = Bulk(columns).base(node.step)
+            base = NodeSets(columns).base(node.step)
             self.scanned += len(base)
-            parents, nodes = columns.pairs_below(base[~self._is_moving[base]], contexts)
+            base = base[~self._is_moving[base]]
+            places, parents = columns.pairs(base, Axis.DESCENDANT, columns.mask(contexts))
+            nodes = base[places]
         if axis is not Axis.DESCENDANT:
             parents = np.concatenate([parents, contexts])
             nodes = np.concatenate([nodes, contexts])
@@ -284,8 +285,8 @@ class Evaluation:
 
     def _near(self, node: ShapeNode, contexts: Handles) -> Handles:
         """Children or attributes of the contexts that pass the test."""
-        bulk = Bulk(self.columns)
-        if bulk.is_short(contexts, node.step):
+        sets = NodeSets(self.columns)
+        if sets.is_short(contexts, node.step):
             tree = self.columns.tree
             reached = [
                 below
@@ -293,7 +294,7 @@ class Evaluation:
                 for below in node_tests.reached(tree, context, node.step.axis)
             ]
             return self._tested(node, handles(reached))
-        return self.columns.with_parent_in(bulk.base(node.step), contexts)
+        return self.columns.with_parent_in(sets.base(node.step), contexts)
 
     def _tested(self, node: ShapeNode, nodes: Handles) -> Handles:
         return nodes[self.selections.is_tested(self.columns, node, nodes)]
@@ -316,7 +317,7 @@ class Evaluation:
         elif number in term.delta:
             table = self._leaf(node, self.era.members(number))
         else:
-            base = Bulk(self.columns).base(node.step)
+            base = NodeSets(self.columns).base(node.step)
             if node.step.axis is Axis.SELF:  # the test of `self` may accept nodes of any kind
                 base = self._tested(node, np.arange(len(self.columns.kind), dtype=np.int32))
                 base = base[self.columns.kind[base] != 0]

@@ -21,7 +21,7 @@ import numpy as np
 from axlog.document.bulk_columns import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
-from axlog.evaluate.structural_joins import passing
+from axlog.evaluate.node_sets import passing
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
 from axlog.views.algebraic.direct import moved_directly
 from axlog.views.algebraic.evaluation import Evaluation, Kept

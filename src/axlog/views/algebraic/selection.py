@@ -13,8 +13,7 @@ import numpy as np
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import Columns, Handles, Mask
 from axlog.evaluate.node_sets import ROOT as DOCUMENT
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import passing
+from axlog.evaluate.node_sets import NodeSets, passing
 from axlog.query.pattern import Kind, Output, Variable
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
 from axlog.views.algebraic.tables import Column, Integers
@@ -59,12 +58,12 @@ class Selections:
         """Of nodes that pass the test, those that satisfy the comparisons and conditions."""
         if not node.is_selective or not len(nodes):
             return nodes
-        bulk = Bulk(columns)
+        sets = NodeSets(columns)
         kept = nodes
         for condition in node.conditions:
-            kept = bulk.keeping(kept, condition)
+            kept = sets.where(kept, condition)
         for comparison in node.constants:
-            kept = bulk.with_value(kept, comparison)
+            kept = sets.with_value(kept, comparison)
         return columns.common(nodes, kept)
 
     def holds(self, columns: Columns) -> bool:
