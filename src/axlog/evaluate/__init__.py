@@ -13,5 +13,6 @@ In reading order:
   expressions; scalar operations are added in `functions`
 - `statements`, with `prefixes`, and `patches`: statements and patches to pending update lists
 
-Law: every evaluator that accepts a pattern gives the rows of the definition (`lab fuzz --law rows`).
+Law: every evaluator that accepts a pattern gives the rows of the definition
+(`lab fuzz --law rows`).
 """
