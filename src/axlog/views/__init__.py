@@ -8,6 +8,7 @@ order:
 - `view`: a query with its rows, its changes and its subscribers
 - `maintainer`: the interface of a maintainer, and its law
 - `choose`: the choice of a maintainer for a pattern
+- `operators`: joins, `or` and `not` over deltas of bindings
 - `counting`: rows with derivation counts, kept by delta joins; the default
 - `algebraic`: terms over delta tables, for statements that touch thousands of nodes
 - `records`: sibling and reverse axes
