@@ -121,7 +121,7 @@ WITHOUT_STOP = (
 )
 
 
-@pytest.mark.parametrize("maintainer", [None, "algebraic", "ivma"])
+@pytest.mark.parametrize("maintainer", [None, "algebraic"])
 def test_rows_come_and_go_with_a_condition_at_the_document_node(maintainer: str | None) -> None:
     document = parse(SHOP.format("<stop/>"))
     views = [document.watch(query, maintainer=maintainer) for query in WITHOUT_STOP]
@@ -144,7 +144,7 @@ def test_rows_come_and_go_with_a_condition_at_the_document_node(maintainer: str 
         assert any("no longer hold" in line for line in view.explain().terms)
 
 
-@pytest.mark.parametrize("maintainer", ["algebraic", "ivma", "adaptive"])
+@pytest.mark.parametrize("maintainer", ["algebraic", "adaptive"])
 def test_an_or_at_the_document_node_is_asked(maintainer: str) -> None:
     document = parse("<a><b/><c/></a>")
     view = document.watch("//c[//z or //y]", maintainer=maintainer)

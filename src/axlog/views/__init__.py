@@ -14,7 +14,6 @@ order:
 - `records`: sibling and reverse axes
 - `adaptive`: counting or algebraic, chosen again for each update
 - `reevaluate`: evaluation before and after; accepts every pattern, and is the baseline
-- `ivma`: one node at a time, a baseline for benchmarks
 - `outputs`: the values that outputs show of nodes
 - `contents`: a cache of the contents that views show
 - `net_changes`: the net effect of a sequence of changes
