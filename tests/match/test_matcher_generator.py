@@ -66,7 +66,11 @@ def test_differential_generated_matchers_and_interpreter(seeds: range) -> None:
             tree = load(text, time=3)
             (root,) = [n for n in tree.children(DOCUMENT_NODE) if n == tree.root]
             risen = interpreter.evaluate(tree, root)
-            found = matcher.bags(parse(text).root, 3, text.encode())
+            bags = matcher.run(parse(text).root, 3, text.encode())
+            found = (
+                nonempty(dict(zip(here, bags, strict=False)), here),
+                nonempty(dict(zip(everywhere, bags[len(here) :], strict=True)), everywhere),
+            )
             expected = nonempty(risen.here, here), nonempty(risen.everywhere, everywhere)
             assert found == expected, f"seed {seed}: {program.pattern} on {text}\n{matcher.source}"
             matched += bool(found[0] or found[1])
