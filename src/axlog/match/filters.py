@@ -297,31 +297,44 @@ class Filter:
         """
         self.messages += 1
         try:
-            return self._matches(message, time, content)
+            if self._text_readers and has_own_texts(message, content):
+                found = self._all_on_tree(with_rows=False).rows(MessageForms(message, time))
+                return {key for pattern, _ in found for key in pattern.keys}
+            few = len(self._patterns) < self.automaton_from
+            keys = self._tested(message, time) if few else self._shared(message, time)
+            if self._markup_finders and has_markup(message, content):
+                found = self._markup_on_tree(with_rows=False).rows(MessageForms(message, time))
+                keys = (keys - self.markup_keys()).union(*[each.keys for each, _ in found])
+            return keys
         except QueryError:  # a pattern exceeds a limit: test each one alone
             on_tree = self._all_on_tree(with_rows=False)
-            found, exceeding = on_tree.keys(MessageForms(message, time))
+            keys, exceeding = on_tree.keys(MessageForms(message, time))
             self.exceeding |= exceeding
-            return found | exceeding
-
-    def _matches(self, message: Element, time: int, content: bytes | None) -> set[str]:
-        if self._text_readers and has_own_texts(message, content):
-            found = self._all_on_tree(with_rows=False).rows(MessageForms(message, time))
-            return {key for pattern, _ in found for key in pattern.keys}
-        if self._markup_finders and has_markup(message, content):
-            keys = self._matched(message, time) - self.markup_keys()
-            found = self._markup_on_tree(with_rows=False).rows(MessageForms(message, time))
-            return keys.union(*[pattern.keys for pattern, _ in found])
-        return self._matched(message, time)
+            return keys | exceeding
 
     def markup_keys(self) -> set[str]:
         """The keys of the patterns that comments and processing instructions may affect."""
         return set().union(*[pattern.keys for pattern in self._markup_finders])
 
-    def _matched(self, message: Element, time: int) -> set[str]:
-        """The keys whose pattern matches a message, by generated code."""
-        if len(self._patterns) < self.automaton_from:
-            return self._tested(message, time)
+    def _tested(self, message: Element, time: int) -> set[str]:
+        """The keys whose pattern matches a message, for few patterns, without the automaton."""
+        tests = self._tests
+        if tests is None:
+            made = [(pattern, pattern.test) for pattern in self._patterns.values()]
+            tests = [(pattern.keys, test) for pattern, test in made if test is not None]
+            self._untested = [pattern for pattern, test in made if test is None]
+            self._tests = tests
+        found: set[str] = set()
+        for keys, test in tests:
+            if test(message):
+                found.update(keys)
+        if self._untested:
+            forms = MessageForms(message, time)
+            found.update(*[pattern.keys for pattern in self._untested if pattern.holds(forms)])
+        return found
+
+    def _shared(self, message: Element, time: int) -> set[str]:
+        """The keys whose pattern matches a message, by the shared automaton."""
         needs, repeated = self._automaton.look(message)
         decided = self._decided_keys
         # Sets of keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
@@ -335,21 +348,6 @@ class Filter:
             passed = [pattern.keys for pattern in left_open if pattern.holds(forms)]
             self.refuted += len(left_open) - len(passed)
             found.update(*passed)
-        return found
-
-    def _tested(self, message: Element, time: int) -> set[str]:
-        """The same for few patterns, without the automaton."""
-        if self._tests is None:
-            tests = [(pattern, pattern.test) for pattern in self._patterns.values()]
-            self._tests = [(pattern.keys, test) for pattern, test in tests if test is not None]
-            self._untested = [pattern for pattern, test in tests if test is None]
-        found: set[str] = set()
-        for keys, test in self._tests:
-            if test(message):
-                found.update(keys)
-        if self._untested:
-            forms = MessageForms(message, time)
-            found.update(*[pattern.keys for pattern in self._untested if pattern.holds(forms)])
         return found
 
     def match(
