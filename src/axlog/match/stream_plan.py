@@ -114,7 +114,7 @@ class MessagePlan:
             or message[0] != _OPEN
             or message[1] in _ODD
             or (self.sees_markup and may_have_markup(message))
-            or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
+            or (message.find(b"=") > 0 and b"xml" in message and may_have_own_texts(message))
             or (len(message) > self.safe and not self._is_within_limits(message))
         )
 
@@ -198,7 +198,7 @@ def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
     return False
 
 
-def is_odd(message: bytes) -> bool:
+def may_have_own_texts(message: bytes) -> bool:
     """Whether a message with attributes may hold a call or `xml:space`.
 
     A call needs a namespace declaration; a namespace can be written in many ways, a name in one.
