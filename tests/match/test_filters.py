@@ -32,7 +32,7 @@ from lab.laws.filters_law import ALWAYS, NEVER, decorate, message
 from lab.laws.small_cases import fragment, pattern
 from tests.match.test_matcher_generator import blocks
 
-CASES = 240
+CASES = 120
 
 
 def element(text: str) -> Element:

@@ -29,7 +29,7 @@ from axlog.query.query import Query, parse_query
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 
-CASES, WIDGETS = 3000, 240
+CASES, WIDGETS = 1500, 120
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
@@ -198,7 +198,7 @@ def queries(random: Random, text: str) -> dict[str, Query]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(WIDGETS, 120), ids=str)
+@pytest.mark.parametrize("seeds", blocks(WIDGETS, 60), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     moved = short_ones = 0
