@@ -90,14 +90,14 @@ def test_a_publisher_that_is_down_gets_everything_later(tmp_path: Path) -> None:
     assert told.told() == TOLD
 
 
-def test_fakes_feed_widgets() -> None:
-    widget = Document(DOCUMENT, views={"late": LATE})
-    assert FakeStream(*ORDERS, ABORT).feed(widget, "orders") == []
-    told = FakeStream(*SHIPMENTS[1:]).feed(widget, "shipments")
+def test_fakes_feed_documents() -> None:
+    doc = Document(DOCUMENT, views={"late": LATE})
+    assert FakeStream(*ORDERS, ABORT).feed(doc, "orders") == []
+    told = FakeStream(*SHIPMENTS[1:]).feed(doc, "shipments")
     assert [(change.op, change.row["x"]) for change in told] == [("insert", "1"), ("never", "2")]
-    assert widget.streams()["orders"].ended
+    assert doc.streams()["orders"].ended
     with pytest.raises(TypeError, match="not an item"):
-        FakeStream(7).feed(widget, "orders")  # type: ignore[arg-type]
+        FakeStream(7).feed(doc, "orders")  # type: ignore[arg-type]
 
 
 def test_the_clock_goes_forward() -> None:

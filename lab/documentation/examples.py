@@ -68,10 +68,10 @@ class Example:
         query = parse_query(self.query, dict(self.namespaces), self.language, self.show)
         if not self.messages:
             return parse(self.document).watch(query)
-        widget = Document(self.document)
-        view = widget.watch(query)
+        doc = Document(self.document)
+        view = doc.watch(query)
         for stream, message, time in self.messages:
-            widget.feed(stream, message, at=time)
+            doc.feed(stream, message, at=time)
         return view
 
 

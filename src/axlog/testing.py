@@ -9,7 +9,7 @@
         run(model, once=True)                     # and continues from its checkpoint
     assert told.told("late") == [("insert", {"x": "17"})]
 
-A stream is the source of a pipeline, or a test feeds it to a widget (`FakeStream.feed`). `ABORT`
+A stream is the source of a pipeline, or a test feeds it to a document (`FakeStream.feed`). `ABORT`
 stops a run once, at its place in the stream. The next run reads again the messages that were not
 committed.
 
@@ -68,9 +68,9 @@ class FakeStream:
             if self.items[number] is not ABORT:
                 yield self._update(stream, number)
 
-    def feed(self, widget: Document, stream: str) -> list[Change]:
-        """Feed all messages to a widget; return the changes."""
-        return [change for update in self.updates(stream) for change in widget.take(update)]
+    def feed(self, doc: Document, stream: str) -> list[Change]:
+        """Feed all messages to a document; return the changes."""
+        return [change for update in self.updates(stream) for change in doc.take(update)]
 
     def _update(self, stream: str, number: int) -> StreamUpdate:
         origin = f"item {number + 1}"

@@ -38,13 +38,13 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
 
     shown = Reported(model, engine, Replay(model).plain)
 
-    def take(widget: str, told: Any) -> None:
+    def take(document: str, told: Any) -> None:
         outlooks = {
             view: Outlook(one.count, one.rows, one.reason) for view, one in told.outlooks.items()
         }
         shown.take(
             Told(
-                widget,
+                document,
                 told.changes,
                 told.refused,
                 told.streams,
