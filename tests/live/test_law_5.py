@@ -70,7 +70,7 @@ def test_cases_are_tuned_to_some_effect() -> None:
     assert unsubscribed > 25
 
 
-def test_ids_count_messages_that_nobody_wants() -> None:
+def test_ids_count_messages_that_no_view_wants() -> None:
     """Found by `fuzz --law 5`: with `keep="all"` a message that is not wanted has a place."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
     views = {"v": "match //c#t return t.id"}

@@ -213,7 +213,7 @@ def test_a_statement_gets_the_whole_counts_back() -> None:
 def test_contents_of_nodes_above_a_call_need_all_that_comes() -> None:
     made = doc(*(FIGURE_4[0], "match /a[d/y]/b#n/c return n.cont"), keep="needed")
     report = made.tune()
-    assert "content of a node" in report.streams["g"].reason
+    assert "content of an element" in report.streams["g"].reason
     made.feed("f", "<y/>")
     made.feed("g", "<c/>")
     assert [change.op for change in made.feed("g", "<z/>")] == ["update"]

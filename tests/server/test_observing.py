@@ -12,7 +12,7 @@ from axlog.runtime.embedded import Runner
 from axlog.runtime.replay import Replay
 from axlog.server.history import POINTS, Curve, History
 from axlog.server.pipelines import observe_runner
-from axlog.server.reports import Reported, Told
+from axlog.server.reports import BatchSummary, Reported
 from axlog.server.row_lists import Asked, Listing, Prospect
 
 WIRED = """
@@ -125,7 +125,7 @@ def test_a_run_elsewhere_that_goes_on_says_what_is_not_listed(tmp_path: Path) ->
     shown = reported.shown(Asked("document", "v"))
     assert shown is not None
     assert [line["row"] for line in shown["lines"]] == [{"x": "0"}]  # the document has it
-    reported.take(Told("document", batch=7))
+    reported.take(BatchSummary("document", batch=7))
     shown = reported.shown(Asked("document", "v"))
     assert shown is not None
     assert "resumed from a checkpoint" in shown["note"]

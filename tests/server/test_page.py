@@ -19,7 +19,7 @@ from axlog.samples import supply_chain
 from axlog.server.application import make_application
 from axlog.server.page import page_operations
 from axlog.server.pipelines import observe_runner
-from axlog.server.reports import Outlook, Reported, Told
+from axlog.server.reports import BatchSummary, Outlook, Reported
 from axlog.server.server import running
 from axlog.server.summaries import Observer
 from axlog.views.change import Change, Row
@@ -243,7 +243,9 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         refused = [Refusal("f", HOSTILE, "in.jsonl:2", f"AX101: {HOSTILE}")]
         change = Change("insert", row, view="v", microseconds=5_000_000)
         reported.take(
-            Told("document", [change], refused, {"f": (3, 1)}, 120, 5_000_000, {"v": outlook})
+            BatchSummary(
+                "document", [change], refused, {"f": (3, 1)}, 120, 5_000_000, {"v": outlook}
+            )
         )
         page.wait_for_selector("#rows .badge.true")
         page.wait_for_selector("#rows .badge.possible")
@@ -256,7 +258,7 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         page.wait_for_selector("#errors .lagging")
         never = Change("never", Row(("x",), ("18",)), view="v", microseconds=6_000_000)
         gone = Change("delete", row, view="v", microseconds=6_000_000)
-        reported.take(Told("document", [gone, never], microseconds=6_000_000))
+        reported.take(BatchSummary("document", [gone, never], microseconds=6_000_000))
         page.wait_for_selector("#rows .badge.never")
         assert page.query_selector("#rows .badge.true") is None
 

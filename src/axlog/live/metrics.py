@@ -33,7 +33,7 @@ def document_samples(name: str, doc: Document) -> Iterator[Sample]:
         nodes = len(maintained(doc).tree)
     yield from found
     yield gauge("axlog_document_nodes", nodes, "Nodes of the document", document=name)
-    yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", document=name)
+    yield gauge("axlog_state_rows", joins, "Rows kept by joins", document=name)
     yield gauge(
         "axlog_clock_seconds",
         maintained(doc).tree.clock / 1_000_000,
@@ -66,8 +66,8 @@ def _views(document: str, of: Document) -> Iterator[Sample]:
         is_aside = view.broken is not None
         yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
         yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
-        yield counter("axlog_view_changes_total", view.sequence, "Changes told", **at)
-        yield counter("axlog_view_never_total", view.never, "Rows told never to come", **at)
+        yield counter("axlog_view_changes_total", view.sequence, "Changes emitted", **at)
+        yield counter("axlog_view_never_total", view.never, "Rows reported as never", **at)
         yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
 
 
@@ -83,7 +83,10 @@ def store_samples(name: str, doc: DurableDocument) -> Iterator[Sample]:
     yield gauge("axlog_store_whole", doc.is_whole, "1 while it takes updates", document=name)
     if log is not None:
         yield counter(
-            "axlog_store_written_bytes_total", log.written, "Bytes given to the log", document=name
+            "axlog_store_written_bytes_total",
+            log.written,
+            "Bytes written",
+            document=name,
         )
         yield gauge(
             "axlog_store_unsynced",

@@ -60,13 +60,13 @@ class History:
             error = refused.error.strip()
             head = error.partition(" ")[0].strip("[]:")
             is_code = head.startswith("AX") and head[2:].isdigit()
-            told = error.partition(" ")[2] if is_code else error
+            text = error.partition(" ")[2] if is_code else error
             self._letters.append(
                 {
                     "stream": refused.stream,
                     "origin": refused.origin,
                     "code": code or (head if is_code else "refused"),
-                    "error": told.strip()[:1000],
+                    "error": text.strip()[:1000],
                 }
             )
 

@@ -44,7 +44,7 @@ class Outlook:
 
 
 @dataclass(slots=True)
-class Told:
+class BatchSummary:
     """The report of one batch of one document."""
 
     document: str
@@ -122,27 +122,27 @@ class Reported:
             made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
         return made
 
-    def take(self, told: Told) -> None:
+    def take(self, report: BatchSummary) -> None:
         """Add a batch."""
         with self._lock:
-            document = self._documents[told.document]
-            for change in sorted(told.changes, key=lambda change: change.microseconds):
-                name = _short(told.document, change)
-                self.history.hear(told.document, change, name)
+            document = self._documents[report.document]
+            for change in sorted(report.changes, key=lambda change: change.microseconds):
+                name = _short(report.document, change)
+                self.history.hear(report.document, change, name)
                 document.views[name].take(change)
-            for stream, (messages, kept) in told.streams.items():
+            for stream, (messages, kept) in report.streams.items():
                 counts = document.streams.setdefault(stream, [0, 0, 0])
                 counts[0] += messages
                 counts[1] += kept
-            for refused in told.refused:
+            for refused in report.refused:
                 document.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
                 self.history.refuse(refused)
-            document.first = told.batch if document.first is None else document.first
-            document.state = told.state
-            document.microseconds = max(document.microseconds, told.microseconds)
-            for name, outlook in told.outlooks.items():
+            document.first = report.batch if document.first is None else document.first
+            document.state = report.state
+            document.microseconds = max(document.microseconds, report.microseconds)
+            for name, outlook in report.outlooks.items():
                 document.views[name].outlook = outlook
-            self.history.measure(told.document, told.state)
+            self.history.measure(report.document, report.state)
 
     # What the page asks for -----------------------------------------------------------------------
 

@@ -49,4 +49,4 @@ def _side(shape: Shape, sign: int, facts: Facts | None) -> Iterator[str]:
         return
     for name, count in sorted(Counter(one.proposition for one in pruned).items()):
         example = next(one for one in pruned if one.proposition == name)
-        yield f"  {count} pruned by {name}, as {example.term}: {example.reason}"
+        yield f"  {count} pruned, such as {example.term}: {example.reason}"

@@ -158,7 +158,7 @@ class Pruned:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.term}  pruned by {self.proposition}: {self.reason}"
+        return f"{self.term}  pruned: {self.reason}"
 
 
 def judged(
