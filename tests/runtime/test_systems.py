@@ -52,7 +52,7 @@ class Running:
         return self.take(widget, update, at)
 
     def take(self, widget: str, update: StreamUpdate, at: int = 0) -> list[Change]:
-        changes, refused = self.system.feed(self.instances, {widget: [Input("", update, at, at)]})
+        changes, refused = self.system.feed(self.instances, {widget: [Input("", update, at)]})
         assert refused == []
         return changes
 

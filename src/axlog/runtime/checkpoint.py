@@ -53,15 +53,15 @@ create index if not exists refused_by_batch on refused (batch);
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An update in transit: its source, its time (microseconds), and its place in the order.
+    """An update in transit: its source, its time (microseconds), and when it was read.
 
-    `effective` is its time for ordering: never before an earlier update of its source.
+    `read` is in seconds of the process's monotonic clock; 0 after a restart.
     """
 
-    source: str
+    source: str  # with the partition, if it has some
     update: StreamUpdate
     at: int | None
-    effective: int
+    read: float = 0.0
 
 
 class Checkpoint:
@@ -112,12 +112,12 @@ class Checkpoint:
         rows = self._db.execute("select name, position from sources")
         return {name: json.loads(position) for name, position in rows}
 
-    def waiting(self) -> list[Input]:
-        """Return the held-back updates, in the order of reading."""
+    def waiting(self) -> list[tuple[Input, int]]:
+        """Return the held-back updates, each with the time of its place in the order."""
         rows = self._db.execute(
             "select source, stream, action, content, at, origin, effective from waiting order by id"
         )
-        return [read_input(row[:6], row[6]) for row in rows]
+        return [(read_input(row[:6]), row[6]) for row in rows]
 
     def batches(self, after: int = 0) -> Iterator[tuple[int, list[Input]]]:
         """Return the batches decided after one, in order."""
@@ -131,7 +131,7 @@ class Checkpoint:
             " where batch = ? order by id",
             (number,),
         )
-        return [read_input(row, 0) for row in rows]
+        return [read_input(row) for row in rows]
 
     def refused(self, number: int) -> list[Refusal]:
         """Return the rejected input of a batch."""
@@ -166,7 +166,7 @@ class Checkpoint:
         self,
         batch: int,
         inputs: Iterable[Input],
-        waiting: Iterable[Input],
+        waiting: Iterable[tuple[Input, int]],
         positions: Mapping[str, Position],
         refused: Iterable[Refusal],
     ) -> None:
@@ -183,7 +183,7 @@ class Checkpoint:
             self._db.executemany(
                 "insert into waiting (source, stream, action, content, at, origin, effective)"
                 " values (?, ?, ?, ?, ?, ?, ?)",
-                ((*input_row(one), one.effective) for one in waiting),
+                ((*input_row(one), place) for one, place in waiting),
             )
             self._db.executemany(
                 "insert into sources values (?, ?)"
@@ -289,7 +289,7 @@ def input_row(one: Input) -> tuple[Any, ...]:
     return (one.source, update.stream, update.action, update.content, one.at, update.origin)
 
 
-def read_input(row: Sequence[Any], effective: int) -> Input:
+def read_input(row: Sequence[Any]) -> Input:
     """Return the input that `input_row` wrote."""
     source, stream, action, content, at, origin = row
-    return Input(source, StreamUpdate(stream, action, content, None, origin), at, effective)
+    return Input(source, StreamUpdate(stream, action, content, None, origin), at)
