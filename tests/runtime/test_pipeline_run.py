@@ -380,7 +380,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     for count in (110, 110, 200):
         run(durable(tmp_path, count, settings=how, views=views), once=True)
     runner = Runner(durable(tmp_path, 200, settings=how, views=views), once=True)
-    left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
+    left = sum(len(batch.inputs) for batch in runner.checkpoint.batches())
     assert left < 60
     assert runner.progress.messages == 200
     widget = Document(orders.DOCUMENT, views={"late": PLACED})
@@ -415,7 +415,7 @@ def test_joins_that_wait_are_in_snapshots(tmp_path: Path, keep: str, query: str)
             model = durable(directory, count, settings=how, views=views, facts=list(orders.KEYS))
             run(model, once=True)
         runner = Runner(model, once=True)
-        assert sum(len(inputs) for _, inputs in runner.checkpoint.batches()) < 60
+        assert sum(len(batch.inputs) for batch in runner.checkpoint.batches()) < 60
         logs.append(read_log(directory / "v.jsonl"))
         runner.close()
     told = [Counter((line["op"], str(line["row"])) for line in log) for log in logs]

@@ -103,7 +103,8 @@ class Runner:
         then = self.checkpoint.about("pipeline")
         fitted = None if then is None else fit(then, now)
         self._saved = self._usable_snapshot(fitted)
-        parts = {} if self._saved is None else self.checkpoint.saved()
+        found = self.checkpoint.saved()
+        parts = {} if self._saved is None else found
         system = (self._saved or {}).get("system", {"gone": ()})
         self.instances = {
             name: Instances(model, name, parts.get(name), model.own_names(name, system["gone"]))
@@ -215,9 +216,9 @@ class Runner:
         if delivered is None:
             self._deliver(0, initial)
         filling = self.checkpoint.about("filling") or {"batch": -1, "views": []}
-        for number, inputs in self.checkpoint.batches(after=self.batch):
+        for number, inputs, odd in self.checkpoint.batches(after=self.batch):
             changes, refused = self._feed(inputs)
-            refused = [*self.checkpoint.refused(number), *refused]
+            refused = [*odd, *refused]
             self._count(inputs, changes, refused)
             if number == last and (delivered is None or delivered < last):
                 if number == filling["batch"]:
