@@ -119,9 +119,9 @@ class Adaptive(Maintainer):
     def operators(self) -> tuple[str, ...]:
         return self.kept_by.operators()
 
-    def told(self) -> tuple[str, ...]:
+    def details(self) -> tuple[str, ...]:
         costs = f"regret {self.regret:.0f} of {self._price():.0f} us to switch"
-        return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.told())
+        return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.details())
 
     def _choose(self, operations: int) -> None:
         present, other = self._costs()

@@ -61,7 +61,7 @@ def explain(
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
-        terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
+        terms=(*term_lines(query.pattern), *(maintainer.details() if maintainer else ())),
         operators=maintainer.operators() if maintainer else (),
         never=never,
     )

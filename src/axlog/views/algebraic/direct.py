@@ -32,7 +32,7 @@ from axlog.evaluate import node_tests
 from axlog.evaluate.columns import Columns, Handles
 from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import Axis, Name
-from axlog.views.algebraic.deltas import DeltaTables, NodeTable, still
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable, unchanged
 from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.labels import asked_of, facts_of
 from axlog.views.algebraic.node_rows import Rows
@@ -350,7 +350,7 @@ class Direct:
     def _below(self, number: int, contexts: Handles) -> Integers:
         """The number of matches of a branch at each of these distinct nodes, by arrays."""
         if self._arrays is None:
-            self._arrays = Evaluation(self.columns, self.selections, still(self.columns))
+            self._arrays = Evaluation(self.columns, self.selections, unchanged(self.columns))
         before = self._arrays.scanned
         counts = self._arrays.counts(number, contexts)
         self.scanned += self._arrays.scanned - before

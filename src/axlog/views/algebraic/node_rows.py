@@ -2,8 +2,8 @@
 
 Most views are of this kind, and all XPath views are. Handles are small integers, so no search is
 needed: a column, indexed by handle, holds the slot of the row of a node. Its pages are touched only
-where there are rows. The interface is that of `Relation`, which keeps rows of several nodes or of
-values.
+where there are rows. The interface and the law are those of `Relation`, which keeps rows of
+several nodes or of values.
 """
 
 from __future__ import annotations

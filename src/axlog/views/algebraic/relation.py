@@ -6,8 +6,8 @@ node without reading the others. An index is a few sorted runs, of which the new
 Entries of deleted rows are recognized by their slots, and removed when runs are merged. Views and
 snowcaps keep their rows in relations.
 
-A change costs its own rows times the logarithm of the relation. The cost of merging runs is
-amortized over the rows that are added.
+Law: a relation is a bag, the sum of the tables added to it. A change costs its own rows times the
+logarithm of the relation. The cost of merging runs is amortized over the rows that are added.
 """
 
 from __future__ import annotations

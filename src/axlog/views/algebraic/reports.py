@@ -1,4 +1,4 @@
-"""The options of a propagation, and the report of an update."""
+"""The options of a propagation, and the report of an update. Law: no option changes a row."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Report:
                         yield one
 
 
-def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
+def unaffected_report(shape: Shape, tables: DeltaTables) -> Report:
     """The report of an update whose labels cannot affect the view."""
     report = Report("nothing", "its labels cannot affect the view", moved=tables.size)
     labels = tables.labels
@@ -55,7 +55,7 @@ def unconcerned(shape: Shape, tables: DeltaTables) -> Report:
     return report
 
 
-def guarded(tables: DeltaTables, held: bool, holds: bool) -> Report:
+def guard_report(tables: DeltaTables, held: bool, holds: bool) -> Report:
     """The report of an update if the conditions at the document node do not always hold."""
     if holds:
         reason = "the conditions at the document node hold again"

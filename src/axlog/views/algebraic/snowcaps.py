@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from axlog.views.algebraic.direct import key_of
-from axlog.views.algebraic.labels import Moved, may_concern
+from axlog.views.algebraic.labels import MovedLabels, may_concern
 from axlog.views.algebraic.lattice import (
     Lattice,
     Nodes,
@@ -88,7 +88,7 @@ class Snowcaps:
 
     # Choosing -------------------------------------------------------------------------------------
 
-    def learn(self, report: Report, labels: Moved) -> None:
+    def learn(self, report: Report, labels: MovedLabels) -> None:
         """Record one update; choose again every `EVERY` updates."""
         if self.mode != "cost":
             return

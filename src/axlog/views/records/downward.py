@@ -8,7 +8,8 @@
 S and D are bit sets, one integer each. The counts are in one array for every node with children.
 An update adjusts the counts on the path to the document node and ends where neither S nor D
 changes: O(depth x |Q|), independent of the width. No balanced trees are needed, because the order
-of siblings does not matter here. (Paper 4, theorem 4.1.)
+of siblings does not matter here. Law: S and D of every node equal their definitions after every
+update. (Paper 4, theorem 4.1.)
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DEEP = frozenset({Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
 DOWNWARD = frozenset({Way.HERE, Way.SELF, Way.CHILD}) | _DEEP
 
 
-class Downward:
+class DownwardRecords:
     """The records of every node of a document, for one Boolean downward question."""
 
     def __init__(self, tree: Tree, question: Question, letter: Callable[[int], int]) -> None:

@@ -1,5 +1,7 @@
 """A document under an algebra of forests, kept through updates: O(depth x log width) steps each.
 
+The law, which holds for every node u after every update:
+
     own(u)   = node(letter(u), below(u))        below(u) = the product of own over u's children
 
 An update changes letters, or inserts and deletes subtrees. Then the own value of every node on the
