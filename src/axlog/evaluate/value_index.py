@@ -1,9 +1,10 @@
 """The value index: for a label, from string values to the nodes that have them.
 
 The index of a label is built when a query first compares the label with `=`, and is then maintained
-as a watcher of the document. An update costs what it touches, so `person[@id = "person0"]` needs no
-walk, however large the document is. Elements are indexed only if they contain nothing but text when
-the index is built: values of larger subtrees would cost more than they save.
+as a watcher of the document. An update costs the nodes that it touches, so
+`person[@id = "person0"]` needs no walk, however large the document is. Elements are indexed only if
+they contain nothing but text when the index is built: values of larger subtrees would cost more
+than they save.
 
 An `Anchor` is an equality of a pattern that the index can answer: few nodes, from which the
 pattern's node is found by climbing.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.rules import explain_program
-from axlog.views.algebraic.explanation import term_lines
+from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
 

@@ -115,7 +115,7 @@ class NodeTable:
     def members(
         self, columns: Columns, step: PatternNode, select: Callable[[Handles], Handles]
     ) -> Handles:
-        """The nodes that pass a pattern node's test and a selection of what is below them."""
+        """The nodes that pass a pattern node's test and a selection of the nodes below them."""
         if not self.copies:
             return select(_passing(columns, self.candidates(columns, step), step))
         found = []

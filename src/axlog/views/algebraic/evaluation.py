@@ -211,12 +211,8 @@ class Evaluation:
             columns = {name: whole.columns[own] for name, own in shown.items()}
             table = _below_document(Table(columns, whole.counts))
         else:
-            part, on = self.risen(first), parents[first]
-            positions, slots = relation.pairs(names[on], part.columns[on])
-            values = {name: relation.values(own, slots) for name, own in shown.items()}
-            table = part.taken(positions, values)
-            table.counts = table.counts * relation.counts[slots]
-            table = _below_document(table)
+            on = parents[first]
+            table = _below_document(relation.joined(self.risen(first), on, names[on], shown))
         for root in roots:
             if root != first:
                 table = joined(table, self.risen(root), parents[root])

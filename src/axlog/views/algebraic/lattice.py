@@ -78,11 +78,11 @@ def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
 
 
 @lru_cache(maxsize=1024)
-def key_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
+def identity_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
     """The identity of a snowcap: nodes, edges, comparisons and columns."""
     part, _ = part_of(shape, nodes)
     described = tuple((n.above, n.step) for n in part.nodes)
-    above = () if len(nodes) == 1 else key_of(shape, chain(nodes)[-2])
+    above = () if len(nodes) == 1 else identity_of(shape, chain(nodes)[-2])
     return (described, part.key, above)  # the smaller one must have the columns that this one needs
 
 
@@ -122,7 +122,7 @@ class Lattice:
 
     def users(self, shape: Shape, nodes: Nodes) -> int:
         """The number of users of this snowcap, directly or for a larger one."""
-        known = self._kept.get(key_of(shape, nodes))
+        known = self._kept.get(identity_of(shape, nodes))
         return 0 if known is None else known.users
 
     def take(self, shape: Shape, nodes: Nodes) -> tuple[Snowcap, dict[int, int]]:
@@ -132,7 +132,7 @@ class Lattice:
         """
         smaller: Snowcap | None = None
         for level in chain(nodes):
-            key = key_of(shape, level)
+            key = identity_of(shape, level)
             known = self._kept.get(key)
             if known is None:
                 part, _ = part_of(shape, level)
@@ -146,7 +146,7 @@ class Lattice:
     def drop(self, shape: Shape, nodes: Nodes) -> None:
         """Release the snowcap for one user."""
         for level in chain(nodes):
-            key = key_of(shape, level)
+            key = identity_of(shape, level)
             self._kept[key].users -= 1
             if not self._kept[key].users:
                 del self._kept[key]
@@ -256,8 +256,9 @@ class Lattice:
         parts: list[Table] = []
         if len(leaf):
             stays = above in smaller.relation.names
+            others = {name: name for name in smaller.relation.names if name != above}
             parts.append(
-                looked_up(smaller.relation, leaf, above)
+                smaller.relation.joined(leaf, above, above, others)
                 if stays
                 else joined(leaf, self._with_parent(smaller.relation.table(), above), above)
             )
@@ -281,12 +282,3 @@ class Lattice:
             slots, _, new = snowcap.relation.add(table)
             snowcap.relation.release(slots[new == 0])
             self.rows_moved += len(table)
-
-
-def looked_up(relation: Relation, table: Table, on: Column) -> Table:
-    """A table joined with a kept relation, by its reverse index."""
-    positions, slots = relation.pairs(on, table.columns[on])
-    columns = {name: relation.values(name, slots) for name in relation.names if name != on}
-    found = table.taken(positions, columns)
-    found.counts = found.counts * relation.counts[slots]
-    return found

@@ -28,11 +28,16 @@ from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, reattached
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.evaluation import everything, within_times
-from axlog.views.algebraic.explanation import report_lines
 from axlog.views.algebraic.labels import may_concern, may_flip_guards
 from axlog.views.algebraic.node_rows import rows_of
 from axlog.views.algebraic.propagation import DeferredNodes, Propagation, deferred_rows
-from axlog.views.algebraic.reports import Options, Report, guard_report, unaffected_report
+from axlog.views.algebraic.reports import (
+    Options,
+    Report,
+    guard_report,
+    report_lines,
+    unaffected_report,
+)
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
@@ -214,7 +219,7 @@ class Algebraic(Maintainer):
             self.costs.maintained(kind, took)
         self.snowcaps.learn(self._report, self._tables.labels)
         if moved is None:
-            return self.relation.emptied()
+            return self.relation.clear()
         if not len(moved):
             return NOTHING_MOVED
         return self.relation.add(moved)
@@ -238,7 +243,7 @@ class Algebraic(Maintainer):
         self.snowcaps.learn(NO_REPORT, labels)
         if come is not None:
             return self.relation.add(come)
-        return self.relation.emptied() if held else NOTHING_MOVED
+        return self.relation.clear() if held else NOTHING_MOVED
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose current times satisfy the constraints."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from axlog.evaluate.columns import Handles, Mask
-from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.relation import KeptRows, Relation
 from axlog.views.algebraic.shape import Shape
 from axlog.views.algebraic.tables import Column, Integers, Table
 
@@ -20,7 +20,7 @@ FEW = 4
 """Up to this many rows are processed one by one."""
 
 
-class NodeRows:
+class NodeRows(KeptRows):
     """Distinct nodes with counts; a row with the count zero does not exist."""
 
     def __init__(self, column: Column, handles: int = 0) -> None:
@@ -156,13 +156,6 @@ class NodeRows:
             longer = np.zeros(size, dtype=np.int64)
             longer[: len(getattr(self, name))] = getattr(self, name)
             setattr(self, name, longer)
-
-    def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Set all counts to zero; return what `add` returns."""
-        slots = self.slots()
-        old = self.counts[slots]
-        self.counts[slots] = 0
-        return slots, old, np.zeros(len(slots), dtype=np.int64)
 
     def release(self, slots: Integers) -> None:
         """Free slots whose count is zero."""

@@ -220,7 +220,7 @@ class Propagation:
         moved = sum(len(side.candidates(n)) for side in (old, new) for n in numbers)
         return moved > WORTH * self.selections.size()
 
-    # What the update turns ------------------------------------------------------------------------
+    # Flipped nodes --------------------------------------------------------------------------------
 
     def restated(self, columns: Columns) -> Handles:
         """Nodes that stay but are flipped, with all nodes below them that are not new."""

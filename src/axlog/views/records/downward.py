@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
 
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
+from axlog.views.records.forest import climb
 from axlog.views.records.question import Conjunction, Either, Neither, Question, Way
 
 _DEEP = frozenset({Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
@@ -149,26 +149,18 @@ class DownwardRecords:
                 self._load(root)
                 self._move(tree.parent(root), self._here[root], self._below[root])
                 dirty.add(tree.parent(root))
-        self._climb(dirty)
+        climb(tree, dirty, self._remake)
 
-    def _climb(self, dirty: Iterable[int]) -> None:
-        """Recompute the records on the paths to the document node, the deepest first."""
-        tree = self.tree
-        waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in dirty]
-        heapify(waiting)
-        queued = {node for _, node in waiting}
-        while waiting:
-            depth, node = heappop(waiting)
-            was_here, was_below = self._here[node], self._below[node]
-            here, below = self._make(node)
-            parent = tree.parent(node)
-            if parent == NONE or not (here & self._counted or below):
-                continue
-            self._move(parent, here & ~was_here, below & ~was_below)
-            self._move(parent, here & was_here, below & was_below, -1)
-            if parent not in queued:
-                queued.add(parent)
-                heappush(waiting, (depth + 1, parent))
+    def _remake(self, node: int) -> bool:
+        """Recompute the records of a node and its parent's counts; return whether these changed."""
+        was_here, was_below = self._here[node], self._below[node]
+        here, below = self._make(node)
+        parent = self.tree.parent(node)
+        if parent == NONE or not (here & self._counted or below):
+            return False
+        self._move(parent, here & ~was_here, below & ~was_below)
+        self._move(parent, here & was_here, below & was_below, -1)
+        return True
 
     def __sizeof__(self) -> int:
         """Bytes of the records: two references per node, and the counts."""
