@@ -8,7 +8,7 @@ for all views: a view is charged its share, and `alone` is its cost without the 
 are two comparisons (`tods_lxml`):
 
 - `incremental`: the view's rows updated, against the list of nodes from lxml. Neither reads values.
-- `told`: the changes with all their values, as a listener receives them, against lxml's rows and
+- `told`: the changes with all their values, as a subscriber receives them, against lxml's rows and
   their difference to those before. Both sides must find the same number of rows and changes.
 
 Our own full evaluation is measured too, and Saxon where it is installed. `--plot` draws figures 18

@@ -102,9 +102,9 @@ class Bench:
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Apply a step on both sides: their changes, or None if both refuse it alike."""
         results: list[list[Change] | str] = []
-        for widget in (self.tested, self.plain):
+        for doc in (self.tested, self.plain):
             try:
-                results.append(carry_out(widget, step))
+                results.append(carry_out(doc, step))
             except AxlogError as error:
                 results.append(error.code)
         tested, plain = results
@@ -229,15 +229,15 @@ def check_idle(case: Case) -> None:
             _check_idle_message(bench.tested, stream)
 
 
-def _check_idle_message(widget: Document, stream: str) -> None:
-    document = maintained(widget)
+def _check_idle_message(doc: Document, stream: str) -> None:
+    document = maintained(doc)
     call = document.tree.call(document.tree.calls_by_stream[stream])
     if call.mode == "one-shot" or call.most is not None:
         return
     engine = document.engine
     for message, nodes in _UNNOTICED:
         before = (engine.visited, engine.climbed)
-        changes = widget.feed(stream, message)
+        changes = doc.feed(stream, message)
         work = (engine.visited - before[0], engine.climbed - before[1])
         _same(f"the changes by {message}", changes, [])
         if work[0] > nodes:
@@ -297,9 +297,9 @@ def _changes(changes: list[Change], is_counted: bool) -> Told:
 
 
 def _numbers(changes: list[Change]) -> list[int]:
-    """The sequence numbers of changes, from the first on; `never` changes are numbered too."""
+    """The positions of changes, from the first on; `never` changes are numbered too."""
     told = [change for change in changes if change.op != "never"]
-    return [change.sequence - told[0].sequence for change in told]
+    return [change.position - told[0].position for change in told]
 
 
 def _counted(row: Row | None) -> object:

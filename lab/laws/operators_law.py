@@ -32,7 +32,7 @@ COLUMNS = ("$a", "$b", "$c", "$d")
 VALUES = ("1", "2", "3")
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
-Binding = dict[Column, str]
+Binding = dict[Column, str | int]
 Compared = tuple[Column, str, Column]
 
 
@@ -143,7 +143,7 @@ class Reference:
             parts.append([(one, 1) for one in self._chosen(edges)])
         found: list[tuple[Binding, int]] = []
         for each in product(*parts):
-            binding: Binding | None = dict(case.own)
+            binding: Binding | None = {**dict(case.own)}
             total = 1
             for part, count in each:
                 binding = _together(binding, part)
@@ -158,11 +158,11 @@ class Reference:
         """The distinct bindings of the columns that all alternatives have."""
         alternatives = self.case.alternatives
         common = [c for c in alternatives[0] if all(c in each for each in alternatives)]
-        seen: dict[tuple[str, ...], Binding] = {}
+        seen: dict[Row, Binding] = {}
         for columns, bag in zip(alternatives, self.inputs[first:], strict=False):
             for row in bag:
                 values = dict(zip(columns, row, strict=True))
-                one = {column: str(values[column]) for column in common}
+                one: Binding = {column: values[column] for column in common}
                 seen[tuple(one.values())] = one
         return list(seen.values())
 

@@ -108,6 +108,7 @@ class Collector:
     def _refresh(self) -> None:
         document = self._document
         views = list(document.views.values())
+        document.engine.build()
         found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
             return
@@ -348,11 +349,10 @@ class Collector:
                 prospects.take(changes)
             never = prospects.never(ended[prospects.waiting])
             if never and self.tracker.how != "off":
-                numbered = view.number(never, time)
-                if changes is not None:
-                    changes += numbered
-                else:
-                    told.append((view, numbered))
+                if changes is None:
+                    changes = []
+                    told.append((view, changes))
+                view.add_never(changes, never, time)
         self._look_ahead()
         return told
 

@@ -73,7 +73,8 @@ class CountingEngine:
         self._fresh: list[int] = []
         self.left: set[Relation] = set()  # relations of sites that were removed
         self.climbed = 0  # sites that processed deltas since the start
-        self._version = 0
+        self.version = 0
+        """Changes when programs are added and when sites change; a route is valid for one."""
         self._waiting: list[tuple[Relation, Load]] = []
         self._is_stale = True  # whether all programs must be evaluated again
         self._delta: Delta | None = None
@@ -116,6 +117,7 @@ class CountingEngine:
         self._programs[root] = self._programs.get(root, 0) + 1
         self.meters.enter(root, member)
         self._waiting.append((root, load))
+        self.version += 1
         return root
 
     def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
@@ -158,7 +160,7 @@ class CountingEngine:
             # In the order of an engine without the dropped programs: snapshots rely on it.
             kept = [state for state in site.states if state.relation in order]
             site.states = sorted(kept, key=lambda state: order[state.relation])
-        self._version += 1
+        self.version += 1
 
     def refusal(self, root: Relation) -> QueryError | None:
         """The error for which a program was set aside; None if it is kept."""
@@ -187,7 +189,7 @@ class CountingEngine:
             for node in self.tree.subtree(top):
                 site = self._sites.pop(node, None)
                 if site is not None:
-                    self._version += 1
+                    self.version += 1
                     self.left.update(s.relation for s in site.states if not s.is_dead)
 
     def build(self, root: Relation | None = None) -> None:
@@ -249,7 +251,7 @@ class CountingEngine:
         alone.evaluate(self.tree, DOCUMENT_NODE, self._sites, extend)
         self._interpreter.add(relations)
         self._interpreter.visited += alone.visited
-        self._version += 1
+        self.version += 1
         return True
 
     @property
@@ -262,12 +264,6 @@ class CountingEngine:
         visited = self._interpreter.visited
         self._interpreter = Interpreter(relations, self._most_rows)
         self._interpreter.visited, self._interpreter.exploded = visited, self.noted
-
-    @property
-    def version(self) -> int:
-        """Changes when sites are created or removed; a route is valid for one version."""
-        self.build()
-        return self._version
 
     # An update -----------------------------------------------------------------------------------
 
@@ -294,7 +290,7 @@ class CountingEngine:
         for block, (parent, old) in self._before.items():
             for node in self.tree.subtree(block):
                 if self._sites.pop(node, None) is not None:
-                    self._version += 1
+                    self.version += 1
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
@@ -419,7 +415,7 @@ class CountingEngine:
         """Evaluate a subtree and create the sites in it."""
         chosen = self._choose_sites(top)
         if chosen:
-            self._version += 1
+            self.version += 1
         return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
 
     def _choose_sites(self, top: int) -> set[int]:

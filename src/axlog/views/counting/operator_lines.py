@@ -37,7 +37,9 @@ def _line(operator: Operator, place: str) -> str:
     rows = operator.size().rows
     key = operator.partition_key
     split = f"splits by {', '.join(key)}" if key else "cannot be split"
-    return f"{operator.name} at {place}: {_cost(cost)} for a row, keeps {rows} row{_s(rows)}, {split}"
+    return (
+        f"{operator.name} at {place}: {_cost(cost)} for a row, keeps {rows} row{_s(rows)}, {split}"
+    )
 
 
 def _cost(cost: Cost) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
@@ -23,14 +24,20 @@ from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
+from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import can_generate, generate_sink
 
 if TYPE_CHECKING:
+    from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
+    from axlog.views.view import View
 
-Deliver: TypeAlias = Callable[[tuple[Bag, ...]], Answers]
-"""Maps the bags of one message, in the order of the relations of the route, to the answers."""
+Told: TypeAlias = "list[tuple[View, list[Change]]]"
+"""Views with their changes."""
+Carry: TypeAlias = Callable[[tuple[Bag, ...], int], Told]
+"""Applies the bags of one message, in the order of the relations of the route, at a time."""
+_NUMBER = itemgetter(0)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 Known: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
@@ -87,6 +94,7 @@ class Route:
             self.sinks += [
                 _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
             ]
+        self._views: dict[Relation, list[tuple[int, View]]] = {}
         self._keys = [sink for _, sink in keys]
         at = len(self.here)
         self.here += tuple(relation for relation, _ in keys)
@@ -195,6 +203,27 @@ class Route:
                 into(each, more, answers)
 
         return [sink]
+
+    def follow(self, views: Iterable[View]) -> None:
+        """Pass answers on to these views (`carry`)."""
+        self._views = {}
+        for number, view in enumerate(views):
+            if isinstance(view.maintainer, Counting):
+                self._views.setdefault(view.maintainer.root, []).append((number, view))
+
+    def carry(self, bags: tuple[Bag, ...], time: int) -> Told:
+        """Apply the bags of one message to the tables and the views; the changes, by view."""
+        found: list[tuple[int, View, list[Change]]] = []
+        for root, bag in self.deliver(bags).items():
+            for number, view in self._views.get(root, ()):
+                maintainer = view.maintainer
+                if isinstance(maintainer, Counting):  # else it was set aside
+                    changes = view.taken(maintainer.take(bag), time)
+                    if changes:
+                        found.append((number, view, changes))
+        if len(found) > 1:
+            found.sort(key=_NUMBER)
+        return [(view, changes) for _, view, changes in found]
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
         """The answers for the bags of one message; updates the tables."""
