@@ -25,7 +25,7 @@ from axlog.server.responses import problem
 from axlog.server.roles import SERVER, Principal, Resource, channel, document, view
 
 Handler = Callable[[Request, Principal], Awaitable[Response]]
-_TYPES = {"integer": ("after", "limit"), "number": ("wait",)}
+_TYPES = {"integer": ("after", "limit", "since"), "number": ("wait",)}
 
 
 @dataclass(frozen=True, slots=True)
