@@ -41,7 +41,7 @@ from axlog.query.query import parse_query
 from axlog.query.update_parser import parse_statements
 from axlog.samples.auction import auction
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.algebraic.full_evaluation import everything
+from axlog.views.algebraic.evaluation import everything
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
 from lab.benchmarks.measuring import Plot, Result

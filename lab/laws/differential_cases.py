@@ -76,7 +76,7 @@ class DifferentialCase:
         return f"{self.document[:at]}{filling}{self.document[at:]}"
 
 
-MAINTAINERS = (DEFAULT, "counting", "algebraic", "adaptive", "ivma", "records", "reevaluate")
+MAINTAINERS = (DEFAULT, "counting", "algebraic", "adaptive", "records", "reevaluate")
 LARGE = (20_000, 30_000, 50_000)
 _ANY = Features(siblings=True, reverse=True, size=5)
 
@@ -108,7 +108,7 @@ def make_large_case(random: Random, padding: int) -> DifferentialCase:
             random.choice(("memory", "disk")),
             is_restless=random.random() < 0.5,
         )
-        for maintainer in (DEFAULT, random.choice(("algebraic", "adaptive", "ivma")))
+        for maintainer in (DEFAULT, random.choice(("algebraic", "adaptive")))
     )
     return DifferentialCase(document, queries, steps, faces, padding)
 

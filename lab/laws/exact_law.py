@@ -30,10 +30,10 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.adaptive import Costs, Prices
 from axlog.views.change import Change, Row
 from axlog.views.choose import MAINTAINERS, Thresholds
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from lab import reference

@@ -31,7 +31,6 @@ _KEEPERS = (
     "algebraic",
     "algebraic",
     "adaptive",
-    "ivma",
     "records",
 )
 _WITHOUT_NODES = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)

@@ -165,7 +165,7 @@ def _make_any_case(random: Random) -> Case:
     at_source = keep == "needed" and random.random() < 0.4
     made = Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
     if keep == validate == "all" and random.random() < 0.3:
-        return replace(made, maintainer=random.choice(("algebraic", "adaptive", "ivma", "records")))
+        return replace(made, maintainer=random.choice(("algebraic", "adaptive", "records")))
     return made
 
 

@@ -28,7 +28,7 @@ from lab.laws.outlook_law import check_outlook, make_small_case
 from tests.papers import document, end, feed, xml
 
 CHUNK = 100
-CASES = 2_500
+CASES = 1_000
 
 
 def truth(tree: Tree | str, query: str) -> Truth:

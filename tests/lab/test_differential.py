@@ -76,7 +76,7 @@ def test_the_targets_of_statements_are_plain_handles() -> None:
     assert len(view) == 1
 
 
-@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "ivma", "adaptive", "reevaluate"])
+@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "reevaluate"])
 def test_a_deferred_view_of_a_stream_tells_when_it_is_read(maintainer: str) -> None:
     doc = Document(
         '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', options=Options(never="off")
@@ -89,11 +89,3 @@ def test_a_deferred_view_of_a_stream_tells_when_it_is_read(maintainer: str) -> N
     assert (heard, view.owed) == ([], 2)
     assert [(row["t.label"], row.count) for row in view.rows()] == [("b", 2)]
     assert [change.op for change in heard] == ["insert"]
-
-
-def test_ivma_keeps_a_deferred_view_at_once() -> None:
-    document = parse("<b><c/><b k='1'/></b>")
-    view = document.watch("for $x in //c, $y in //@k return id($x)", maintainer="ivma").defer()
-    for statement in ('for $x in //c return rename node $x as "a"', "delete nodes //a"):
-        document.update(statement)
-    assert view.rows() == []

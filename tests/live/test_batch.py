@@ -41,7 +41,7 @@ def everything(doc: Document) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "records", "ivma"])
+@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "records"])
 def test_a_document_is_as_before(maintainer: str) -> None:
     doc = axlog.parse("<r><a>1</a><!--c--></r>")
     view = doc.watch("//a", "v", maintainer=maintainer)

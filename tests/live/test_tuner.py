@@ -153,7 +153,7 @@ def test_values_that_can_still_join_are_asked_for() -> None:
     climbed = maintained(made).engine.climbed
     assert made.feed("ships", ship(99)) == []
     assert [change.row["x"] for change in made.feed("ships", ship(3))] == ["3"]
-    tables = [t for s in maintained(made).engine.states_at(1) for t in s.tables]
+    tables = [t for s in maintained(made).engine.states_at(1) for t in s.join.kept]
     assert sorted(len(table) for table in tables) == [0, 5]  # no order to come: none waits
     assert maintained(made).engine.climbed == climbed + 2
     made.tune()

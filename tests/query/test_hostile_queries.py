@@ -18,7 +18,7 @@ import axlog
 from axlog.document.parser import Limits
 from axlog.errors import AxlogError, QueryError, UndecidedError
 from axlog.query.query import parse_query
-from axlog.views.counting.join_generator import MOST_PARTS
+from axlog.views.operators.join_generator import MOST_PARTS
 
 CALL = "<ax:call xmlns:ax='urn:axlog' stream='{}' deletes='yes'/>"
 DOCUMENT = (

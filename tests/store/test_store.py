@@ -16,8 +16,8 @@ from axlog.live.internals import maintained
 from axlog.samples import orders
 from axlog.store import keyvalue
 from axlog.store.keyvalue import KeyValueStore
-from axlog.views.counting.disk_tables import Shelf, StoredCounts
-from axlog.views.counting.tables import Index, put
+from axlog.views.operators.disk_table import Shelf, StoredCounts
+from axlog.views.operators.table import Index, put
 from lab.laws.fuzz_cases import make_case
 from lab.laws.fuzzing import LAWS
 

@@ -128,7 +128,7 @@ def test_a_view_has_its_own_budget_though_it_shares_a_plan() -> None:
     assert narrow.broken is not None
     assert wide.broken is None
     assert {c.view for c in changes} == {other.name}
-    assert len(wide.rows()) == 100
+    assert {row["x"] for row in wide.rows()} == set(map(str, range(100)))
     assert large.rows() == small.rows()
     assert [row["k"] for row in large.rows()] == ["1", "2"]
     again = doc.watch(heavy, "again", work=1_000)
@@ -143,7 +143,7 @@ def test_a_large_update_may_read_in_proportion() -> None:
     many = "".join(f"<b>{n}</b><c>{n}</c>" for n in range(1_000))
     doc.update(f"insert nodes <s>{many}</s> into /a")
     assert view.broken is None
-    assert len(view.rows()) == 1_000
+    assert {row["x"] for row in view.rows()} == set(map(str, range(1_000)))
 
 
 def test_a_large_document_sets_a_product_aside() -> None:
@@ -158,7 +158,7 @@ def test_a_large_document_sets_a_product_aside() -> None:
     assert late.broken.code == "AX215"
     with pytest.raises(QueryError, match="AX215"):
         doc.watch("match /r[a#x][b#y] return x.id, y.id", "product").rows()
-    assert len(good.rows()) == 1
+    assert good.rows() == [change.row]
 
 
 def test_a_message_that_multiplies_loops_is_taken() -> None:
@@ -208,7 +208,7 @@ def test_never_is_given_up_with_its_reason_and_rows_go_on() -> None:
     for number in range(5):
         doc.feed("s", message, at=10 * number)
     assert "too many ways" in str(doc.view("bomb").explain())
-    assert len(doc.view("values").rows()) == 5
+    assert [row["t.time"] for row in doc.view("values").rows()] == [0, 10, 20, 30, 40]
     with pytest.raises(UndecidedError, match="AX502"):
         doc.view("bomb").possible()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from axlog.errors import QueryError
 from axlog.evaluate.functions import FUNCTIONS
-from axlog.evaluate.value_lookup import hole
+from axlog.evaluate.select import hole
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.syntax_tree import (
     Binary,

@@ -44,10 +44,10 @@ from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.view import View
 
 log = logging.getLogger(__name__)

@@ -116,6 +116,9 @@ class Adaptive(Maintainer):
     def close(self) -> None:
         self.kept_by.close()
 
+    def operators(self) -> tuple[str, ...]:
+        return self.kept_by.operators()
+
     def told(self) -> tuple[str, ...]:
         costs = f"regret {self.regret:.0f} of {self._price():.0f} us to switch"
         return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.told())

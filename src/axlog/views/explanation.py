@@ -25,6 +25,7 @@ class Explanation:
     maintainer: str
     reason: str
     terms: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     never: str | None = None  # how `never` changes are found, or why they are not
 
     def __str__(self) -> str:
@@ -34,6 +35,9 @@ class Explanation:
         if self.never is not None:
             lines.append(f"never       {self.never}")
         lines.append(f"maintainer  {self.maintainer}: {self.reason}")
+        if self.operators:
+            lines.append("operators")
+            lines += [f"  {line}" for line in self.operators]
         lines.append("program")
         lines += [f"  {line}".rstrip() for line in self.program]
         if self.terms:
@@ -58,5 +62,6 @@ def explain(
         maintainer=chosen.name,
         reason=chosen.reason,
         terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
+        operators=maintainer.operators() if maintainer else (),
         never=never,
     )

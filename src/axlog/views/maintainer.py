@@ -74,6 +74,10 @@ class Maintainer(ABC):
         """A report of the last update, as lines for `explain`."""
         return ()
 
+    def operators(self) -> tuple[str, ...]:
+        """The operators that keep rows for the view, as lines for `explain`."""
+        return ()
+
     def close(self) -> None:  # noqa: B027  # most share nothing
         """Release state that is shared with other views."""
 

@@ -36,7 +36,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
-from axlog.evaluate.structural_joins import ancestors, passing
+from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -198,7 +198,7 @@ class DeltaTables:
     def touched(self, columns: Columns) -> Handles:
         """The places and all their ancestors: nodes that stay and whose values may change."""
         if self._touched is None:
-            self._touched = ancestors(columns, self.places)
+            self._touched = columns.with_ancestors(self.places)
         return self._touched
 
     @property
@@ -347,8 +347,10 @@ class Era:
         members: Callable[[int], Handles],
         restates: bool,
         copies: Sequence[Handles] = (),
+        is_still: bool = False,
     ) -> None:
         self.sign = sign
+        self.is_still = is_still  # whether no node moves
         self.is_moving = is_moving
         self.restates = restates  # whether some node is on both sides
         self.copies = () if restates else copies  # all nodes of this side, as equal rows
@@ -369,4 +371,5 @@ def still(columns: Columns) -> Era:
     def none(number: int) -> Handles:
         return NOTHING
 
-    return Era(1, np.zeros(len(columns.kind), dtype=np.bool_), none, none, False)
+    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+    return Era(1, is_moving, none, none, False, is_still=True)

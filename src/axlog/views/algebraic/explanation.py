@@ -1,4 +1,4 @@
-"""The terms of a view as text, for `explain`: the remaining terms, and why others are pruned."""
+"""The terms of a view as text, for `explain`: evaluated terms, and why others are not needed."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def _side(shape: Shape, sign: int, facts: Facts | None) -> Iterator[str]:
     if len(every) <= MOST_SHOWN:
         yield from (f"  {one}" for one in pruned)
         return
-    for name, count in sorted(Counter(one.proposition for one in pruned).items()):
-        example = next(one for one in pruned if one.proposition == name)
-        yield f"  {count} pruned, such as {example.term}: {example.reason}"
+    for rule, count in sorted(Counter(one.rule for one in pruned).items()):
+        example = next(one for one in pruned if one.rule == rule)
+        yield f"  {count} terms not evaluated, for example {example}"

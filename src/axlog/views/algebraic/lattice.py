@@ -26,7 +26,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from axlog.evaluate.columns import Columns, Handles, Mask
-from axlog.evaluate.structural_joins import passing
+from axlog.evaluate.node_sets import passing
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
 from axlog.views.algebraic.evaluation import Evaluation
 from axlog.views.algebraic.labels import may_concern, may_turn

@@ -25,22 +25,14 @@ from axlog.views.algebraic.costs import Kind as UpdateKind
 from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, rehung
 from axlog.views.algebraic.engine import AlgebraicEngine
+from axlog.views.algebraic.evaluation import everything, within_times
 from axlog.views.algebraic.explanation import report_lines
-from axlog.views.algebraic.full_evaluation import (
-    Rows,
-    Unseen,
-    caught_up,
-    everything,
-    relations_size,
-    within_times,
-)
 from axlog.views.algebraic.labels import may_concern, may_turn_guards
-from axlog.views.algebraic.node_rows import NodeRows
-from axlog.views.algebraic.propagation import Propagation
-from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.node_rows import rows_of
+from axlog.views.algebraic.propagation import Propagation, Unseen, caught_up
 from axlog.views.algebraic.reports import Options, Report, guarded, unconcerned
 from axlog.views.algebraic.selection import Codes, Selections
-from axlog.views.algebraic.shape import Shape, refusal, shape_of
+from axlog.views.algebraic.shape import refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
 from axlog.views.change import Change, Row, Values
@@ -53,14 +45,6 @@ MOST_KEPT = 1 << 16
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NO_REPORT = Report("nothing")
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
-
-
-def rows_of(shape: Shape, handles: int) -> Rows:
-    """The storage of the rows of a view, over a document with `handles` handles."""
-    reverse = [column for column in shape.key if column.kind == "node"]
-    if len(shape.key) == len(reverse) == 1:
-        return NodeRows(reverse[0], handles)
-    return Relation(shape.key, reverse)
 
 
 class Algebraic(Maintainer):
@@ -95,7 +79,7 @@ class Algebraic(Maintainer):
         with columns_of(tree) as columns:
             self.holds = self.selections.holds(columns)
             rows = everything(columns, self.selections)
-        self.costs.evaluated(self.costs.clock() - start, relations_size(tree, self.shape))
+        self.costs.evaluated(self.costs.clock() - start, self.selections.size())
         self.relation.add(rows)
 
     @staticmethod
@@ -110,7 +94,7 @@ class Algebraic(Maintainer):
 
     def told(self) -> tuple[str, ...]:
         last = report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
-        costs = self.costs.lines(self._kind, relations_size(self.tree, self.shape))
+        costs = self.costs.lines(self._kind, self.selections.size())
         return (*self.snowcaps.lines(), *costs, *last)
 
     def close(self) -> None:
@@ -214,7 +198,7 @@ class Algebraic(Maintainer):
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
         kind = self._kind = kind_of(self._tables)
-        size = partial(relations_size, self.tree, self.shape)
+        size = self.selections.size
         if self.options.is_measured:
             propagation.advice = self.costs.advice(kind, size)
         with columns_of(self.tree) as columns:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from axlog.evaluate.columns import Handles, Mask
+from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.shape import Shape
 from axlog.views.algebraic.tables import Column, Integers, Table
 
 _LEAST = 64
@@ -171,3 +173,15 @@ class NodeRows:
             self._slot_of[self._nodes[slots]] = 0
             self._free.append(slots)
             self._holes += len(slots)
+
+
+Rows = Relation | NodeRows
+"""The storage of the rows of a view."""
+
+
+def rows_of(shape: Shape, handles: int) -> Rows:
+    """The storage of the rows of a view, over a document with `handles` handles."""
+    reverse = [column for column in shape.key if column.kind == "node"]
+    if len(shape.key) == len(reverse) == 1:
+        return NodeRows(reverse[0], handles)
+    return Relation(shape.key, reverse)

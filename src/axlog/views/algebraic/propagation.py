@@ -8,12 +8,16 @@ A pending update list may insert and delete, so insertion and deletion are one a
 
 The result is one table of rows with signed counts. If an update moves more nodes than the relations
 of the view have, or leaves too many terms, the view is evaluated again. `report` holds the way and
-the reason. (Paper 5, PINT and PDDT, algorithms 1 and 5.)
+the reason. A deferred view collects inserted nodes (`Unseen`) and matches them when it is read
+(`caught_up`).
+
+Law: the rows before, plus the table, are the rows of `everything` after the update.
+(Paper 5, PINT and PDDT, algorithms 1 and 5.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -21,29 +25,67 @@ import numpy as np
 from axlog.document.bulk_columns import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
-from axlog.evaluate.structural_joins import passing
+from axlog.evaluate.node_sets import passing
 from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
 from axlog.views.algebraic.direct import moved_directly
-from axlog.views.algebraic.evaluation import Evaluation, Kept
-from axlog.views.algebraic.full_evaluation import (
-    Rows,
-    Unseen,
-    emptied,
-    everything,
-    relations_size,
-    within_times,
-)
+from axlog.views.algebraic.evaluation import Evaluation, Kept, everything, within_times
 from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
+from axlog.views.algebraic.node_rows import Rows
 from axlog.views.algebraic.reports import Options, Report
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import Shape, ShapeNode
 from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
-from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
+from axlog.views.algebraic.terms import Facts, surviving
 
 WORTH = 3.0
 """An update that moves this many times the nodes of the relations costs more than evaluation."""
 LEAST_MOVED = 100
 """The smallest update, in nodes, for which evaluation is considered."""
+
+
+class Unseen:
+    """Nodes that a deferred view has not processed yet."""
+
+    def __init__(self) -> None:
+        self.nodes: Handles = NOTHING
+
+    def __bool__(self) -> bool:
+        return bool(len(self.nodes))
+
+    def clear(self) -> None:
+        self.nodes = NOTHING
+
+    def without(self, nodes: Handles) -> Handles:
+        """The nodes that have been processed."""
+        return nodes[~np.isin(nodes, self.nodes)]
+
+    def follow(self, tables: DeltaTables, restated: Handles) -> None:
+        """Follow an update: forget deleted nodes, add inserted and restated nodes."""
+        kept = self.nodes[~np.isin(self.nodes, tables.removed.nodes)]
+        self.nodes = np.unique(np.concatenate([kept, tables.added.nodes, restated]))
+
+
+def caught_up(columns: Columns, selections: Selections, unseen: Unseen, rows: Rows) -> Table:
+    """The rows of nodes not processed yet: insertion terms with these nodes as the delta."""
+    shape = selections.shape
+    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+    is_moving[unseen.nodes] = True
+    table = NodeTable(unseen.nodes)
+
+    def members(number: int) -> Handles:
+        node = shape.nodes[number]
+        return table.members(columns, node.step, partial(selections.selected, columns, node))
+
+    era = Era(1, is_moving, members, members, False)
+    numbers = range(1, len(shape.nodes))
+    facts = Facts(frozenset(n for n in numbers if len(members(n))), frozenset(numbers))
+    terms = surviving(shape, 1, facts)
+    if terms is None:
+        return together([rows.table().times(-1), everything(columns, selections)], shape.key)
+    evaluation = Evaluation(columns, selections, era)
+    now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
+    found = [within_times(evaluation.term(t), shape, now, {}) for t in terms]
+    return together(found, shape.key)
 
 
 class Propagation:
@@ -116,12 +158,12 @@ class Propagation:
             self.report.way = "nothing"
             return nothing(self.shape.key)
         is_plain = unseen is None and not len(restated) and self.options.may_recompute
-        if is_plain and (label := emptied(self.tree, self.shape)) is not None:
+        if is_plain and (label := self.selections.missing_label()) is not None:
             self.report.way, self.report.reason = "recomputed", f"there is no {label} left"
             return None
         if self.advice and unseen is None and self.options.may_recompute:
             return self.recomputed(columns, rows, self.advice)
-        if is_plain and self.options.is_direct and self.options.rules == ALL:
+        if is_plain and self.options.is_direct:
             table = moved_directly(columns, self.selections, self.tables, rows, kept, self.report)
             if table is not None:
                 return table
@@ -174,7 +216,7 @@ class Propagation:
             return False
         numbers = range(1, len(self.shape.nodes))
         moved = sum(len(era.candidates(n)) for era in (old, new) for n in numbers)
-        return moved > WORTH * relations_size(self.tree, self.shape)
+        return moved > WORTH * self.selections.size()
 
     # What the update turns ------------------------------------------------------------------------
 
@@ -266,8 +308,6 @@ class Propagation:
 
     def _rows_of_gone(self, rows: Rows, old: Era) -> list[Table]:
         """The rows that show the id of a deleted node, with all their derivations."""
-        if "4.3" not in self.options.rules:
-            return []
         slots = [
             self._slots(rows, number, gone, old.is_moving)
             for number in self.shape.stored
@@ -278,7 +318,7 @@ class Propagation:
     def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Mask) -> Integers:
         """The rows that show one of the nodes: by index, or by a scan if rows are fewer."""
         column = node_column(number)
-        if self.options.deletion == "index" and len(nodes) < len(rows):
+        if len(nodes) < len(rows):
             return rows.with_value(column, nodes.astype(np.int64))
         return rows.scanned(column, is_moving)
 
@@ -287,7 +327,7 @@ class Propagation:
         start = self._clock()
         facts = self._facts(columns, era)
         self.report.facts[era.sign] = facts
-        terms = self._terms(era.sign, facts)
+        terms = surviving(self.shape, era.sign, facts)
         self.report.expression += self._clock() - start
         if terms is None:
             return None
@@ -303,12 +343,6 @@ class Propagation:
         self.report.evaluated += terms
         self.report.scanned += evaluation.scanned
         return found
-
-    def _terms(self, sign: int, facts: Facts) -> Sequence[Term] | None:
-        if self.options.rules == ALL:
-            return surviving(self.shape, sign, facts)
-        every = judged(self.shape, sign, facts, self.options.rules)
-        return [one for one in every if isinstance(one, Term)]
 
     def _facts(self, columns: Columns, era: Era) -> Facts:
         """The facts of the delta tables; texts and values are read only where needed.

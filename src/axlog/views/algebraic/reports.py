@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from axlog.views.algebraic.deltas import DeltaTables
 from axlog.views.algebraic.labels import facts_of
 from axlog.views.algebraic.shape import Shape
-from axlog.views.algebraic.terms import ALL, MOST_LISTED, Facts, Pruned, Term, judged
+from axlog.views.algebraic.terms import MOST_LISTED, Facts, Pruned, Term, judged
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a propagation; the results do not depend on them."""
 
-    rules: frozenset[str] = ALL
     snowcaps: str = "cost"  # or leaves, levels
-    deletion: str = "index"  # or scan
     may_recompute: bool = True
     is_measured: bool = True  # evaluate the view if maintenance costs more
     is_direct: bool = True  # no tables of bindings if one node identifies a row
@@ -38,11 +36,11 @@ class Report:
     costs: list[tuple[frozenset[int], int, bool]] = field(default_factory=list)
     """For each term: its snowcap, the nodes read, and whether the snowcap was kept."""
 
-    def pruned(self, shape: Shape, rules: frozenset[str] = ALL) -> Iterator[Pruned]:
+    def pruned(self, shape: Shape) -> Iterator[Pruned]:
         """The terms that were not evaluated, and why."""
         for sign, facts in self.facts.items():
             if len(shape.nodes) - 1 <= MOST_LISTED:
-                for one in judged(shape, sign, facts, rules):
+                for one in judged(shape, sign, facts):
                     if isinstance(one, Pruned):
                         yield one
 

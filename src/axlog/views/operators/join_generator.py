@@ -2,10 +2,9 @@
 
     ΔR = ΔL_i ⋈ own ⋈ L_1 ⋈ ... (without i) ⋈ L_k   where tests, projected
 
-The code is written from the `DeltaJoin` that the interpreter in `delta_join.py` uses, and it looks
-up the same tables. The order of the parts, the keys and the places of the tests are therefore the
-same. Only relations without connectives are generated, which covers most messages. The interpreter
-handles the others.
+The code is written from the `Term` that the interpreter in `join.py` uses, and it looks up the same
+tables. The order of the parts, the keys and the places of the tests are therefore the same. Joins
+with many parts, or with several products, are left to the interpreter.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from axlog.evaluate.joins import make_check
 from axlog.match.matcher_generator import Sink
 from axlog.query.compile import Column, Test
 from axlog.query.pattern import TimeConstraint
-from axlog.views.counting.delta_join import DeltaJoin
-from axlog.views.counting.tables import Table
+from axlog.views.operators.join import Join, JoinRule, Term
+from axlog.views.operators.table import Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.sites import State
     from axlog.views.counting.waiting_rows import Waiting
 
 MOST_PARTS = 15
@@ -33,28 +31,25 @@ MOST_PRODUCTS = 1
 the rows that it joins."""
 
 
-def can_generate(state: State) -> bool:
-    """Whether sinks can be generated for a relation: no connectives, and not too many parts."""
-    relation, rule = state.relation, state.rule
-    if relation.choices or relation.absences:
-        return False
-    if sum(bool(edge.relation.columns) for edge in relation.edges) > MOST_PARTS:
+def can_generate(rule: JoinRule) -> bool:
+    """Whether code can be generated for a join: it must not have too many parts."""
+    if sum(map(bool, rule.plan.parts)) > MOST_PARTS:
         return False
     terms = (rule.term(part) for part in range(len(rule.plan.parts)))
     return all(term.products <= MOST_PRODUCTS for term in terms)
 
 
-def generate_sink(state: State, part: int, then: Sink) -> tuple[Sink, str]:
-    """A sink for rows of one edge at a site, with its source; joined rows go to `then`."""
-    writer = _SinkWriter(state.rule.term(part), part)
+def generate_sink(join: Join, part: int, then: Sink) -> tuple[Sink, str]:
+    """A sink for rows of one part of a join, with its source; joined rows go to `then`."""
+    writer = _SinkWriter(join.rule.term(part), part)
     scope: dict[str, object] = {
         "then": then,
-        "own": state.own,
-        "read": state.rule.meter.read,
-        "note": state.rule.note,
+        "own": join.own,
+        "read": join.rule.meter.read,
+        "note": join.rule.note,
         "QueryError": QueryError,
     }
-    source = writer.function(state.tables, state.waiting, scope)
+    source = writer.function(join.kept, join.waiting, scope)
     exec(_compiled(source), scope)
     return scope["sink"], source  # type: ignore[return-value]
 
@@ -68,7 +63,7 @@ def _compiled(source: str) -> CodeType:
 class _SinkWriter:
     """Writes the code of one sink."""
 
-    def __init__(self, term: DeltaJoin, number: int) -> None:
+    def __init__(self, term: Term, number: int) -> None:
         self.term = term
         self.relation = term.plan.relation
         self.number = number
@@ -82,7 +77,7 @@ class _SinkWriter:
         self, tables: list[Table], waiting: Waiting | None, scope: dict[str, object]
     ) -> str:
         name, number = self.relation.name, self.number + 1
-        self.line(0, f"def sink(row, count, answers):  # {name}, edge {number}")
+        self.line(0, f"def sink(row, count, answers):  # {name}, part {number}")
         at = len(self.lines)
         self.line(1, "try:")
         self._join(tables, scope)
@@ -130,7 +125,7 @@ class _SinkWriter:
             counts.append(f"count{at}")
             tests = [_condition(test, where, scope) for test in step.tests]
             depth = self._open_if(depth + 2, tests)
-        shown = self._tuple([where[column] for column in self.relation.columns])
+        shown = self._tuple([where[column] for column in self.term.schema])
         self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
 
     def _open_if(self, depth: int, conditions: list[str]) -> int:

@@ -65,9 +65,21 @@ class Table:
 
     def count(self, row: Row) -> int:
         """The count of a row; 0 if it is absent."""
-        positions = next(iter(self._indexes))
-        key = self._picks[0](row)
-        return next((n for each, n in self.matching(positions, key) if each == row), 0)
+        bucket = next(iter(self._indexes.values())).get(self._picks[0](row))
+        if bucket is None:
+            return 0
+        if type(bucket) is dict:
+            return bucket.get(row, 0)
+        return bucket[1] if bucket[0] == row else 0  # type: ignore[index]
+
+    def flips(self, delta: Bag) -> Bag:
+        """The rows that a delta would make appear (1) or disappear (-1)."""
+        found: Bag = {}
+        for row, count in delta.items():
+            before = self.count(row)
+            if not before or not before + count:
+                found[row] = -1 if before else 1
+        return found
 
     @property
     def is_empty(self) -> bool:

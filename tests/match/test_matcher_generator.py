@@ -20,15 +20,16 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate
 from axlog.live.stream_engine import StreamStatus
+from axlog.match.filters import Filter
 from axlog.match.matcher_generator import can_match, generate, names_needed
 from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Axis, Kind, Pattern
-from axlog.query.query import Query
+from axlog.query.query import Query, parse_query
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 
-CASES, DOCUMENTS = 3000, 240
+CASES, DOCUMENTS = 1500, 120
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
@@ -66,13 +67,61 @@ def test_differential_generated_matchers_and_interpreter(seeds: range) -> None:
             tree = load(text, time=3)
             (root,) = [n for n in tree.children(DOCUMENT_NODE) if n == tree.root]
             risen = interpreter.evaluate(tree, root)
-            found = matcher.bags(parse(text).root, 3, text.encode())
+            bags = matcher.run(parse(text).root, 3, text.encode())
+            found = (
+                nonempty(dict(zip(here, bags, strict=False)), here),
+                nonempty(dict(zip(everywhere, bags[len(here) :], strict=True)), everywhere),
+            )
             expected = nonempty(risen.here, here), nonempty(risen.everywhere, everywhere)
             assert found == expected, f"seed {seed}: {program.pattern} on {text}\n{matcher.source}"
             matched += bool(found[0] or found[1])
             for relation in (*found[0], *found[1]):
                 assert all(name in text for name in names_needed(relation)), seed
     assert matched > len(seeds)  # the cases are about something
+
+
+JOINS = (
+    "match /a[b/$x]/c/$y return $x, $y",
+    "match /a[b/$x][c/$y]/d/$z return $z, $x",
+    "match /a[b/$x]/c/$x return $x",
+    "match /a[b/$x][c/$x][d]",
+    "match /a#t[b/$x][d]/c/$y where $x < $y return $y, t.time",
+    "match /a[b = $x]/c/$x return $x",
+    "match //a[b/$x][.//c/$y] return $x, $y",
+    "match /r/a[b/$x]/c[. = $x] return $x",
+    "match /r[a/b/$x][a[b/$y]/c/$z] where $x != $y return $x, $z",
+)
+
+
+@pytest.mark.parametrize("query", JOINS)
+@pytest.mark.parametrize("rows", [0, 1, 3, 5, 40])
+def test_differential_joins_of_few_and_of_many_rows(query: str, rows: int) -> None:
+    """Few rows are joined by generated loops, many by the plan of the relation."""
+    one = parse_query(query).pattern
+    random = Random(rows)
+    children = [f"<{random.choice('bc')}>{random.randrange(9)}</b>" for _ in range(rows)]
+    inside = "".join(child.replace("/b", f"/{child[1]}") for child in children) + "<d>1</d>"
+    for text in (f"<a>{inside}</a>", f"<r><a>{inside}</a><a>{inside}</a></r>"):
+        expected = answers(load(text, time=3), one)
+        made = Filter()
+        made.add("k", one)
+        assert made.match(parse(text).root, 3) == ({"k": expected} if expected else {})
+        assert made.matches(parse(text).root, 3) == ({"k"} if expected else set())
+
+
+@pytest.mark.parametrize("steps", [3, 9, 11, 12, 17, 25, 60])
+@pytest.mark.parametrize("end", ["/$x return $x", "[b]/c/$x return $x", "[b or c]", "[not(c)]"])
+def test_differential_paths_deeper_than_loops_nest(steps: int, end: str) -> None:
+    """Python nests at most twenty loops: deeper paths continue in separate functions."""
+    path = "".join("/a[d]" if step % 3 else "/a" for step in range(steps))
+    for one in (parse_query(f"match {path}{end}").pattern, parse_query(f"match /{path}").pattern):
+        made = Filter()
+        made.add("k", one)
+        for inside in ("1", "<b/><c>1</c>", "<b/>"):
+            text = "<a><d/>" * steps + inside + "</a>" * steps
+            expected = answers(load(text), one)
+            assert made.match(parse(text).root) == ({"k": expected} if expected else {})
+            assert made.matches(parse(text).root) == ({"k"} if expected else set())
 
 
 class LongWay(Document):
@@ -149,7 +198,7 @@ def queries(random: Random, text: str) -> dict[str, Query]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 120), ids=str)
+@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 60), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     moved = short_ones = 0

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from axlog.evaluate.joins import Bag, Row
 from axlog.store.keyvalue import KeyValueStore
-from axlog.views.counting.tables import Bucket, Index
+from axlog.views.operators.table import Bucket, Index
 
 _ROW = 300
 """Bytes of a row in memory without its strings: the tuple, its numbers, its dictionary entry."""
