@@ -93,7 +93,7 @@ def make_stored(
 
 def _state(doc: DurableDocument) -> object:
     views = [
-        (view.sequence, [(row.to_dict(), row.count) for row in view.rows()])
+        (view.position, [(row.to_dict(), row.count) for row in view.rows()])
         for view in doc.views.values()
     ]
     return doc.xml(), views, doc.clock

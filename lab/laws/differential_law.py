@@ -248,7 +248,7 @@ class _Run:
             rows = [_rows(run.view(name)) for run in (self, base)]
             self._same(f"the rows of {name}", *rows)
             if not self.face.is_deferred:
-                numbers = [run.view(name).sequence for run in (self, base)]
+                numbers = [run.view(name).position for run in (self, base)]
                 self._same(f"the number of the last change of {name}", *numbers)
 
     def compare_at_the_end(self, base: _Run) -> None:

@@ -297,9 +297,9 @@ def _changes(changes: list[Change], is_counted: bool) -> Told:
 
 
 def _numbers(changes: list[Change]) -> list[int]:
-    """The sequence numbers of changes, from the first on; `never` changes are numbered too."""
+    """The positions of changes, from the first on; `never` changes are numbered too."""
     told = [change for change in changes if change.op != "never"]
-    return [change.sequence - told[0].sequence for change in told]
+    return [change.position - told[0].position for change in told]
 
 
 def _counted(row: Row | None) -> object:

@@ -175,7 +175,9 @@ def _play_step(doc: Document, step: Step) -> Step:
 
 
 def _of_view(name: str, changes: Iterable[Change]) -> list[Plain]:
-    return [change.to_dict() for change in changes if change.view == name]
+    """The changes of a view: operation, row and row before, which all maintainers agree on."""
+    each = [change.to_dict() for change in changes if change.view == name]
+    return [{part: one[part] for part in ("op", "row", "before") if part in one} for one in each]
 
 
 def _rows(doc: Document, names: Iterable[str]) -> ByView:

@@ -163,7 +163,7 @@ class _Run:
             view, plain = self._durable.view(name), self._plain.view(name)
             rows = [Counter((r.values_, r.count) for r in each.rows()) for each in (view, plain)]
             _same(f"the rows of {name}", rows[0], rows[1])
-            _same(f"the number of {name}", view.sequence, plain.sequence)
+            _same(f"the number of {name}", view.position, plain.position)
 
     def compare_outlooks(self) -> None:
         for name in self._views:
@@ -199,7 +199,7 @@ def _tried(doc: Document, do: Callable[[Document], list[Change]]) -> list[Change
 def _said(told: list[Change] | str) -> Any:
     if isinstance(told, str):
         return told
-    return [(c.view, c.op, c.sequence, c.row.values_, c.time) for c in told]
+    return [(c.view, c.op, c.position, c.row.values_, c.time) for c in told]
 
 
 def _ids(doc: Document) -> list[object]:

@@ -125,6 +125,13 @@ def position(doc: DurableDocument) -> int:
 # On a disk that fails -----------------------------------------------------------------------------
 
 
+def envelope(change: Change) -> str:
+    """A change as text, without its cause: a restart forgets how many messages were rejected."""
+    said = change.to_dict()
+    del said["cause"]
+    return json.dumps(said, sort_keys=True)
+
+
 class _Outside:
     """A sink that survives, and accepts a batch once."""
 
@@ -134,7 +141,7 @@ class _Outside:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         if batch > self.last:
-            self.changes += [json.dumps(change.to_dict(), sort_keys=True) for change in changes]
+            self.changes += [envelope(change) for change in changes]
             self.last = batch
 
 
@@ -215,7 +222,7 @@ def _quiet(plan: Plan) -> tuple[object, list[str]]:
 def _seen(doc: DurableDocument) -> object:
     rows = [(row.to_dict(), row.count) for row in doc.view(VIEW).rows()]
     xml = None if maintained(doc).forgotten else doc.xml()
-    return xml, rows, doc.view(VIEW).sequence
+    return xml, rows, doc.view(VIEW).position
 
 
 def _compare(
@@ -245,7 +252,7 @@ class SqliteSink:
         (last,) = run("select coalesce(max(batch), 0) from last").fetchone()
         if batch > last:
             for change in changes:
-                said = json.dumps(change.to_dict(), sort_keys=True)
+                said = envelope(change)
                 run("insert into changes values (?, ?)", (batch, said))
             run("insert into last values (?)", (batch,))
         run("commit")

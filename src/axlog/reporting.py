@@ -216,7 +216,7 @@ class ViewHealth:
     document: str
     view: str
     state: State
-    sequence: int  # of its last change
+    position: int  # of its last change
     updates: int = 0  # accepted updates that its rows do not reflect yet
     undelivered: int = 0  # changes or batches that its readers have not received yet
     seconds: float = 0.0  # how long the oldest of these has waited
@@ -228,7 +228,7 @@ class ViewHealth:
             "document": self.document,
             "view": self.view,
             "status": self.state.value,
-            "sequence": self.sequence,
+            "position": self.position,
             "behind": {
                 "updates": self.updates,
                 "undelivered": self.undelivered,

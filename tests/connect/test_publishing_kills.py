@@ -70,4 +70,4 @@ def test_oracle_sinks_of_killed_documents(tmp_path: Path) -> None:
     assert rows == Counter(row["x"] for row in quiet.view("v").rows())
     lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
     assert [f"{line['op']} {line['row']['x']}" for line in lines] == told
-    assert [line["sequence"] for line in lines] == list(range(1, len(told) + 1))
+    assert [line["position"] for line in lines] == list(range(1, len(told) + 1))

@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 def told(changes: list[Change]) -> list[tuple[Any, ...]]:
-    return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.sequence) for c in changes]
+    return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.position) for c in changes]
 
 
 def everything(doc: Document) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def everything(doc: Document) -> dict[str, Any]:
     return {
         "tree": None if maintained(doc).forgotten else snapshot(maintained(doc).nodes()),
         "rows": {n: [(r.values_, r.count) for r in names[n].rows()] for n in names},
-        "sequences": {name: view.sequence for name, view in names.items()},
+        "positions": {name: view.position for name, view in names.items()},
         "streams": doc.streams(),
         "letters": len(doc.dead_letters),
         "clock": doc.clock,
@@ -57,7 +57,7 @@ def test_a_document_is_as_before(maintainer: str) -> None:
     assert (len(view.rows()), heard, doc.clock) == (1, [], 0)
     with doc.batch():
         changes = doc.update("insert node <a>3</a> into /r")
-    assert [c.sequence for c in changes] == [1]
+    assert [c.position for c in changes] == [1]
     assert told(heard) == told(changes)
 
 

@@ -71,7 +71,7 @@ def test_a_store_opens_with_everything(tmp_path: Path) -> None:
         assert again.xml() == xml
         assert ids_of(again) == ids
         assert again.clock == 9.5
-        assert again.view("v").sequence == 4
+        assert again.view("v").position == 4
         assert again.streams()["f"].messages == 3
 
 
@@ -349,7 +349,7 @@ def test_history_and_verification(tmp_path: Path) -> None:
         assert [number for number, _ in history(files, until=3)] == [3]
         assert [result.is_right for result in verify(files).views] == [True]
     shown = CliRunner().invoke(application(), ["replay", str(tmp_path), "--until", "3"])
-    assert '"op": "insert", "row": {"x": "1"}' in shown.stdout
+    assert '"op": "insert", "key": ["1"], "row": {"x": "1"}' in shown.stdout
     assert CliRunner().invoke(application(), ["verify", str(tmp_path)]).exit_code == 0
 
 

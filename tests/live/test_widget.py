@@ -74,7 +74,7 @@ def test_changes_carry_time_and_number(make: Callable[..., Document]) -> None:
     doc.feed("o", "<a>2</a>")
     doc.feed("s", "<b>2</b>")
     doc.delete("o", "match /a")
-    assert [(c.time, c.sequence) for c in heard] == [
+    assert [(c.time, c.position) for c in heard] == [
         (2.5, 1), (2.5, 2), (2.5, 3), (2.5, 4)
     ]  # fmt: skip
     assert {change.view for change in heard} == {"pairs"}
@@ -233,7 +233,11 @@ def test_a_batch_joins_updates_of_a_row() -> None:
         doc.feed("s", "<c>1</c>")
         doc.feed("s", "<c>2</c>")
     (change,) = feed
-    assert change.to_dict() == {"op": "update", "row": {"t.val": "12"}, "before": {"t.val": ""}}
+    assert change.to_dict() == {
+        "view": "text", "op": "update", "key": ["1.1"], "row": {"t.val": "12"},
+        "before": {"t.val": ""}, "time": 0,
+        "cause": {"kind": "message", "stream": "s", "number": 2}, "final": False, "position": 2,
+    }  # fmt: skip
     with doc.batch():
         doc.feed("s", "<c>3</c>")
         doc.delete("s", "match /c[. = 3]")

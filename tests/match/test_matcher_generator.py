@@ -170,7 +170,7 @@ def outcome(doc: Document, stream: str, message: str | bytes, at: float | None):
         changes = doc.feed(stream, message, at=at)
     except AxlogError as error:
         return error.code, error.context, str(error.place)
-    return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.sequence) for c in changes]
+    return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.position) for c in changes]
 
 
 def brought(doc: Document) -> dict[str, StreamStatus]:

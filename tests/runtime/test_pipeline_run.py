@@ -275,7 +275,7 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     for count in (0, 50, 51, 130, 130, 200):
         run(durable(tmp_path / "parts", count), once=True)
     logs = [read_log(tmp_path / name / "late.jsonl") for name in ("whole", "parts")]
-    shown = [[(line["op"], line["row"], line["sequence"]) for line in log] for log in logs]
+    shown = [[(line["op"], line["row"], line["position"]) for line in log] for log in logs]
     assert shown[0] == shown[1]
     assert len(shown[0]) > 5
 
@@ -345,7 +345,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     assert runner.progress.rows == len(rows)
     log = read_log(tmp_path / "late.jsonl")
     assert sorted(line["row"]["x"] for line in log) == rows
-    assert [line["sequence"] for line in log] == list(range(1, len(rows) + 1))
+    assert [line["position"] for line in log] == list(range(1, len(rows) + 1))
     runner.close()
     more = {**views, "fine": {"query": orders.ON_TIME}}
     if keep == "needed":
@@ -560,7 +560,7 @@ def state_of(directory: Path) -> tuple[Any, ...]:
     import pyarrow.parquet as parquet
 
     db = sqlite3.connect(directory / "late.db")
-    rows = sorted(db.execute("select axlog_key, x, axlog_copies from late"))
+    rows = sorted(db.execute("select axlog_key, x from late"))
     db.close()
     table = parquet.read_table(directory / "late.parquet").to_pylist()
     return read_log(directory / "late.jsonl"), table, rows

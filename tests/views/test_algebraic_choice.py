@@ -223,7 +223,7 @@ def test_a_deferred_view_tells_what_updates_came_to(maintainer: str) -> None:
     assert view.refresh() == []
     view.defer(False)
     (change,) = maintained(document).insert("match /r#t return t.id", "<a>4</a>")
-    assert change.sequence == 2
+    assert change.position == 2
     assert [row["t.val"] for row in view.rows()] == ["1", "3", "4"]
 
 

@@ -64,7 +64,7 @@ def messages(random: Random, count: int) -> list[tuple[str, str, str]]:
 
 
 def told(changes: list[Change]) -> list[Any]:
-    found = [(c.view, c.op, c.row.to_dict(), c.sequence) for c in changes if c.view != "bomb"]
+    found = [(c.view, c.op, c.row.to_dict(), c.position) for c in changes if c.view != "bomb"]
     return sorted(found, key=repr)
 
 

@@ -49,14 +49,18 @@ def test_a_change_says_view_time_and_number() -> None:
     document.watch(ITEMS, name="items")
     (first,) = maintained(document).insert("match /shop#t return t.id", "<item>nib</item>", at=1.5)
     (second,) = maintained(document).delete("match /shop/item#t[@k = 1] return t.id", at=2)
-    assert (first.op, first.view, first.time, first.sequence) == ("insert", "items", 1.5, 1)
-    assert (second.op, second.view, second.time, second.sequence) == (
+    assert (first.op, first.view, first.time, first.position) == ("insert", "items", 1.5, 1)
+    assert (second.op, second.view, second.time, second.position) == (
         "delete",
         "items",
         2,
         2,
     )
-    assert first.to_dict() == {"op": "insert", "row": {"x": "nib", "t.id": "1.3"}}
+    assert first.to_dict() == {
+        "view": "items", "op": "insert", "key": ["nib", "1.3"],
+        "row": {"x": "nib", "t.id": "1.3"}, "time": 1.5,
+        "cause": {"kind": "statement", "number": 1}, "final": False, "position": 1,
+    }  # fmt: skip
 
 
 def test_rows_sort_by_their_output_tuple() -> None:
@@ -122,7 +126,7 @@ def test_listeners_hear_every_change_in_order_until_they_stop() -> None:
         ("insert", {"x": "nib"}),
         ("delete", {"x": "pen"}),
     ]
-    assert [change.sequence for change in heard] == [1, 2, 3]
+    assert [change.position for change in heard] == [1, 2, 3]
     stop()
     maintained(document).delete("match /shop/item#t return t.id")
     assert len(heard) == 3

@@ -81,7 +81,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def seen(changes: list[Change]) -> list[Any]:
-    found = [(c.view, c.op, c.row.to_dict(), c.sequence) for c in changes if c.view != "bomb"]
+    found = [(c.view, c.op, c.row.to_dict(), c.position) for c in changes if c.view != "bomb"]
     return sorted(found, key=repr)
 
 

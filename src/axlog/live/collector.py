@@ -349,11 +349,10 @@ class Collector:
                 prospects.take(changes)
             never = prospects.never(ended[prospects.waiting])
             if never and self.tracker.how != "off":
-                numbered = view.number(never, time)
-                if changes is not None:
-                    changes += numbered
-                else:
-                    told.append((view, numbered))
+                if changes is None:
+                    changes = []
+                    told.append((view, changes))
+                view.add_never(changes, never, time)
         self._look_ahead()
         return told
 

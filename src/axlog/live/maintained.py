@@ -42,12 +42,13 @@ from axlog.query.query import Query, parse_query
 from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.change import Change
+from axlog.views.change import Change, From
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.row_key import row_key
 from axlog.views.view import View
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,8 @@ class MaintainedTree:
         self.make_engines(shelf)
         self.lock = RLock()
         self.held: Told | None = None
+        self.origin: From = None  # of the update that is being applied
+        self.statements = 0  # number of updates that no stream brought
         self.forgotten = 0  # messages that no view needed and that were not kept
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
         self.hooks: StreamHooks = IDLE
@@ -132,9 +135,10 @@ class MaintainedTree:
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
-            chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
+            pattern = row_key(asked.pattern).pattern
+            chosen = choice(pattern, maintainer, self.tree, self.thresholds)
             self.untune()
-            kept = make(self.nodes(), asked.pattern, chosen.name, self.engines, work)
+            kept = make(self.nodes(), pattern, chosen.name, self.engines, work)
             view = self.views[name] = View(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
@@ -143,6 +147,9 @@ class MaintainedTree:
             view.standing.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
+            view.origin = lambda: self.origin
+            view.is_over = lambda: not self.tree.calls_by_stream
+            view.is_batched = lambda: self.held is not None
             if self.engine.is_built:  # so that the next update does not pay for the new view
                 self.engine.build()
         return view
@@ -271,6 +278,9 @@ class MaintainedTree:
             plan.abandon()
             raise
         plan.commit()
+        if origin is None:
+            self.statements += 1
+        self.origin = self.statements if origin is None else origin
         if origin is not None:
             self.tree.origins_by_node.update(dict.fromkeys(plan.delta.added, origin))
         self.hooks.brought(plan.delta, None if origin is None else origin[0], False)

@@ -66,7 +66,7 @@ def _views(document: str, of: Document) -> Iterator[Sample]:
         is_aside = view.broken is not None
         yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
         yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
-        yield counter("axlog_view_changes_total", view.sequence, "Changes emitted", **at)
+        yield counter("axlog_view_changes_total", view.position, "Changes emitted", **at)
         yield counter("axlog_view_never_total", view.never, "Rows reported as never", **at)
         yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
 
@@ -158,7 +158,7 @@ def _view_health(document: str, view: View, boxes: list[Outbox]) -> ViewHealth:
         document,
         view.name,
         state if broken is None else State.FAILED,
-        view.sequence,
+        view.position,
         updates,
         sum(box.waiting for box in late),
         max((box.lag for box in late), default=0.0),

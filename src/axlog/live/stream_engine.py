@@ -49,7 +49,7 @@ SavedState: TypeAlias = tuple[
 ]
 """The saved state of the engine.
 
-The clock; the rows of every table; for each view its name, last sequence number and bindings; for
+The clock; the rows of every table; for each view its name, position and bindings; for
 each join the key values that it remembers.
 """
 
@@ -237,6 +237,7 @@ class StreamEngine:
                     tree.clock = time
                     way.status.messages += 1
                     way.status.microseconds = time
+                    document.origin = stream, way.status.messages
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -259,7 +260,7 @@ class StreamEngine:
         document = self._document
         with document.lock:
             views = tuple(
-                (name, view.sequence, tuple(_counting(view).counts().items()))
+                (name, view.position, tuple(_counting(view).counts().items()))
                 for name, view in document.views.items()
                 if view.broken is None
             )
@@ -290,12 +291,12 @@ class StreamEngine:
             self.epoch += 1
             self.install({})
             restore_tables(document.engine, tables)
-            for name, sequence, rows in views:
+            for name, position, rows in views:
                 view = document.views[name]
                 moved = dict(rows)
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
-                view.sequence = sequence
+                view.position = position
                 view.standing.forget()
             document.tree.clock = clock
             document.forgotten += 1
@@ -305,6 +306,7 @@ class StreamEngine:
         """Join a message's rows with the tables, and emit the changes."""
         document = self._document
         told: Told = []
+        document.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None:
                 way.arrive(bags)

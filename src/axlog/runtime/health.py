@@ -110,13 +110,13 @@ class RunnerReport:
                 late.append(troubles)
                 reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
-        sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
+        position = sum(w.views[view].position for w in list(one.widgets.values()))
         state = State.DEGRADED if late else State.OK
         broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))
-        return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
+        return ViewHealth(widget, view, state, position, held, undelivered, oldest, tuple(reasons))
 
     def _feeding(self, widget: str) -> set[str]:
         """Return the widget, and those whose views feed its streams."""

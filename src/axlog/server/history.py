@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from axlog.connect.protocol import Refusal
-from axlog.document.times import plain
 from axlog.views.change import Change
 
 CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
@@ -44,7 +43,7 @@ class History:
     def hear(self, document: str, change: Change, view: str | None = None) -> None:
         """Add a change; its view may have another name within its document."""
         name = view or change.view or ""
-        said = {"document": document, "view": name, "time": plain(change.time), **change.to_dict()}
+        said = {"document": document, **change.to_dict(), "view": name}
         with self._lock:
             self._count += 1
             self._changes.append({"number": self._count, **said})

@@ -34,6 +34,7 @@ class Ended(NamedTuple):
     part: int
     row: Row
     reason: str  # key, deadline, end
+    limit: int | None = None  # the deadline that passed
 
 
 class Waiting:
@@ -202,10 +203,10 @@ class Waiting:
         """Drop the rows whose deadline has passed."""
         heap, clock = self._heap, self.tree.clock
         while heap and heap[0][0] < clock:
-            _, part, row = heappop(heap)
+            passed, part, row = heappop(heap)
             count = self.live[part].count(row)
             if count:
-                self._end(part, row, count, "deadline")
+                self._end(part, row, count, "deadline", passed)
 
     def admit(self, part: int, streams: set[str]) -> None:
         """New streams feed a part; rows wait until the join is analysed again."""
@@ -226,14 +227,14 @@ class Waiting:
                 self._end(other, row, count, "end")
             self.seen = [None if each is None else set() for each in self.seen]
 
-    def _end(self, part: int, row: Row, count: int, reason: str) -> None:
+    def _end(self, part: int, row: Row, count: int, reason: str, passed: int | None = None) -> None:
         self.live[part].update({row: -count})
         self.dropped += 1
         limit = self._deadlines[part](row)
         times = [int(row[at]) for at in self.pair.sides[part].time_positions]
         if limit is None or not times or limit > max(times):
             # otherwise only a row of the same instant could have completed it
-            self.ended.append(Ended(part, row, reason))
+            self.ended.append(Ended(part, row, reason, passed))
 
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
