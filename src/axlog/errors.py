@@ -133,7 +133,7 @@ CODES: dict[str, str] = {
     # channels and connectors
     "AX801": "there is no such channel",
     "AX802": "the channel is full",
-    "AX803": "the requested messages are no longer kept",
+    "AX803": "the requested messages or changes are no longer kept",
     "AX804": "the channel is closed",
     "AX805": "the channel has no such subscription or sequence number",
     "AX806": "this is not a channel's journal",

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from axlog.document.content_checks import check_name
@@ -130,7 +131,7 @@ class Document:
         if tree.calls() or tree.facts:
             self._start_streams()
         for name, query in (views or {}).items():
-            self._maintained.watch(query, name)
+            Document.watch(self, query, name)
 
     def _start_streams(self) -> Streams:
         """Return the stream machinery, made when it is first needed."""
@@ -174,6 +175,8 @@ class Document:
             view = maintained.watch(
                 query, name, language=language, maintainer=maintainer, work=work
             )
+            if self._options.retain_changes:
+                view.retain(self._options.retain_changes)
             if self._streams is not None:
                 self._streams.engine.prepare()
         return view
@@ -216,11 +219,14 @@ class Document:
         with self._maintained.lock:
             return dict(self._maintained.views)
 
-    def changes(self, name: str) -> ChangeFeed:
+    def changes(self, name: str, *, since: int | None = None, snapshot: bool = False) -> ChangeFeed:
         """Return a feed of a view's changes from now on, for `for` and `async for`.
 
         Parameters:
             name: Name of the view.
+            since: Position of the last change that the reader has: the feed starts after it. AX803
+                if the changes after it are not retained (`Options.retain_changes`).
+            snapshot: Whether the feed starts with the current rows, as `insert` changes.
 
         >>> doc = parse("<orders/>", views={"orders": "match //order/$x return $x"})
         >>> feed = doc.changes("orders")
@@ -228,7 +234,8 @@ class Document:
         >>> list(feed)
         [Change('insert', Row(x='17'))]
         """
-        return ChangeFeed(self.view(name).subscribe)
+        view = self.view(name)
+        return ChangeFeed(partial(view.subscribe, since=since, snapshot=snapshot))
 
     # Updates --------------------------------------------------------------------------------------
 

@@ -84,6 +84,8 @@ def restore(
                 expected=text,
                 advice="unwatch it first, or give the new one another name",
             )
+    for view in found.document.views.values():
+        view.resume(view.position)
     return found
 
 
@@ -246,7 +248,7 @@ def load_parts(
                 maintainer=view["maintainer"], work=view.get("work"),
             )  # fmt: skip
             # stores of 0.1 call it the sequence
-            made.position = view["position"] if "position" in view else view["sequence"]
+            made.resume(view["position"] if "position" in view else view["sequence"])
             if "broken" in view and made.broken is None:
                 made.put_aside(QueryError(*view["broken"]))
         fed = streams_of(document)

@@ -296,7 +296,7 @@ class StreamEngine:
                 moved = dict(rows)
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
-                view.position = position
+                view.resume(position)
                 view.standing.forget()
             document.tree.clock = clock
             document.forgotten += 1

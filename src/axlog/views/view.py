@@ -275,11 +275,10 @@ class View:
         if since is not None and snapshot:
             raise QueryError("AX211", "both since and snapshot", expected="one of the two")
         with self._lock:
-            if self.is_batched():
-                raise QueryError("AX211", "since or snapshot inside a batch")
             self.refresh()
+            self._refuse_batched()
             start = self.position
-            first = self._inserted() if since is None else self.changes_since(since)
+            first = self.snapshot()[1] if since is None else self.changes_since(since)
 
             def later(change: Change) -> None:
                 if change.position > start:  # others may not have been emitted yet
@@ -290,10 +289,24 @@ class View:
             self._listeners.append(later)
         return lambda: self._listeners.remove(later)
 
-    def _inserted(self) -> list[Change]:
-        """The current rows as insertions at the current position."""
-        clock = self.maintainer.tree.clock
-        return [Change("insert", row, None, self.name, clock, self.position) for row in self.rows()]
+    def snapshot(self) -> tuple[int, list[Change]]:
+        """The current position, and the rows as `insert` changes at this position.
+
+        `changes_since` and `subscribe` with this position continue without a gap or an overlap.
+        """
+        with self._lock:
+            self.refresh()
+            self._refuse_batched()
+            clock, position = self.maintainer.tree.clock, self.position
+            rows = self.rows()
+            return position, [
+                Change("insert", row, None, self.name, clock, position) for row in rows
+            ]
+
+    def _refuse_batched(self) -> None:
+        """Inside a batch the rows are ahead of the emitted changes, which are netted at its end."""
+        if self.is_batched():
+            raise QueryError("AX211", "a snapshot or a position inside a batch")
 
     def retain(self, most: int) -> View:
         """From now on, retain at most this many of the newest changes for `subscribe(since=...)`.
@@ -305,6 +318,17 @@ class View:
                 self._buffer = ChangeBuffer(most, self.position)
             self._buffer.most = most
         return self
+
+    @property
+    def retained(self) -> int:
+        """The number of changes that the view retains at most; 0: none."""
+        return 0 if self._buffer is None else self._buffer.most
+
+    def resume(self, position: int) -> None:
+        """Continue after a position. Changes before it were emitted elsewhere and not retained."""
+        self.position = position
+        if self._buffer is not None:
+            self._buffer = ChangeBuffer(self._buffer.most, position)
 
     def changes_since(self, position: int) -> list[Change]:
         """The emitted changes after a position. AX803 if they are not retained."""
