@@ -178,7 +178,7 @@ class View:
 
         >>> import axlog
         >>> doc = axlog.Document(streams=["orders"])
-        >>> [one.row for one in doc.watch("match //orders/order/$x return $x").possible()]
+        >>> [one.row for one in doc.watch("match /document/orders/order/$x return $x").possible()]
         [{'x': None}]
         """
         return self._maintained.possible()
@@ -302,6 +302,27 @@ class View:
         """
         self._maintained.retain(most)
         return self
+
+    @property
+    def retained(self) -> int:
+        """The maximum number of changes that the view retains; 0: none.
+
+        >>> import axlog
+        >>> axlog.parse("<a/>").watch("//b").retained
+        0
+        """
+        return self._maintained.retained
+
+    def snapshot(self) -> tuple[int, list[Change]]:
+        """Return the current position, and the current rows as `insert` changes at it.
+
+        `changes_since` and `subscribe` with this position continue without a gap or an overlap.
+
+        >>> import axlog
+        >>> axlog.parse("<a><b>1</b></a>").watch("match //b/$x return $x").snapshot()
+        (0, [Change('insert', Row(x='1'))])
+        """
+        return self._maintained.snapshot()
 
     def changes_since(self, position: int) -> list[Change]:
         """Return the retained changes after a position. AX803 if they are not retained.

@@ -13,8 +13,8 @@ from typing import Any
 
 from axlog.errors import AxlogError, ChannelError
 from axlog.live.document import Document
+from axlog.live.view import View
 from axlog.views.change import Change
-from axlog.views.view import View
 
 ALIVE = 15.0
 """Seconds of silence before a comment is sent, so that a closed connection is noticed."""
@@ -47,9 +47,10 @@ class Bell:
     async def wait(self, seconds: float, gone: asyncio.Future[None]) -> bool:
         """Wait for a change, or for the reader to leave; return False if nothing came."""
         rung = asyncio.ensure_future(self._event.wait())
+        waiting: list[asyncio.Future[Any]] = [rung, gone]
         first = asyncio.FIRST_COMPLETED
         try:
-            await asyncio.wait([rung, gone], timeout=seconds, return_when=first)
+            await asyncio.wait(waiting, timeout=seconds, return_when=first)
         finally:
             rung.cancel()
         return self._event.is_set() or gone.done()

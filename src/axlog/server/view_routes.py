@@ -3,7 +3,7 @@
     GET    /documents                             documents, their views and streams
     GET    /documents/NAME/views/VIEW             the current rows
     GET    /documents/NAME/views/VIEW/changes     a snapshot and the changes after it, as events
-    PUT    /documents/NAME/views/VIEW             add a view: {"query": "match ..."}; counts to the quota
+    PUT    /documents/NAME/views/VIEW             add a view: {"query": "match ..."}
     DELETE /documents/NAME/views/VIEW             remove an added view
 
 Changes are server-sent events: `snapshot` with the position and the number of rows, the rows as
@@ -32,6 +32,7 @@ from starlette.responses import Response, StreamingResponse
 
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
+from axlog.live.view import View
 from axlog.server.access import Access, used_up
 from axlog.server.change_events import followed
 from axlog.server.channel_routes import leaving
@@ -40,7 +41,6 @@ from axlog.server.responses import answer, json_of, number_in, wrong
 from axlog.server.roles import Principal
 from axlog.server.roles import document as whole
 from axlog.server.roles import view as resource
-from axlog.views.view import View
 
 MOST_ROWS = 10_000
 RETAINED = 1000
