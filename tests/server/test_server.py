@@ -551,7 +551,7 @@ def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
         return event.get("event"), event.get("id"), kept
 
     with running(
-        make_application(Channels(), settings, widgets={"w": document}), settings
+        make_application(Channels(), settings, documents={"w": document}), settings
     ) as server:
         with closing(Events(server, path, **bearer)) as events:
             assert [told(events.next()) for _ in range(3)] == [
