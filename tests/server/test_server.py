@@ -543,7 +543,7 @@ def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
     document.feed("s", "<a>1</a>")
     settings = secured(principal("ann", "watch"))
     bearer = {"Authorization": f"Bearer {token_of('ann')}"}
-    path = "/widgets/w/views/v/changes"
+    path = "/documents/w/views/v/changes"
 
     def told(event: dict[str, str]) -> tuple[str | None, str | None, Any]:
         said = json.loads(event["data"])
