@@ -200,8 +200,8 @@ class _Run:
         self.case = case
         self.seen: Counter[str] = Counter()
         options: dict[str, Any] = dict(case.options)
-        self.widget = Document(case.document, views={"v": case.query}, options=Options(**options))
-        self.view: View = self.widget.view("v")
+        self.doc = Document(case.document, views={"v": case.query}, options=Options(**options))
+        self.view: View = self.doc.view("v")
         self.present: list[list[Binding]] = [[] for _ in case.parts]
         self.is_open = [True for _ in case.parts]
         self.called: Counter[str] = Counter()  # calls that streams have inserted
@@ -213,21 +213,21 @@ class _Run:
         step = self.case.steps[number]
         at = step.at / 1_000_000
         if step.part is None:
-            return self.widget.advance(at)
+            return self.doc.advance(at)
         part, stream = self.case.parts[step.part], self.case.stream(step.part)
         if step.value is None:
             self.is_open = [o and self.case.stream(n) != stream for n, o in enumerate(self.is_open)]
-            return self.widget.end(stream, at=at)
+            return self.doc.end(stream, at=at)
         if step.value == CALLS:
             self.called[stream] += 1
         else:
             times = tuple(step.at for _ in part.names)
             value = step.value if part.variable is not None else ""
             self.present[step.part].append((times, value))
-        return self.widget.feed(stream, self.case.message(number), at=at)
+        return self.doc.feed(stream, self.case.message(number), at=at)
 
     def futures(self, clock: int | None = None, horizon: int = _HORIZON) -> Futures:
-        clock = maintained(self.widget).tree.clock if clock is None else clock
+        clock = maintained(self.doc).tree.clock if clock is None else clock
         present = tuple(map(tuple, self.present))
         streams = [self.case.stream(part) for part in range(len(present))]
         calls = tuple(self.case.calls(stream) > self.called[stream] for stream in streams)

@@ -30,10 +30,10 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.adaptive import Costs, Prices
 from axlog.views.change import Change, Row, identity
 from axlog.views.choose import MAINTAINERS, Thresholds
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
 from axlog.views.view import View
 from lab import reference
@@ -104,9 +104,9 @@ class Bench:
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Apply a step on both sides: their changes, or None if both refuse it alike."""
         results: list[list[Change] | str] = []
-        for widget in (self.tested, self.plain):
+        for doc in (self.tested, self.plain):
             try:
-                results.append(carry_out(widget, step))
+                results.append(carry_out(doc, step))
             except AxlogError as error:
                 results.append(error.code)
         tested, plain = results
@@ -232,15 +232,15 @@ def check_idle(case: Case) -> None:
             _check_idle_message(bench.tested, stream)
 
 
-def _check_idle_message(widget: Document, stream: str) -> None:
-    document = maintained(widget)
+def _check_idle_message(doc: Document, stream: str) -> None:
+    document = maintained(doc)
     call = document.tree.call(document.tree.calls_by_stream[stream])
     if call.mode == "one-shot" or call.most is not None:
         return
     engine = document.engine
     for message, nodes in _UNNOTICED:
         before = (engine.visited, engine.climbed)
-        changes = widget.feed(stream, message)
+        changes = doc.feed(stream, message)
         work = (engine.visited - before[0], engine.climbed - before[1])
         _same(f"the changes by {message}", changes, [])
         if work[0] > nodes:

@@ -44,14 +44,14 @@ def make_records_case(random: Random) -> Case:
         text, pattern = f"<r>{children}</r>", _row_pattern(random)
     else:
         text, pattern = small_cases.document(random, random.randint(1, 16)), _pattern(random)
-    widget = Document(text)
+    doc = Document(text)
     steps: list[Step] = []
     for _ in range(random.randint(1, 6)):
-        tree = maintained(widget).nodes()
+        tree = maintained(doc).nodes()
         step = tuple(edit_of(tree, op) for op in small_cases.operations(random, tree))
         try:
             if step:
-                carry_out(widget, step)
+                carry_out(doc, step)
         except AxlogError:
             continue
         steps += [step] if step else []

@@ -145,8 +145,8 @@ class _Run(StreamedCase):
         pick = random.random()
         if pick < 0.1:
             later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
-            for widget in (self.plain, self.tested):
-                widget.advance(later)
+            for doc in (self.plain, self.tested):
+                doc.advance(later)
             return f"advance {later}"
         edits = self.statement() if pick < 0.18 else self.message()
         if not edits:

@@ -42,8 +42,8 @@ from axlog.match.filters import Filter
 from axlog.query.query import Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.state_codec import size_of_tables
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.view import View
 
 ROOT = "document"

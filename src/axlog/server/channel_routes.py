@@ -376,7 +376,7 @@ async def _looked(reader: Reader, limit: int) -> Delivery:
 
 
 async def _check(update: StreamUpdate) -> None:
-    """Refuse messages that no widget could accept: a channel does not forward attacks."""
+    """Refuse messages that no document could accept: a channel does not forward attacks."""
     if update.action == "delete":
         await asyncio.to_thread(parse_query, str(update.content))
     elif update.action == "insert" and len(update.content) > LARGE:
