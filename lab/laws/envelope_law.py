@@ -19,8 +19,8 @@ from random import Random
 from typing import Any
 
 from axlog.errors import AxlogError
+from axlog.live.view import View
 from axlog.views.change import Change
-from axlog.views.view import View
 from lab.laws.edits import carry_out
 from lab.laws.exact_law import Bench, Broken
 from lab.laws.fuzz_cases import Case

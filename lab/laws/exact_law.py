@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 from axlog.document.ids import Id
 from axlog.errors import AxlogError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
@@ -35,7 +36,6 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
 from lab import reference
 from lab.laws.edits import carry_out
 from lab.laws.fuzz_cases import DEFAULT, Case, Step
@@ -99,7 +99,7 @@ class Bench:
 
     def counts_changes(self, name: str) -> bool:
         """Whether the rows of a view's changes have counts: records only know that a row holds."""
-        return self.tested.view(name).chosen.name != Records.name
+        return maintained_view(self.tested.view(name)).chosen.name != Records.name
 
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Apply a step on both sides: their changes, or None if both refuse it alike."""
@@ -273,7 +273,7 @@ def _rows(view: View) -> Told:
 
 def check_labels(view: View) -> None:
     """The ids of rows have the current labels of their paths; equality of ids does not check it."""
-    tree = view.maintainer.tree
+    tree = maintained_view(view).maintainer.tree
     if not any(output.kind is Kind.ID for output in view.query.pattern.outputs):
         return
     for row in view.rows():

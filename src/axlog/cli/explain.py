@@ -19,10 +19,10 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.stream_engine import StreamStatus
+from axlog.live.view import View
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
 from axlog.runtime.state_placement import Asked, placed
-from axlog.views.view import View
 
 
 def register(app: typer.Typer) -> None:

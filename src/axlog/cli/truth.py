@@ -18,7 +18,7 @@ from axlog.document.times import checked_times
 from axlog.errors import UndecidedError
 from axlog.live.document import Document
 from axlog.live.options import Options
-from axlog.views.view import View
+from axlog.live.view import View
 
 After = Annotated[
     Path | None,

@@ -38,13 +38,13 @@ from axlog.live.savepoint import Savepoint
 from axlog.live.stream_engine import StreamStatus
 from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
+from axlog.live.view import View, public
 from axlog.match.filters import Filter
 from axlog.query.query import Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.operators.disk_table import Shelf
-from axlog.views.view import View
 
 ROOT = "document"
 """Name of the root element of a skeleton."""
@@ -179,7 +179,7 @@ class Document:
                 view.retain(self._options.retain_changes)
             if self._streams is not None:
                 self._streams.engine.prepare()
-        return view
+        return public(view)
 
     def unwatch(self, name: str) -> None:
         """Drop a view.
@@ -204,7 +204,7 @@ class Document:
         View('orders', 1 rows, counting)
         """
         try:
-            return self._maintained.views[name]
+            return public(self._maintained.views[name])
         except KeyError:
             known = ", ".join(sorted(self._maintained.views)) or "none"
             raise QueryError("AX203", f"there is no view {name!r}", expected=known) from None
@@ -217,7 +217,7 @@ class Document:
         ['a', 'b']
         """
         with self._maintained.lock:
-            return dict(self._maintained.views)
+            return {name: public(view) for name, view in self._maintained.views.items()}
 
     def changes(self, name: str, *, since: int | None = None, snapshot: bool = False) -> ChangeFeed:
         """Return a feed of a view's changes from now on, for `for` and `async for`.

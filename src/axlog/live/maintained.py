@@ -49,7 +49,7 @@ from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.row_key import row_key
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 log = logging.getLogger(__name__)
 

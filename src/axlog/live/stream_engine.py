@@ -36,7 +36,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Carry, Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.maintainer import PutAside
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 _LATEST = 1 << 63
 

@@ -53,7 +53,7 @@ from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Message = str | bytes | Element
 

@@ -34,7 +34,7 @@ from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.query.compile import Relation
 from axlog.runtime.definition import Definition
@@ -214,7 +214,7 @@ class Instance:
         """Record that a message of this unit exceeded a limit where it was parsed."""
         for view in self.widget.views.values():
             if view.broken is None:
-                view.put_aside(error)
+                maintained_view(view).put_aside(error)
 
     def _time(self, item: Item, clock: int) -> int:
         """Return when an item is applied; it is late only if `hold` is bounded."""
@@ -352,7 +352,7 @@ class Instance:
             for stream in self._ended:
                 self.widget.end(stream)
             for name, broken in state.get("broken", {}).items():
-                self.widget.view(name).put_aside(QueryError(*broken))
+                maintained_view(self.widget.view(name)).put_aside(QueryError(*broken))
             streams_of(self.widget).engine.restore(_tuples(state["engine"]))
         self._heard.clear()
         # views may have been removed

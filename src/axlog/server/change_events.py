@@ -13,8 +13,8 @@ from typing import Any
 
 from axlog.errors import AxlogError, ChannelError
 from axlog.live.document import Document
+from axlog.live.view import View
 from axlog.views.change import Change
-from axlog.views.view import View
 
 ALIVE = 15.0
 """Seconds of silence before a comment is sent, so that a closed connection is noticed."""
@@ -47,16 +47,17 @@ class Bell:
     async def wait(self, seconds: float, gone: asyncio.Future[None]) -> bool:
         """Wait for a change, or for the reader to leave; return False if nothing came."""
         rung = asyncio.ensure_future(self._event.wait())
+        waiting: list[asyncio.Future[Any]] = [rung, gone]
         first = asyncio.FIRST_COMPLETED
         try:
-            await asyncio.wait([rung, gone], timeout=seconds, return_when=first)
+            await asyncio.wait(waiting, timeout=seconds, return_when=first)
         finally:
             rung.cancel()
         return self._event.is_set() or gone.done()
 
 
 async def followed(
-    widget: Document,
+    doc: Document,
     view: View,
     since: int | None,
     gone: asyncio.Future[None],
@@ -71,7 +72,7 @@ async def followed(
         while not gone.done():
             bell.reset()
             check()
-            if widget.views.get(view.name) is not view:
+            if doc.views.get(view.name) is not view:
                 yield _event({}, "end")
                 return
             try:

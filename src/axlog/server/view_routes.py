@@ -1,10 +1,10 @@
 """Documents over HTTP: rows of their views, and views added by clients within their quota.
 
-    GET    /documents                     documents, their views and streams
-    GET    /documents/NAME/views/VIEW     the current rows
-    GET    /documents/NAME/views/VIEW/changes   a snapshot and the changes after it, as events
-    PUT    /documents/NAME/views/VIEW     add a view: {"query": "match ..."}; counts to the quota
-    DELETE /documents/NAME/views/VIEW     remove an added view
+    GET    /documents                             documents, their views and streams
+    GET    /documents/NAME/views/VIEW             the current rows
+    GET    /documents/NAME/views/VIEW/changes     a snapshot and the changes after it, as events
+    PUT    /documents/NAME/views/VIEW             add a view: {"query": "match ..."}
+    DELETE /documents/NAME/views/VIEW             remove an added view
 
 Changes are server-sent events: `snapshot` with the position and the number of rows, the rows as
 `insert` changes, `position`, and then every change with its position as the event's id. A reader
@@ -32,6 +32,7 @@ from starlette.responses import Response, StreamingResponse
 
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
+from axlog.live.view import View
 from axlog.server.access import Access, used_up
 from axlog.server.change_events import followed
 from axlog.server.channel_routes import leaving
@@ -40,7 +41,6 @@ from axlog.server.responses import answer, json_of, number_in, wrong
 from axlog.server.roles import Principal
 from axlog.server.roles import document as whole
 from axlog.server.roles import view as resource
-from axlog.views.view import View
 
 MOST_ROWS = 10_000
 RETAINED = 1000
@@ -73,7 +73,8 @@ class Views:
             Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
             Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
         ]
-        return [*current, *(_of_version_0_1(operation) for operation in current)]
+        old = (one for one in current if one.handler != self._changes)
+        return [*current, *(_of_version_0_1(operation) for operation in old)]
 
     def _named(self, request: Request) -> tuple[str, Document]:
         name = request.path_params["document"]
@@ -122,8 +123,8 @@ class Views:
         return answer(said)
 
     async def _changes(self, request: Request, caller: Principal) -> Response:
-        name, widget = self._widget(request)
-        view = self._view(widget, request.path_params["view"])
+        name, doc = self._named(request)
+        view = self._view(doc, request.path_params["view"])
         last = request.headers.get("last-event-id")
         since = _position(last or request.query_params.get("since"))
         if not view.retained:
@@ -140,7 +141,7 @@ class Views:
             yield b"retry: 1000\n\n"
             with self.access.streaming(caller, address_of(request)):
                 async with leaving(request) as gone:
-                    async for part in followed(widget, view, since, gone, check):
+                    async for part in followed(doc, view, since, gone, check):
                         yield part
 
         return StreamingResponse(

@@ -1,4 +1,7 @@
-"""A view: a query, its rows, and the changes that it emits."""
+"""The inside of a view: a query, its rows, and the changes that it emits.
+
+`axlog.View` (`live/view.py`) is the public face of it.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 Listener = Callable[[Change], None]
 
 
-class View:
-    """The rows of a query over a changing document, created by `watch`. Any thread may read it.
+class MaintainedView:
+    """The rows of a query over a changing document. Any thread may read them.
 
     Readers see the rows before or after an update, never in between: all reads hold the lock of the
     writer. Long computations (`possible`, `status`, `why`) run on a copy of the document that is
@@ -85,6 +88,7 @@ class View:
         self._key = row_key(query.pattern)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
+        self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
     def pattern(self) -> Any:
@@ -238,8 +242,8 @@ class View:
         found: pandas.DataFrame = self.to_arrow().to_pandas()
         return found
 
-    def _repr_html_(self) -> str:
-        """A table in a notebook."""
+    def html(self) -> str:
+        """Return the rows as a table for a notebook."""
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
@@ -308,7 +312,7 @@ class View:
         if self.is_batched():
             raise QueryError("AX211", "a snapshot or a position inside a batch")
 
-    def retain(self, most: int) -> View:
+    def retain(self, most: int) -> None:
         """From now on, retain at most this many of the newest changes for `subscribe(since=...)`.
 
         A number below the current one drops nothing that is retained already, until a change comes.
@@ -317,7 +321,6 @@ class View:
             if self._buffer is None:
                 self._buffer = ChangeBuffer(most, self.position)
             self._buffer.most = most
-        return self
 
     @property
     def retained(self) -> int:
@@ -350,7 +353,7 @@ class View:
     def before(self, delta: Delta) -> None:
         self.maintainer.before(delta)
 
-    def defer(self, is_deferred: bool = True) -> View:
+    def defer(self, is_deferred: bool = True) -> None:
         """From now on, follow updates when the view is read, and emit their net changes then.
 
         Nodes that are inserted and deleted between two reads are not matched, and rows that come
@@ -359,7 +362,6 @@ class View:
         with self._lock:
             self.refresh()
             self._is_deferred = is_deferred
-        return self
 
     @property
     def is_deferred(self) -> bool:

@@ -31,7 +31,7 @@ from axlog.views.operators.join_generator import can_generate, generate_sink
 if TYPE_CHECKING:
     from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
-    from axlog.views.view import View
+    from axlog.views.view import MaintainedView as View
 
 Told: TypeAlias = "list[tuple[View, list[Change]]]"
 """Views with their changes."""
