@@ -15,7 +15,8 @@ from axlog.document.parser import Limits, parse
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import answers
-from axlog.evaluate.interpreter import Bags, Interpreter
+from axlog.evaluate.gathered import Bags
+from axlog.evaluate.interpreter import Interpreter
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate
@@ -29,7 +30,7 @@ from axlog.query.query import Query, parse_query
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 
-CASES, WIDGETS = 3000, 240
+CASES, DOCUMENTS = 1500, 120
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
@@ -125,7 +126,7 @@ def test_differential_paths_deeper_than_loops_nest(steps: int, end: str) -> None
 
 
 class LongWay(Document):
-    """A widget that makes nodes of every message at once."""
+    """A document that makes nodes of every message at once."""
 
     def __init__(self, source: str, **given) -> None:
         super().__init__(source, **given)
@@ -165,21 +166,21 @@ def messages(random: Random) -> str:
     return random.choice(odd)
 
 
-def outcome(widget: Document, stream: str, message: str | bytes, at: float | None):
+def outcome(doc: Document, stream: str, message: str | bytes, at: float | None):
     try:
-        changes = widget.feed(stream, message, at=at)
+        changes = doc.feed(stream, message, at=at)
     except AxlogError as error:
         return error.code, error.context, str(error.place)
-    return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.sequence) for c in changes]
+    return [(c.op, c.row, c.row.count, c.before, c.view, c.time, c.position) for c in changes]
 
 
-def brought(widget: Document) -> dict[str, StreamStatus]:
+def brought(doc: Document) -> dict[str, StreamStatus]:
     """What came over each stream; only the short way counts the messages that it has no use for."""
-    return {name: replace(each, unmatched=0) for name, each in widget.streams().items()}
+    return {name: replace(each, unmatched=0) for name, each in doc.streams().items()}
 
 
-def counted(widget: Document) -> dict[str, list]:
-    return {name: [(row, row.count) for row in v.rows()] for name, v in widget.views.items()}
+def counted(doc: Document) -> dict[str, list]:
+    return {name: [(row, row.count) for row in v.rows()] for name, v in doc.views.items()}
 
 
 def queries(random: Random, text: str) -> dict[str, Query]:
@@ -198,7 +199,7 @@ def queries(random: Random, text: str) -> dict[str, Query]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(WIDGETS, 120), ids=str)
+@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 60), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     moved = short_ones = 0
@@ -226,13 +227,13 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
             if validate == "wanted" and isinstance(said, tuple):
                 continue  # what is wrong with a message that nobody wants is not looked at
             where = f"seed {seed}, step {step}: {[str(q.pattern) for q in views.values()]}"
-            for widget in (short, needed):
-                found = outcome(widget, stream, given, at)
-                if widget is needed:  # it may not know what never comes
+            for doc in (short, needed):
+                found = outcome(doc, stream, given, at)
+                if doc is needed:  # it may not know what never comes
                     said = [change for change in said if change[0] != "never"]
                     found = [change for change in found if change[0] != "never"]
                 assert found == said, f"{where}: {given!r} on {text}"
-                assert widget.clock == long.clock, where
+                assert doc.clock == long.clock, where
             moved += bool(said) and isinstance(said, list)
             short_ones += bool(streams_of(short).engine._aside)
         assert counted(short) == counted(needed) == counted(long), f"seed {seed}"
@@ -246,8 +247,8 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
 def test_short_way_is_taken_by_the_order_monitor() -> None:
     """The comparison above is of two ways: the short one makes no nodes until somebody asks."""
     text = '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>'
-    widget = Document(text, views={"v": "match /a/b/$x return $x"})
-    before = len(maintained(widget).tree)
-    widget.feed("s", f"<b>{VALUES[0]}</b>")
-    assert len(maintained(widget).tree) == before
-    assert len(widget) == before + 2
+    doc = Document(text, views={"v": "match /a/b/$x return $x"})
+    before = len(maintained(doc).tree)
+    doc.feed("s", f"<b>{VALUES[0]}</b>")
+    assert len(maintained(doc).tree) == before
+    assert len(doc) == before + 2

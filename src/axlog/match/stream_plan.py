@@ -83,6 +83,11 @@ class MessagePlan:
         return run
 
     @cached_property
+    def unread(self) -> tuple[Bag, ...]:
+        """The bags of a message that no view wants, by its raw bytes: it is not parsed."""
+        return tuple({} for _ in (*self.here, *self.everywhere))
+
+    @cached_property
     def sees_markup(self) -> bool:
         """Whether some relation may find comments or processing instructions."""
         return any(finds_markup(relation) for relation in (*self.here, *self.everywhere))
@@ -143,13 +148,32 @@ class MessagePlan:
         if self.declines(message):
             return None
         if self.wanted is not None and not may_want(message, self.wanted):
-            return tuple({} for _ in (*self.here, *self.everywhere))
+            return self.unread
         if root is None:
             try:
                 root = fromstring(message, self.parser)
             except XMLSyntaxError:
                 return None  # the document reports the error
         return self.match(root, time, message)
+
+    @cached_property
+    def _test(self) -> Filter:
+        return filter_of(self.here, self.everywhere)
+
+    def bags_if_unwanted(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
+        """Empty bags for a message that no relation matches; None for any other.
+
+        For streams whose messages become nodes if a view wants them.
+        """
+        if self.declines(message):
+            return None
+        if self.wanted is not None and not may_want(message, self.wanted):
+            return self.unread
+        try:
+            root = fromstring(message, self.parser)
+        except XMLSyntaxError:
+            return None
+        return None if self._test.matches(root, time, message) else ()
 
 
 def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filter:
