@@ -20,7 +20,7 @@ from axlog.errors import CODES, PipelineError
 from axlog.pipeline import kinds
 from axlog.pipeline.loader import load
 from axlog.retry import Backoff
-from axlog.runtime import embedded, source_reader
+from axlog.runtime import embedded, unreachable
 from axlog.runtime.embedded import Runner
 from axlog.runtime.health import RunnerReport
 
@@ -94,7 +94,7 @@ SINKS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_reader, "BACKOFF", Backoff(0.0, 0.001))
+    monkeypatch.setattr(unreachable, "BACKOFF", Backoff(0.0, 0.001))
 
 
 @pytest.fixture
