@@ -61,7 +61,7 @@ def run(place: Path, source: dict[str, Any], channels: dict[str, Any]) -> Runner
     """A pipeline that takes what is there."""
     written = {
         "engine": "embedded",
-        "widgets": {
+        "documents": {
             "w": {
                 "document": '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>',
                 "streams": {"s": source},
@@ -177,7 +177,7 @@ def test_a_channel_that_looks_gives_poison_no_number(tmp_path: Path) -> None:
         for channel in (http, local):
             for name, content in SMALL.items():
                 if channel is local and name == "a huge name":
-                    continue  # well-formed: the widget that reads it has limits
+                    continue  # well-formed: the document that reads it has limits
                 with pytest.raises(AxlogError):
                     channel.publish(StreamUpdate("s", "insert", content, 1))
             assert channel.publish(StreamUpdate("s", "insert", "<b/>", 1)) == 1

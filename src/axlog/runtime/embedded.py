@@ -219,7 +219,7 @@ class Runner:
                 if number == filling["batch"]:
                     wanted = set(filling["views"])
                     changes = [row for row in self.all_rows() if row.view in wanted]
-                self._deliver(number, [*changes, *as_changes(refused)])
+                self._deliver(number, [*changes, *as_changes(refused, number)])
             self.batch = number
 
     def _fill(self, views: Iterable[str], now: dict[str, object]) -> None:
@@ -351,7 +351,7 @@ class Runner:
         for one in told:
             report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
                    error=one.error)  # fmt: skip
-        self._deliver(number, [*changes, *as_changes(told)])
+        self._deliver(number, [*changes, *as_changes(told, number)])
         self.batch = number
         self.taking.note(time.monotonic() - began)
         report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))

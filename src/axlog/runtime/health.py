@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from axlog.live.metrics import process_samples, put_aside, widget_samples
+from axlog.live.metrics import document_samples, process_samples, put_aside
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
@@ -107,13 +107,13 @@ class RunnerReport:
                 late.append(troubles)
                 reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
-        sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
+        position = sum(w.views[view].position for w in list(one.widgets.values()))
         state = State.DEGRADED if late else State.OK
         broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))
-        return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
+        return ViewHealth(widget, view, state, position, held, undelivered, oldest, tuple(reasons))
 
     def _feeding(self, widget: str) -> set[str]:
         """Return the widget, and those whose views feed its streams."""
@@ -129,12 +129,12 @@ class RunnerReport:
 
 def _widgets(name: str, one: Instances) -> Iterator[Sample]:
     count = len(one.widgets)
-    yield gauge("axlog_documents", count, "Documents of the widget", widget=name)
+    yield gauge("axlog_documents", count, "Documents, one per key", document=name)
     if one.is_single:
-        yield from widget_samples(name, one.widgets[""])
+        yield from document_samples(name, one.widgets[""])
     elif count <= _MOST_DOCUMENTS:
         for key, widget in list(one.widgets.items()):
-            yield from widget_samples(f"{name}/{key}", widget)
+            yield from document_samples(f"{name}/{key}", widget)
 
 
 def _source(feed: Feed, now: float) -> Iterator[Sample]:

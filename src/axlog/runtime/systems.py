@@ -219,7 +219,7 @@ class System:
         for update in updates_of(
             replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
         ):
-            yield Input("", replace(update, origin=f"{wire.view}:{change.sequence}"), at)
+            yield Input("", replace(update, origin=f"{wire.view}:{change.position}"), at)
 
     # Saving ---------------------------------------------------------------------------------------
 
