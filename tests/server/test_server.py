@@ -543,7 +543,7 @@ def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
     document.feed("s", "<a>1</a>")
     settings = secured(principal("ann", "watch"))
     bearer = {"Authorization": f"Bearer {token_of('ann')}"}
-    path = "/widgets/w/views/v/changes"
+    path = "/documents/w/views/v/changes"
 
     def told(event: dict[str, str]) -> tuple[str | None, str | None, Any]:
         said = json.loads(event["data"])
@@ -551,7 +551,7 @@ def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
         return event.get("event"), event.get("id"), kept
 
     with running(
-        make_application(Channels(), settings, widgets={"w": document}), settings
+        make_application(Channels(), settings, documents={"w": document}), settings
     ) as server:
         with closing(Events(server, path, **bearer)) as events:
             assert [told(events.next()) for _ in range(3)] == [
