@@ -1,9 +1,8 @@
 """A whole server with everything it can have, and all that a request could change of it."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -142,13 +141,10 @@ class World:
 
 
 def _file(path: Path) -> tuple[int, object]:
-    """The mode of a file and what is in it; of a journal the rows of its tables."""
+    """The mode of a file and what is in it; of a journal its files."""
     mode = path.stat().st_mode & 0o777
-    if path.suffix == ".channel":
-        with closing(sqlite3.connect(path)) as base:
-            return mode, list(base.iterdump())
-    if path.name.endswith(("-wal", "-shm")):
-        return mode, None
+    if path.is_dir():
+        return mode, {each.name: _file(each) for each in sorted(path.iterdir())}
     return mode, path.read_bytes()
 
 

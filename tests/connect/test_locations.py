@@ -159,7 +159,7 @@ def test_file_addresses_are_paths(tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
     assert DeltaTable(str(tmp_path / "out" / "v")).to_pyarrow_table()["x"].to_pylist() == ["1"]
-    assert (tmp_path / "state" / "run.sqlite").exists()
+    assert (tmp_path / "state" / "manifest.axlog").exists()
     assert not list(path.parent.glob("file*"))
 
 

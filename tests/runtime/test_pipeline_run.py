@@ -27,7 +27,7 @@ from axlog.errors import PipelineError
 from axlog.live.options import Options
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner, run
-from axlog.runtime.order import Lanes
+from axlog.runtime.order import BODY, EVERY, Order, lane_of
 from axlog.samples import orders
 from axlog.views.change import Change
 
@@ -200,6 +200,11 @@ def test_bad_messages_are_dead_letters_with_their_place(tmp_path: Path) -> None:
 # Order --------------------------------------------------------------------------------------------
 
 
+def never(_: object) -> bool:
+    """No update has waited for too long."""
+    return False
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=1, max_size=3),
@@ -210,22 +215,19 @@ def test_order_and_batches_do_not_depend_on_the_reading(
 ) -> None:
     """Law: the released order is the stable merge by (time so far, stream, sequence)."""
     names = [f"s{n}" for n in range(len(times))]
-    lanes = Lanes(names, hold=0.0)
-    left = {
-        name: [StreamUpdate(name, "insert", f"{name}{n}", at) for n, at in enumerate(each)]
-        for name, each in zip(names, times, strict=True)
-    }
+    order = Order(hold=None)
+    lanes = {name: lane_of(rank, EVERY) for rank, name in enumerate(names)}
+    left = {name: list(enumerate(each)) for name, each in zip(names, times, strict=True)}
     released: list[str] = []
-    for name in names:
-        lanes.lanes[name].is_at_end = False
-    while any(left.values()) or lanes.held:
+    for lane in lanes.values():
+        order.expect(lane)
+    while any(left.values()) or order.pending:
         name = chance.choice(names)
-        for update in left[name][: chance.randint(0, 3)]:
-            lanes.lanes[name].take(update, 0.0)
+        for n, at in left[name][: chance.randint(0, 3)]:
+            order.append(lanes[name], name, at, f"{name}{n}")
             left[name].pop(0)
-        lanes.lanes[name].is_at_end = not left[name]
-        most = chance.randint(0, 4)
-        released += [str(one.update.content) for one in lanes.release(most, 9.0, waits=False)]
+        order.rest(lanes[name], rests=not left[name])
+        released += [item[BODY] for item in order.release(chance.randint(0, 4), never)]
     keyed = []
     for name, each in zip(names, times, strict=True):
         latest = -1
@@ -235,14 +237,63 @@ def test_order_and_batches_do_not_depend_on_the_reading(
     assert released == [content for *_, content in sorted(keyed)]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.none() | st.integers(0, 5), st.sampled_from("abc")), max_size=6),
+        min_size=1,
+        max_size=3,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_a_sequence_of_several_streams_keeps_its_order(
+    sequences: list[list[tuple[int | None, str]]], chance: Random
+) -> None:
+    """Law: the merge of whole sequences by their heads, however they are read."""
+    order = Order(hold=None)
+    lanes = [lane_of(rank, EVERY) for rank in range(len(sequences))]
+    for lane in lanes:
+        order.expect(lane)
+    left = [list(enumerate(each)) for each in sequences]
+    released: list[tuple[int, int]] = []
+    while any(left) or order.pending:
+        rank = chance.randrange(len(lanes))
+        for n, (at, stream) in left[rank][: chance.randint(0, 3)]:
+            order.append(lanes[rank], stream, at, (rank, n))
+            left[rank].pop(0)
+        order.rest(lanes[rank], rests=not left[rank])
+        released += [item[BODY] for item in order.release(chance.randint(0, 4), never)]
+    heads = [0] * len(lanes)
+    latest = [-1] * len(lanes)
+    merged: list[tuple[int, int]] = []
+    while any(at < len(each) for at, each in zip(heads, sequences, strict=True)):
+        found = []
+        for rank, each in enumerate(sequences):
+            if heads[rank] < len(each):
+                at, stream = each[heads[rank]]
+                found.append((max(latest[rank], -1 if at is None else at), stream, rank))
+        time, _, rank = min(found)
+        latest[rank] = time
+        merged.append((rank, heads[rank]))
+        heads[rank] += 1
+    assert released == merged
+
+
 def test_a_silent_stream_holds_the_others_back_for_a_while() -> None:
-    lanes = Lanes(["a", "b"], hold=2.0)
-    lanes.lanes["a"].take(StreamUpdate("a", "insert", "x", 5), 100.0)
-    assert lanes.release(9, 101.0, waits=True) == []
-    assert len(lanes.release(9, 102.5, waits=True)) == 1
-    lanes.lanes["a"].take(StreamUpdate("a", "insert", "y", 6), 103.0)
-    lanes.lanes["b"].is_open = False
-    assert len(lanes.release(9, 103.0, waits=True)) == 1
+    order = Order(hold=None)
+    a, b = lane_of(0, EVERY), lane_of(1, EVERY)
+    order.expect(a)
+    order.expect(b)
+    order.append(a, "a", 5, "x")
+    assert order.release(9, never) == []
+    assert [item[BODY] for item in order.release(9, lambda _: True)] == ["x"]
+    order.append(a, "a", 6, "y")
+    assert order.release(9, never) == []
+    order.append(b, "b", 7, "z")  # from now on it brings nothing earlier
+    assert [item[BODY] for item in order.release(9, never)] == ["y"]
+    order.append(a, "a", 9, "w")
+    order.rest(b, rests=True)
+    assert [item[BODY] for item in order.release(9, never)] == ["z", "w"]
 
 
 # Restart ------------------------------------------------------------------------------------------
@@ -332,7 +383,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     for count in (110, 110, 200):
         run(durable(tmp_path, count, settings=how, views=views), once=True)
     runner = Runner(durable(tmp_path, 200, settings=how, views=views), once=True)
-    left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
+    left = sum(len(batch.inputs) for batch in runner.checkpoint.batches())
     assert left < 60
     assert runner.progress.messages == 200
     doc = Document(orders.DOCUMENT, views={"late": PLACED})
@@ -369,7 +420,7 @@ def test_joins_that_wait_are_in_snapshots(tmp_path: Path, keep: str, query: str)
             model = durable(directory, count, settings=how, views=views, facts=list(orders.KEYS))
             run(model, once=True)
         runner = Runner(model, once=True)
-        assert sum(len(inputs) for _, inputs in runner.checkpoint.batches()) < 60
+        assert sum(len(batch.inputs) for batch in runner.checkpoint.batches()) < 60
         logs.append(read_log(directory / "v.jsonl"))
         runner.close()
     told = [Counter((line["op"], str(line["row"])) for line in log) for log in logs]

@@ -21,11 +21,11 @@ from axlog.live.document import Document
 from axlog.live.internals import streams_of
 from axlog.runtime import bucket_state as keeping
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_order import Order, Packet, lane_of
 from axlog.runtime.bucket_state import Keeper, forget_live, speak
 from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of, packed
+from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders

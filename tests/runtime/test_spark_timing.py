@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from axlog.connect.kinds import Origin
 from axlog.connect.sources.jsonl import JsonLinesOptions, JsonLinesSource
-from axlog.runtime.bucket_order import Order, Packet, lane_of
+from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.plan import make_plan
 from axlog.runtime.timers import Due
 from axlog.spark import maintain

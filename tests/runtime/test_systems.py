@@ -52,7 +52,7 @@ class Running:
         return self.take(doc, update, at)
 
     def take(self, doc: str, update: StreamUpdate, at: int = 0) -> list[Change]:
-        changes, refused = self.system.feed(self.instances, {doc: [Input("", update, at, at)]})
+        changes, refused = self.system.feed(self.instances, {doc: [Input("", update, at)]})
         assert refused == []
         return changes
 

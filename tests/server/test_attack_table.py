@@ -436,7 +436,7 @@ def test_secrets_are_shown_nowhere(
     assert HIDDEN not in caplog.text
     assert SECRET not in caplog.text
     assert token_of("ann") not in said + caplog.text + repr(world.settings)
-    for path in world.place.iterdir():
+    for path in (each for each in world.place.rglob("*") if each.is_file()):
         assert path.stat().st_mode & 0o777 == 0o600, path
         assert (HIDDEN.encode() in path.read_bytes()) == path.name.endswith(".hooks"), path
 

@@ -405,7 +405,7 @@ def test_addresses_in_journals_of_before_are_moved(tmp_path: Path) -> None:
             listed = client.get("/channels/orders").text
     channels.close()
     assert callback not in listed
-    for path in tmp_path.iterdir():
+    for path in (each for each in tmp_path.rglob("*") if each.is_file()):
         is_there = b"the secret of before" in path.read_bytes()
         assert is_there == path.name.endswith(".hooks"), path
         assert path.stat().st_mode & 0o777 == 0o600, path

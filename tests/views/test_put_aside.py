@@ -19,10 +19,10 @@ from axlog.errors import QueryError
 from axlog.live.verification import verify
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_order import Lane, Packet, lane_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
 from axlog.runtime.health import RunnerReport
+from axlog.runtime.order import Lane, Packet, lane_of
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import Unit
 from axlog.server.monitoring import DocumentsReport

@@ -237,7 +237,7 @@ class StreamEngine:
                     tree.clock = time
                     way.status.messages += 1
                     way.status.microseconds = time
-                    document.origin = stream, way.status.messages
+                    document.current.origin = stream, way.status.messages
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -297,7 +297,7 @@ class StreamEngine:
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
                 view.resume(position)
-                view.standing.forget()
+                view.standing.is_stale = True
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restart(seen)
@@ -306,7 +306,7 @@ class StreamEngine:
         """Join a message's rows with the tables, and emit the changes."""
         document = self._document
         told: Told = []
-        document.origin = way.status.stream, way.status.messages
+        document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None:
                 way.arrive(bags)

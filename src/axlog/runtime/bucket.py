@@ -37,7 +37,9 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.query.compile import Relation
-from axlog.runtime.bucket_order import (
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import bags_of, by_bucket
+from axlog.runtime.order import (
     BINDINGS,
     BODY,
     CONTENT,
@@ -55,8 +57,6 @@ from axlog.runtime.bucket_order import (
     Packet,
     Refused,
 )
-from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import bags_of, by_bucket
 from axlog.runtime.plan import Unit, may_delete
 from axlog.views.change import CLOCK, Change, From, Row, headed_row, timed_change
 from axlog.views.counting.waiting_rows import Waiting

@@ -91,11 +91,7 @@ class RunnerReport:
         reasons, late = [], []
         held, oldest = _held(feeds, now)
         if held:
-            slow = [
-                feed.plan.name
-                for feed in feeds
-                if any(not lane.waiting and lane.is_open for lane in feed.lanes)
-            ]
+            slow = [feed.plan.name for feed in feeds if feed.is_silent]
             waited = f"for {', '.join(slow)}" if slow else "for their batch"
             reasons.append(f"{held} updates wait {waited}")
         for feed in feeds:
@@ -144,8 +140,7 @@ def _source(feed: Feed, now: float) -> Iterator[Sample]:
     at = {"source": feed.plan.name}
     yield counter("axlog_source_updates_total", feed.came, "Updates read", **at)
     yield counter("axlog_source_errors_total", feed.errors, "Failed attempts", **at)
-    waiting = sum(len(lane.waiting) for lane in feed.lanes)
-    yield gauge("axlog_source_waiting", waiting, "Updates held back", **at)
+    yield gauge("axlog_source_waiting", len(feed.waiting()), "Updates held back", **at)
     yield gauge(
         "axlog_source_lag_seconds",
         _since(feed.troubles, now),
@@ -156,10 +151,9 @@ def _source(feed: Feed, now: float) -> Iterator[Sample]:
 
 def _held(feeds: list[Feed], now: float) -> tuple[int, float]:
     """Return how many updates wait, and the age of the oldest."""
-    lanes = [lane for feed in feeds for lane in feed.lanes]
-    waiting = [list(lane.waiting)[:1] for lane in lanes]
-    oldest = max((now - read for heads in waiting for _, read in heads if read), default=0.0)
-    return sum(len(lane.waiting) for lane in lanes), oldest
+    waiting = [one for feed in feeds for one in feed.waiting()]
+    oldest = max((now - one.read for one in waiting if one.read), default=0.0)
+    return len(waiting), oldest
 
 
 def _since(troubles: Troubles | None, now: float) -> float:

@@ -152,6 +152,15 @@ unknown. A plain value, because one is made for every message; `Change.cause` na
 """
 
 
+class Current:
+    """The update that a document is applying; all its views read it."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self) -> None:
+        self.origin: From = None
+
+
 @dataclass(slots=True, unsafe_hash=True)  # frozen dataclasses take much longer to create
 class Change:
     """A row inserted, deleted or updated in a view, or that can never come, with its envelope.

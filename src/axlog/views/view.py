@@ -21,7 +21,7 @@ from axlog.future.verdict_cache import Standing
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, From, Row, timed_change, timed_row
+from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
@@ -79,7 +79,7 @@ class MaintainedView:
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
         self.is_whole: Callable[[], bool] = lambda: True
-        self.origin: Callable[[], From] = lambda: None
+        self.current = Current()
         """The update that is being applied."""
         self.is_over: Callable[[], bool] = lambda: False
         """Whether no stream can change the document any more."""
@@ -406,7 +406,7 @@ class MaintainedView:
         """
         if len(changes) > 1:
             changes = sorted(changes, key=_in_order)
-        origin = None if is_deferred else self.origin()
+        origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
             position += 1

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered
+from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
