@@ -317,6 +317,10 @@ class Document:
 
         Parameters:
             update: An update, as sources and channels deliver it.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> doc.take(StreamUpdate("orders", "insert", "<order>17</order>"))
+        [Change('insert', Row(x='17'))]
         """
         if update.action == "insert":
             return self.feed(update.stream, update.content, at=update.at)

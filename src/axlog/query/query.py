@@ -71,7 +71,12 @@ def language_of(text: str) -> str:
 def xpath(
     text: str, namespaces: Mapping[str, str] | None = None, show: Sequence[str] = ("id",)
 ) -> Query:
-    """An XPath view whose rows show `id`, `val`, `cont`, `label` or `time` of the selected node.
+    """Return an XPath query whose rows show chosen properties of the selected node.
+
+    Parameters:
+        text: The XPath expression.
+        namespaces: Prefixes that the expression may use, with their namespace names.
+        show: Columns: `id`, `val` (string value), `cont` (XML), `label`, `time`.
 
     >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
     ('node.id', 'node.val')
