@@ -40,7 +40,7 @@ from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
 from axlog.match.filters import Filter
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
@@ -152,7 +152,7 @@ class Document:
         query: str | Query,
         name: str | None = None,
         *,
-        language: str | None = None,
+        language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:

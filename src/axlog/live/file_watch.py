@@ -27,7 +27,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.view import View
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.views.change import Change
 
 
@@ -36,7 +36,7 @@ def watch_file(
     query: str | Query,
     *,
     interval: float = 1.0,
-    language: str | None = None,
+    language: Language | None = None,
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
     namespaces: Mapping[str, str] | None = None,

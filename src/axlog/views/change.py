@@ -18,12 +18,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, plain, shown
 
 Values = tuple[Any, ...]
+Op: TypeAlias = Literal["insert", "delete", "update", "never"]
 
 
 class Row(Mapping[str, Any]):
@@ -212,7 +213,7 @@ class Change:
     ('insert', Row(x='17'), 12.5, 1)
     """
 
-    op: str  # insert, delete, update, never
+    op: Op
     row: Row
     before: Row | None = None
     view: str | None = None
