@@ -18,9 +18,9 @@ import numpy as np
 
 from axlog.document.delta import Delta
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
-from axlog.views.algebraic.deltas import Era
+from axlog.views.algebraic.deltas import Side
 from axlog.views.algebraic.evaluation import Evaluation
-from axlog.views.algebraic.labels import may_turn_guards
+from axlog.views.algebraic.labels import may_flip_guards
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.tables import Integers, Table, together
 from axlog.views.algebraic.terms import Facts, surviving
@@ -49,7 +49,7 @@ class Ivma(Algebraic):
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         propagation = self._propagation
-        if propagation is None or may_turn_guards(self.shape, propagation.tables.labels):
+        if propagation is None or may_flip_guards(self.shape, propagation.tables.labels):
             return super().propagate(delta)
         with columns_of(self.tree) as columns:
             turned = propagation.restated(columns)
@@ -83,8 +83,8 @@ class Ivma(Algebraic):
         matched = frozenset(number for number, found in members.items() if len(found))
         if not matched:
             return []
-        era = Era(1, is_out, lambda n: members.get(n, NOTHING), lambda n: members[n], False)
-        evaluation = Evaluation(columns, selections, era)
+        side = Side(1, is_out, lambda n: members.get(n, NOTHING), lambda n: members[n], False)
+        evaluation = Evaluation(columns, selections, side)
         everywhere = frozenset(range(1, len(shape.nodes)))
         terms = surviving(shape, 1, Facts(matched, everywhere)) or ()
         tables = [evaluation.term(term) for term in terms]

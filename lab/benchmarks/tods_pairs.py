@@ -140,7 +140,7 @@ class Run:
         self.apply = thread_time() - found
         delta = plan.delta
         self.engine.before(delta)
-        spent = {name: seconds(partial(v.look_at, delta)) for name, v in self.views.items()}
+        spent = {name: seconds(partial(v.prepare, delta)) for name, v in self.views.items()}
         self.apply += seconds(plan.commit)
         self.engine.after(delta)
         for name, view in self.views.items():

@@ -56,7 +56,7 @@ def test_small_updates_change_over_to_counting_and_large_ones_back() -> None:
     assert names[:3] == ["algebraic", "algebraic", "counting"]
     assert names[6] == "algebraic"
     assert view.changeovers >= 2
-    assert any("kept by algebraic now" in line for line in view.told())
+    assert any("kept by algebraic now" in line for line in view.details())
 
 
 def test_regret_waits_until_the_other_is_worth_its_price() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from random import Random
 
 import pytest
@@ -22,6 +21,7 @@ from lab.benchmarks.records import document_of, pattern_of
 from lab.laws.fuzzing import run_case
 from lab.laws.small_cases import operations
 from lab.laws.xpath_law import positions_of_tree, selected_by_lxml
+from tests.accepted_errors import accept, accepting
 
 
 def records(view: View) -> Records:
@@ -30,7 +30,7 @@ def records(view: View) -> Records:
     return kept
 
 
-@pytest.mark.parametrize("start", range(0, 800, 100))
+@pytest.mark.parametrize("start", range(0, 400, 100))
 def test_differential_records_are_exact(start: int) -> None:
     failures = [f for seed in range(start, start + 100) if (f := run_case(seed, "records"))]
     assert not failures, "\n".join(map(str, failures))
@@ -78,7 +78,8 @@ def test_oracle_lxml_selects_the_same_nodes(random: Random) -> None:
     for _ in range(5):
         try:
             maintained(document).apply(operations(random, maintained(document).tree))
-        except AxlogError:
+        except AxlogError as error:
+            accept(error)
             continue
         root = etree.fromstring(document.xml())
         nodes = positions_of_tree(maintained(document).tree)
@@ -146,7 +147,7 @@ def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> Non
     maintained(document).views["small"] = view
     random = Random(1)
     for _ in range(40):
-        with suppress(AxlogError):
+        with accepting():
             maintained(document).apply(operations(random, maintained(document).tree))
         assert view.rows() == query.rows()
     assert small.declined == "its automaton has more than 12 states"
@@ -308,8 +309,8 @@ def test_oracle_the_benchmark_asks_lxml_the_same(nodes: int) -> None:
     assert held == {True, False} or nodes == 2
 
 
-def test_a_hostile_query_is_refused_or_kept_not_a_crash() -> None:
-    document = parse("<a/>")
-    for query in ("//a" + "/following-sibling::a" * 900, "//a" + "/parent::a" * 900):
-        with suppress(AxlogError):
-            assert maintained_view(document.watch(query)).chosen.name != "records"
+@pytest.mark.parametrize("step", ["/following-sibling::a", "/parent::a"])
+def test_a_path_of_too_many_steps_is_refused(step: str) -> None:
+    with pytest.raises(AxlogError) as refused:
+        parse("<a/>").watch("//a" + step * 900)
+    assert refused.value.code == "AX211"

@@ -359,10 +359,10 @@ class Evaluator:
 
     def _filtered(self, predicates: Sequence[Predicate], items: Items, scope: Scope) -> Items:
         for predicate in predicates:
-            items = self._meeting(predicate, items, scope)
+            items = self._meeting_predicate(predicate, items, scope)
         return items
 
-    def _meeting(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
+    def _meeting_predicate(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
         condition = predicate.condition
         if isinstance(condition, Constant) and isinstance(condition.value, float):
             at = condition.value

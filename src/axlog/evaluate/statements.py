@@ -87,13 +87,13 @@ def operations_of(
     >>> operations_of(load("<a><b/><b/></a>"), statement)
     [Delete(target=2), Delete(target=3)]
     """
-    making = _Making(tree, statement, index, variables)
-    making.update(statement.expression, making.scope())
-    check_prefixes(tree, making.operations)
-    return making.operations
+    builder = _UpdateListBuilder(tree, statement, index, variables)
+    builder.update(statement.expression, builder.scope())
+    check_prefixes(tree, builder.operations)
+    return builder.operations
 
 
-class _Making(Evaluator):
+class _UpdateListBuilder(Evaluator):
     """Evaluates one statement and collects its operations."""
 
     def __init__(

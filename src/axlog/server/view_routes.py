@@ -69,6 +69,7 @@ class Views:
                 self._changes,
                 query=(("since", "the position of the last change that the reader has"),),
                 answers=("text/event-stream",),
+                headers=(("Last-Event-ID", "the position of the last change, like since"),),
             ),
             Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
             Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
@@ -112,7 +113,7 @@ class Views:
             "key": list(view.key),
             "count": len(rows),
             "rows": [
-                {"key": row.key_text, "row": row.to_dict(), "count": row.count}
+                {"key": row.plain_key(), "row": row.to_dict(), "count": row.count}
                 for row in rows[:limit]
             ],
         }

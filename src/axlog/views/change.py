@@ -77,8 +77,16 @@ class Row(Mapping[str, Any]):
         >>> Row(("x",), ("17",)).key_text
         '["17"]'
         """
+        return json.dumps(self.plain_key(), ensure_ascii=False, separators=(",", ":"))
+
+    def plain_key(self) -> list[Any]:
+        """Return the key for JSON: ids as strings, times as seconds or ISO strings.
+
+        >>> Row(("x",), ("17",)).plain_key()
+        ['17']
+        """
         key = self.values_ if self.key_ is None else self.key_
-        return _compact([_plain(value, self.times) for value in key])
+        return [_plain(value, self.times) for value in key]
 
     def __getitem__(self, column: str) -> Any:
         try:
@@ -149,10 +157,6 @@ def _plain(value: Any, times: Times) -> Any:
     if isinstance(value, Id):
         return str(value)
     return [_plain(item, times) for item in value] if type(value) is tuple else value
-
-
-def _compact(values: list[Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 class Cause(NamedTuple):
@@ -273,13 +277,12 @@ class Change:
         >>> found["op"], found["row"], found["position"]
         ('insert', {'x': '17'}, 1)
         """
-        row, cause = self.row, self.cause
-        key = row.values_ if row.key_ is None else row.key_
+        cause = self.cause
         said: dict[str, Any] = {
             "view": self.view,
             "op": self.op,
-            "key": [_plain(value, row.times) for value in key],
-            "row": row.to_dict(),
+            "key": self.row.plain_key(),
+            "row": self.row.to_dict(),
         }
         if self.before is not None:
             said["before"] = self.before.to_dict()

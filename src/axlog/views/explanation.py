@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.rules import explain_program
-from axlog.views.algebraic.explanation import term_lines
+from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
 
@@ -61,7 +61,7 @@ def explain(
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
-        terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
+        terms=(*term_lines(query.pattern), *(maintainer.details() if maintainer else ())),
         operators=maintainer.operators() if maintainer else (),
         never=never,
     )

@@ -70,7 +70,7 @@ class Maintainer(ABC):
         """The error for which it was set aside, such as too many rows; None if it works."""
         return None
 
-    def told(self) -> tuple[str, ...]:
+    def details(self) -> tuple[str, ...]:
         """A report of the last update, as lines for `explain`."""
         return ()
 

@@ -438,6 +438,9 @@ class MaintainedView:
 
         Deadlines that passed come first: their times are before that of the update.
         """
+        if not changes:
+            changes += self.number(never, time)
+            return
         early = [change for change in never if change.origin == CLOCK]
         late = [change for change in never if change.origin != CLOCK]
         self.position -= len(changes)

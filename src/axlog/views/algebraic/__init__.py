@@ -17,7 +17,7 @@ In reading order:
 - `relation`, `node_rows`: the kept rows of a view
 - `lattice`, `snowcaps`: kept parts of views, and the choice of these
 - `costs`: measured costs of maintaining and evaluating
-- `reports`, `explanation`: options, reports of updates, and the lines of `explain`
+- `reports`: options, reports of updates, and the lines of `explain`
 - `engine`: the state that the algebraic views of a document share
 - `maintainer`: the maintainer
 

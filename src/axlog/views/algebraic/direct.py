@@ -32,7 +32,7 @@ from axlog.evaluate import node_tests
 from axlog.evaluate.columns import Columns, Handles
 from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import Axis, Name
-from axlog.views.algebraic.deltas import DeltaTables, NodeTable, still
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable, unchanged
 from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.labels import asked_of, facts_of
 from axlog.views.algebraic.node_rows import Rows
@@ -56,7 +56,7 @@ _FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 @lru_cache(maxsize=512)
-def key_of(shape: Shape) -> int | None:
+def identifying_node(shape: Shape) -> int | None:
     """The pattern node that identifies rows, if it is only one and the edges are supported."""
     if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
         return None
@@ -94,7 +94,7 @@ def moved_directly(
 ) -> Table | None:
     """The inserted and deleted rows, with signed counts; None if tables are needed."""
     shape, labels, added = selections.shape, tables.labels, tables.added
-    key = key_of(shape)
+    key = identifying_node(shape)
     if key is None or (not added.copies and len(added.roots) > FEW):
         return None
     direct = Direct(columns, selections, key)
@@ -113,7 +113,7 @@ def moved_directly(
         if tops is None or (kept and any(term.snowcap and kept(term.snowcap) for term in terms)):
             return None
         report.evaluated += terms
-    found = [direct.come(tops, added)] if tops else []
+    found = [direct.inserted(tops, added)] if tops else []
     share = direct.scanned // max(len(report.evaluated), 1)
     report.scanned += direct.scanned
     report.costs += [(term.snowcap, share, False) for term in report.evaluated]
@@ -145,7 +145,7 @@ class Direct:
         self._arrays: Evaluation | None = None
         self.scanned = 0  # nodes read beside the path
 
-    def come(self, roots: Iterable[int], added: NodeTable) -> Table:
+    def inserted(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
         column = node_column(self.key)
         if not added.copies:
@@ -350,7 +350,7 @@ class Direct:
     def _below(self, number: int, contexts: Handles) -> Integers:
         """The number of matches of a branch at each of these distinct nodes, by arrays."""
         if self._arrays is None:
-            self._arrays = Evaluation(self.columns, self.selections, still(self.columns))
+            self._arrays = Evaluation(self.columns, self.selections, unchanged(self.columns))
         before = self._arrays.scanned
         counts = self._arrays.counts(number, contexts)
         self.scanned += self._arrays.scanned - before

@@ -1,6 +1,6 @@
 """The evaluation of terms: inside the delta bottom-up, then up through the nodes that stay.
 
-An evaluation is for one side of an update (`Era`). Below each of its roots, the delta part of a
+An evaluation is for one side of an update (`Side`). Below each of its roots, the delta part of a
 term is a whole subpattern: it is evaluated once inside the delta and serves every term. From there
 a term continues upward, by navigation from the nodes of the delta to the nodes that stay and can
 match the parent. Only nodes that the update can reach are therefore read. Branches of the pattern
@@ -26,7 +26,7 @@ from axlog.evaluate import node_tests
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
 from axlog.evaluate.node_sets import NodeSets
 from axlog.query.pattern import Axis
-from axlog.views.algebraic.deltas import Era, still
+from axlog.views.algebraic.deltas import Side, unchanged
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
@@ -56,14 +56,14 @@ class Evaluation:
         self,
         columns: Columns,
         selections: Selections,
-        era: Era,
+        side: Side,
         past: Past | None = None,
     ) -> None:
         self.columns = columns
         self.selections = selections
         self.shape: Shape = selections.shape
-        self.era = era
-        self._is_moving: Mask = era.is_moving
+        self.side = side
+        self._is_moving: Mask = side.is_moving
         self._past = past
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
@@ -79,7 +79,7 @@ class Evaluation:
         known = self._inside.get(number)
         if known is None:
             node = self.shape.nodes[number]
-            made = self._instantiated(node) if self.era.copies else self._evaluated_inside(node)
+            made = self._instantiated(node) if self.side.copies else self._evaluated_inside(node)
             known = self._inside[number] = made
         return known
 
@@ -90,21 +90,21 @@ class Evaluation:
         below a node of another.
         """
         if self._matched is None:
-            self._matched = [self._on_first_copy(matrix[0]) for matrix in self.era.copies]
+            self._matched = [self._on_first_copy(matrix[0]) for matrix in self.side.copies]
         matched = [evaluation.inside(node.number) for evaluation in self._matched]
-        pairs = zip(matched, self.era.copies, strict=True)
+        pairs = zip(matched, self.side.copies, strict=True)
         return stacked([_in_every_copy(table, matrix) for table, matrix in pairs])
 
     def _on_first_copy(self, nodes: Handles) -> Evaluation:
         def members(number: int) -> Handles:
             return self.selections.members(self.columns, self.shape.nodes[number], nodes)
 
-        era = Era(1, self._is_moving, members, members, False)
-        return Evaluation(self.columns, self.selections, era)
+        side = Side(1, self._is_moving, members, members, False)
+        return Evaluation(self.columns, self.selections, side)
 
     def _evaluated_inside(self, node: ShapeNode) -> Table:
         if not node.below:
-            return self._leaf(node, self.era.members(node.number))
+            return self._leaf(node, self.side.members(node.number))
         tables = [self._lifted(self.inside(below), below) for below in node.below]
         table = self._taken(min(tables, key=len), node, self._is_member)
         smallest = min(range(len(tables)), key=lambda at: len(tables[at]))
@@ -121,7 +121,7 @@ class Evaluation:
     def leaf_below_its_parent(self, number: int) -> Table:
         """The delta of one pattern node, with all nodes that could match its parent."""
         node = self.shape.nodes[number]
-        return self._lifted(self._leaf(node, self.era.members(number)), number)
+        return self._lifted(self._leaf(node, self.side.members(number)), number)
 
     def _lifted(self, table: Table, number: int) -> Table:
         """The rows of a subpattern, with the candidates for its parent instead of its own node."""
@@ -174,8 +174,8 @@ class Evaluation:
     def _is_member(self, node: ShapeNode, nodes: Handles) -> Mask:
         """Which nodes are in the delta of a relation."""
         # Conditions of deleted nodes were evaluated while they were still in place.
-        if self.era.restates or (node.conditions and self.era.sign < 0):
-            return np.isin(nodes, self.era.members(node.number))
+        if self.side.restates or (node.conditions and self.side.sign < 0):
+            return np.isin(nodes, self.side.members(node.number))
         return self._is_here(node, nodes, self._is_moving[nodes])
 
     def _is_here(self, node: ShapeNode, nodes: Handles, wanted: Mask) -> Mask:
@@ -211,12 +211,8 @@ class Evaluation:
             columns = {name: whole.columns[own] for name, own in shown.items()}
             table = _below_document(Table(columns, whole.counts))
         else:
-            part, on = self.risen(first), parents[first]
-            positions, slots = relation.pairs(names[on], part.columns[on])
-            values = {name: relation.values(own, slots) for name, own in shown.items()}
-            table = part.taken(positions, values)
-            table.counts = table.counts * relation.counts[slots]
-            table = _below_document(table)
+            on = parents[first]
+            table = _below_document(relation.joined(self.risen(first), on, names[on], shown))
         for root in roots:
             if root != first:
                 table = joined(table, self.risen(root), parents[root])
@@ -299,7 +295,7 @@ class Evaluation:
         if node.step.axis not in _NEAR:
             return self._far(node, contexts)
         places, nodes = self._near(node, contexts)
-        if not self.era.is_still:
+        if not self.side.is_still:
             places, nodes = _where(~self._is_moving[nodes], places, nodes)
         if node.is_selective and len(nodes):
             own = self.selections.selected(self.columns, node, nodes)
@@ -335,7 +331,7 @@ class Evaluation:
         if axis is not Axis.SELF:
             base = NodeSets(columns).base(node.step)
             self.scanned += len(base)
-            if not self.era.is_still:
+            if not self.side.is_still:
                 base = base[~self._is_moving[base]]
             at, starts = columns.pairs(base, Axis.DESCENDANT, columns.mask(contexts))
             places, nodes = self._places(contexts)[starts] - 1, base[at]
@@ -391,7 +387,7 @@ def everything(columns: Columns, selections: Selections) -> Table:
     shape = selections.shape
     if not selections.holds(columns):
         return nothing(shape.key)
-    table = Evaluation(columns, selections, still(columns)).everything()
+    table = Evaluation(columns, selections, unchanged(columns)).everything()
     if shape.times:
         now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
         table = within_times(table, shape, now, {})

@@ -2,8 +2,8 @@
 
 Most views are of this kind, and all XPath views are. Handles are small integers, so no search is
 needed: a column, indexed by handle, holds the slot of the row of a node. Its pages are touched only
-where there are rows. The interface is that of `Relation`, which keeps rows of several nodes or of
-values.
+where there are rows. The interface and the law are those of `Relation`, which keeps rows of
+several nodes or of values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from axlog.evaluate.columns import Handles, Mask
-from axlog.views.algebraic.relation import Relation
+from axlog.views.algebraic.relation import KeptRows, Relation
 from axlog.views.algebraic.shape import Shape
 from axlog.views.algebraic.tables import Column, Integers, Table
 
@@ -20,7 +20,7 @@ FEW = 4
 """Up to this many rows are processed one by one."""
 
 
-class NodeRows:
+class NodeRows(KeptRows):
     """Distinct nodes with counts; a row with the count zero does not exist."""
 
     def __init__(self, column: Column, handles: int = 0) -> None:
@@ -156,13 +156,6 @@ class NodeRows:
             longer = np.zeros(size, dtype=np.int64)
             longer[: len(getattr(self, name))] = getattr(self, name)
             setattr(self, name, longer)
-
-    def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Set all counts to zero; return what `add` returns."""
-        slots = self.slots()
-        old = self.counts[slots]
-        self.counts[slots] = 0
-        return slots, old, np.zeros(len(slots), dtype=np.int64)
 
     def release(self, slots: Integers) -> None:
         """Free slots whose count is zero."""

@@ -14,7 +14,8 @@ forests are therefore joined step by step, the lowest step first: the answers of
 replace the variables of the left one, and vice versa. Summaries are numbered when they first occur,
 and `join` and `node` are cached. The result is the deterministic automaton of the pattern, with a
 monoid as its horizontal part. Only the states that the document needs are built, at most
-`MOST_STATES`. Downward patterns have no variables: their summaries are the records S and D of
+`MOST_STATES`. Law: the summary of two adjacent forests is the `join` of theirs, and the answer is
+the definition's. Downward patterns have no variables: their summaries are the records S and D of
 `downward.py`. (Paper 4, lemma 3.1 and theorem 3.2.)
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from axlog.views.records.functions import Functions, TooMany
+from axlog.views.records.decision_diagrams import DecisionDiagrams, TooMany
 from axlog.views.records.question import (
     ABOVE,
     BELOW,
@@ -45,12 +46,12 @@ _RUN = frozenset({Way.NEXT_RUN, Way.PREVIOUS_RUN})
 _DEEP = frozenset({Way.HERE, Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
 
 
-class Surroundings:
+class Automaton:
     """The algebra of one question: summaries by number; 0 is the empty forest."""
 
     def __init__(self, question: Question, most: int = MOST_STATES) -> None:
         self.question = question
-        self.functions = Functions(4 * most)
+        self.functions = DecisionDiagrams(4 * most)
         self.root = len(question.steps) - 1
         self._most = most
         self._ways = [step.way for step in question.steps]

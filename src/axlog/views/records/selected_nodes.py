@@ -2,11 +2,13 @@
 
 A node is selected if the question holds at it. This depends on its subtree and on the surroundings
 of the subtree. The parts of the balanced trees are visited from the top down, each with its
-surroundings as bits (`Surroundings.split`). A part is skipped if neither it nor its surroundings
+surroundings as bits (`Automaton.split`). A part is skipped if neither it nor its surroundings
 changed, or if it has no selected node in the old and in the new surroundings. The remaining parts
 are the path to the update, and runs with changed surroundings that contain selected nodes. The cost
 is O(depth x log width) for the path, and O(log width) per level for every node found. A node that
 is found may be selected before and after, in another way: this is not a change.
+
+Law: after `refresh`, `nodes` are the nodes at which the question holds.
 
 Paper 4 keeps Boolean patterns only; this module extends it.
 """
@@ -14,15 +16,15 @@ Paper 4 keeps Boolean patterns only; this module extends it.
 from __future__ import annotations
 
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, NONE
+from axlog.views.records.automaton import Automaton
 from axlog.views.records.forest import Forest
 from axlog.views.records.sequences import UNKNOWN
-from axlog.views.records.surroundings import Surroundings
 
 
-class Selection:
+class SelectedNodes:
     """The nodes at which a question holds."""
 
-    def __init__(self, forest: Forest, algebra: Surroundings) -> None:
+    def __init__(self, forest: Forest, algebra: Automaton) -> None:
         self._forest = forest
         self._algebra = algebra
         self.nodes: set[int] = set()

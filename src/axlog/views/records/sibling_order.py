@@ -8,9 +8,10 @@ sibling edges of such a pattern are not inside a connective, both ends are below
 The counting engine keeps the joins of the widened pattern with the nodes of both ends. A joined row
 counts if its nodes are in the order that the axes require. For `following` and `preceding`, the
 order of two nodes never changes. Next and previous siblings are checked again when a node is
-inserted or deleted beside them. Rows, counts and changes are exact. An update costs the joined rows
-that change, whatever the order of their nodes: without a join value, two sets of siblings give all
-their pairs.
+inserted or deleted beside them. Law: rows, counts and changes are those of re-evaluation.
+
+An update costs the joined rows that change, whatever the order of their nodes: without a join
+value, two sets of siblings give all their pairs.
 
 Not handled: sibling edges inside `or`, `not` and `collect`, or below a node reached by an axis
 other than child, descendant and the sibling axes; rows that show values or contents.
@@ -136,7 +137,7 @@ class _Widener:
         return f"sibling{number}"
 
 
-class Ordered(Maintainer):
+class SiblingOrder(Maintainer):
     """Keeps a pattern with sibling axes and joins; all views of a document share the engine."""
 
     name = "records"

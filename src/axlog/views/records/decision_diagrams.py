@@ -4,6 +4,9 @@ A function is an integer: 0 never holds, 1 always holds, others are nodes (varia
 then). Equal functions are the same integer (Bryant 1986), so summaries of forests compare and hash
 as tuples of integers. `limit` bounds the number of functions: beyond it `TooMany` is raised, and
 the caller must decline the pattern. Functions are never freed, because a pattern needs few.
+
+Law: two functions are equal for all values of their variables if and only if they are the same
+integer.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ class TooMany(Exception):  # a limit, which the caller handles
     """A maintainer needs more states than its limit."""
 
 
-class Functions:
+class DecisionDiagrams:
     """The functions over numbered variables, in the order of their numbers."""
 
     def __init__(self, limit: int = 200_000) -> None:

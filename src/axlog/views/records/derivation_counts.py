@@ -3,7 +3,7 @@
 Records hold whether a node is selected, but not in how many ways. The number of ways is a sum of
 products (docs/meaning.md), the same for every axis: W_q(n) = test(n) · Π over q's steps of the sum
 of W along the way of the step. `or` and `not` count one or zero. The computation makes one pass
-over the document for each step.
+over the document for each step. Law: the counts equal those of the definition.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _plus(one: Weights, other: Weights) -> Weights:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 
-def weights_of(tree: Tree, question: Question, facts: Facts) -> dict[int, int]:
+def derivation_counts(tree: Tree, question: Question, facts: Facts) -> dict[int, int]:
     """The derivation count of every node at which the question holds."""
     weighing = NodeOrder(tree)
     letters = Letters(question)
