@@ -104,14 +104,14 @@ def test_differential_all_ways_of_keeping_give_the_same_rows() -> None:
 
 def test_oracle_maintained_rows_are_the_evaluated_ones() -> None:
     """What `reevaluation` compares the times of has the same answers."""
-    made = active.widget(document_size=400, seed=1)
-    widget = Document(made.document, views={"view": made.pattern})
+    made = active.workload(document_size=400, seed=1)
+    doc = Document(made.document, views={"view": made.pattern})
     for stream, message, at in plain(active.updates(made, 150)):
-        widget.feed(stream, message, at=at)
+        doc.feed(stream, message, at=at)
     pattern = parse_query(made.pattern).pattern
-    wanted = sorted(answers(load(widget.xml()), pattern).items())
+    wanted = sorted(answers(load(doc.xml()), pattern).items())
     assert wanted
-    assert sorted((row.values_, row.count) for row in widget.view("view").rows()) == wanted
+    assert sorted((row.values_, row.count) for row in doc.view("view").rows()) == wanted
 
 
 def test_deletions_that_flatness_measures_take_one_row_each() -> None:

@@ -70,7 +70,7 @@ def test_cases_are_tuned_to_some_effect() -> None:
     assert unsubscribed > 25
 
 
-def test_ids_count_messages_that_nobody_wants() -> None:
+def test_ids_count_messages_that_no_view_wants() -> None:
     """Found by `fuzz --law 5`: with `keep="all"` a message that is not wanted has a place."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
     views = {"v": "match //c#t return t.id"}
@@ -79,9 +79,9 @@ def test_ids_count_messages_that_nobody_wants() -> None:
         Document(document, views=views),
     )
     tuned.tune()
-    for widget in (tuned, plain):
-        widget.feed("s", "<a/>")
-        widget.feed("s", "<b><c/></b>")
+    for doc in (tuned, plain):
+        doc.feed("s", "<a/>")
+        doc.feed("s", "<b><c/></b>")
     assert [row["t.id"] for row in tuned.view("v").rows()] == [
         row["t.id"] for row in plain.view("v").rows()
     ]
@@ -95,9 +95,9 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
         "comments": "match //comment()#t return t.val",
         "instructions": "match /r/b/processing-instruction()#t return t.val",
     }
-    widget = Document(document, views=views)
-    assert not widget.tune().unsubscribed
-    told = widget.feed("s", "<b><!--one--><?p two?></b>")
+    doc = Document(document, views=views)
+    assert not doc.tune().unsubscribed
+    told = doc.feed("s", "<b><!--one--><?p two?></b>")
     assert [change.row["t.val"] for change in told] == ["one", "two"]
 
 
@@ -105,11 +105,11 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
 def test_a_row_whose_value_may_change_is_not_collected(options: dict[str, Any]) -> None:
     """Found by seed 609: no stream feeds the join, but one changes a value that a part compares."""
     document = '<r>1<b><ax:call xmlns:ax="urn:axlog" stream="s"/></b></r>'
-    widget = Document(
+    doc = Document(
         document, views={"v": 'match /r#t = "1", /* return t.label'}, options=Options(**options)
     )
-    assert len(widget.view("v").rows()) == 1
-    assert [change.op for change in widget.feed("s", "<c>2</c>")] == ["delete"]
+    assert len(doc.view("v").rows()) == 1
+    assert [change.op for change in doc.feed("s", "<c>2</c>")] == ["delete"]
 
 
 def test_a_filter_that_has_no_text_is_not_sent() -> None:

@@ -90,7 +90,7 @@ def test_explain_says_both_figures() -> None:
     view.kept_by.costs.evaluated(1e-3, 10**9)
     view.kept_by.costs.evaluated(2e-3, 119)
     insert(tree, view)
-    said = "\n".join(view.told())
+    said = "\n".join(view.details())
     assert "last update: recomputed: maintaining an update like this takes 5.000 ms" in said
     assert "; evaluated" in said
 

@@ -28,10 +28,10 @@ from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, can_be_told
-from axlog.views.counting.sites import State
+from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.stream_inputs import Feeding, feeding, joins_of_two, roots_above
 from axlog.views.counting.waiting_rows import Waiting
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Seen = tuple[Waiting, int, str]
 """A key value that arrived: the join, the part (0 or 1) and the value."""
@@ -108,6 +108,7 @@ class Collector:
     def _refresh(self) -> None:
         document = self._document
         views = list(document.views.values())
+        document.engine.build()
         found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
             return
@@ -117,8 +118,8 @@ class Collector:
         if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, waiting in old.items():
-            if waiting not in self.waitings and state.waiting is waiting:
-                state.waiting = None
+            if waiting not in self.waitings and state.join.waiting is waiting:
+                state.join.waiting = None
         self.version += 1
         sides = [side for waiting in self.waitings for side in waiting.pair.sides]
         self.is_busy = any(
@@ -130,7 +131,7 @@ class Collector:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
 
-    def _watch(self, old: dict[State, Waiting]) -> None:
+    def _watch(self, old: dict[SiteRelation, Waiting]) -> None:
         document = self._document
         engine = document.engine
         places = self._places()
@@ -139,7 +140,7 @@ class Collector:
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        found: dict[State, int] = {}
+        found: dict[SiteRelation, int] = {}
         for node, state in joins_of_two(engine):
             feeders = (fed.of(state, 0), fed.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
@@ -172,10 +173,10 @@ class Collector:
 
     def _waiting(
         self,
-        state: State,
+        state: SiteRelation,
         feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
         keyed: dict[Relation, list[tuple[Column, Key]]],
-        old: dict[State, Waiting],
+        old: dict[SiteRelation, Waiting],
     ) -> Waiting:
         known = old.get(state)
         if known is not None and known.is_fed_by(feeders):
@@ -188,7 +189,7 @@ class Collector:
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[State, Waiting]) -> tuple[set[str], set[str]]:
+    def _seen(self, pair: Pair, old: dict[SiteRelation, Waiting]) -> tuple[set[str], set[str]]:
         """Return the key values that each part has already seen."""
         document = self._document
         # The document is not whole: only remembered values are known.
@@ -203,7 +204,7 @@ class Collector:
         one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
         return one, other
 
-    def _prospect(self, view: View, fed: Feeding, found: dict[State, int]) -> None:
+    def _prospect(self, view: View, fed: Feeding, found: dict[SiteRelation, int]) -> None:
         """Add the prospects of a view that one two-way join with an exact verdict makes."""
         maintainer = view.maintainer
         if not isinstance(maintainer, Counting) or not can_be_told(maintainer.pattern):
@@ -219,7 +220,7 @@ class Collector:
             if state.relation in mine and _joins(state.relation) and not state.is_dead
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
-        waiting = joining[0].waiting if len(joining) == 1 and joining[0] in found else None
+        waiting = joining[0].join.waiting if len(joining) == 1 and joining[0] in found else None
         if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
             return
         if not waiting.pair.says_times(map(column_of, maintainer.pattern.outputs)):
@@ -348,11 +349,10 @@ class Collector:
                 prospects.take(changes)
             never = prospects.never(ended[prospects.waiting])
             if never and self.tracker.how != "off":
-                numbered = view.number(never, time)
-                if changes is not None:
-                    changes += numbered
-                else:
-                    told.append((view, numbered))
+                if changes is None:
+                    changes = []
+                    told.append((view, changes))
+                view.add_never(changes, never, time)
         self._look_ahead()
         return told
 
@@ -413,7 +413,7 @@ class Collector:
         The caller restores dropped rows from the document.
         """
         for waiting in self.waitings:
-            waiting.state.waiting = None
+            waiting.state.join.waiting = None
         self._watched = _Watched()
         self._found_for = None
         self.version += 1

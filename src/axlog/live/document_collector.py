@@ -40,7 +40,7 @@ EVERY = 256
 For a large document it is a quarter of its nodes.
 """
 
-_NOT_ASKED = "whatever it brings, no row of a view can come of it that does not come without"
+_NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
 _IN_VAIN = "they waited for a partner: the stream ended, the key's value came, or time ran out"
 
@@ -142,7 +142,7 @@ class DocumentCollector:
             return "there are no views"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
-                return f"the view {name!r} is kept by {view.maintainer.name}, from all there is"
+                return f"{view.maintainer.name} maintains {name!r} from the whole document"
             if view.is_deferred:
                 return f"the view {name!r} is deferred: it has yet to look"
         return refusal(document.tree, self._patterns())

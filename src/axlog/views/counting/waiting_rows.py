@@ -22,8 +22,8 @@ from typing import NamedTuple
 from axlog.document.tree import Tree
 from axlog.evaluate.joins import Bag, Row
 from axlog.future.garbage import Feeder, Pair
-from axlog.views.counting.sites import State
-from axlog.views.counting.tables import Table
+from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.table import Table
 
 Keep = Callable[[Row, int], None]
 
@@ -34,6 +34,7 @@ class Ended(NamedTuple):
     part: int
     row: Row
     reason: str  # key, deadline, end
+    limit: int | None = None  # the deadline that passed
 
 
 class Waiting:
@@ -41,7 +42,7 @@ class Waiting:
 
     def __init__(
         self,
-        state: State,
+        state: SiteRelation,
         pair: Pair,
         tree: Tree,
         seen: tuple[set[str], set[str]],
@@ -72,7 +73,7 @@ class Waiting:
             seen[n] - (seen[1 - n] if remembered[1 - n] else set()) if remembered[n] else None
             for n in range(2)
         ]
-        self.live = state.tables if drops else [Table({}, t.keys()) for t in state.tables]
+        self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
                 self.live[part].index((key[0],))
@@ -91,7 +92,7 @@ class Waiting:
         """Take over the rows of the join; drop those without a possible partner."""
         for part in range(2):
             key = self._keys[1 - part]
-            for row, count in self.state.tables[part].rows().items():
+            for row, count in self.state.join.kept[part].rows().items():
                 is_ruled_out = key is not None and row[key[1]] in seen[1 - part]
                 if is_ruled_out or not self._may_be_completed(part, row):
                     self._drop(part, row, count)
@@ -99,7 +100,7 @@ class Waiting:
                     if not self.drops:
                         self.live[part].update({row: count})
                     self._note_deadline(part, row)
-        self.state.waiting = self
+        self.state.join.waiting = self
 
     def _drop(self, part: int, row: Row, count: int) -> None:
         self.dropped += 1
@@ -147,7 +148,7 @@ class Waiting:
 
     def keep_all(self, part: int, delta: Bag) -> None:
         if not self.drops:
-            self.state.tables[part].update(delta)
+            self.state.join.kept[part].update(delta)
         for row, count in delta.items():
             self.keep(part, row, count)
 
@@ -202,10 +203,10 @@ class Waiting:
         """Drop the rows whose deadline has passed."""
         heap, clock = self._heap, self.tree.clock
         while heap and heap[0][0] < clock:
-            _, part, row = heappop(heap)
+            passed, part, row = heappop(heap)
             count = self.live[part].count(row)
             if count:
-                self._end(part, row, count, "deadline")
+                self._end(part, row, count, "deadline", passed)
 
     def admit(self, part: int, streams: set[str]) -> None:
         """New streams feed a part; rows wait until the join is analysed again."""
@@ -226,14 +227,14 @@ class Waiting:
                 self._end(other, row, count, "end")
             self.seen = [None if each is None else set() for each in self.seen]
 
-    def _end(self, part: int, row: Row, count: int, reason: str) -> None:
+    def _end(self, part: int, row: Row, count: int, reason: str, passed: int | None = None) -> None:
         self.live[part].update({row: -count})
         self.dropped += 1
         limit = self._deadlines[part](row)
         times = [int(row[at]) for at in self.pair.sides[part].time_positions]
         if limit is None or not times or limit > max(times):
             # otherwise only a row of the same instant could have completed it
-            self.ended.append(Ended(part, row, reason))
+            self.ended.append(Ended(part, row, reason, passed))
 
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
@@ -245,7 +246,7 @@ class Waiting:
     def sizes(self) -> dict[str, int]:
         """The numbers of kept rows, deadlines and key values."""
         return {
-            "rows": sum(len(table) for table in self.state.tables),
+            "rows": sum(len(table) for table in self.state.join.kept),
             "deadlines": len(self._heap),
             "values": sum(len(each) for each in self.seen if each is not None),
         }
