@@ -11,7 +11,7 @@ from axlog.errors import ChannelError, QueryError
 from axlog.live.document import Document, parse
 from axlog.live.options import Options
 from axlog.query.query import parse_query
-from axlog.views.change import CLOCK, Cause, Change, Row
+from axlog.views.change import CLOCK, Cause, Change, Op, Row
 from axlog.views.net_changes import net
 from axlog.views.row_key import row_key
 
